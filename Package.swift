@@ -1,0 +1,54 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+
+// In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
+// A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
+let package = Package(
+    name: "stallwatch",
+    products: [
+        .library(name: "StallAgent", targets: ["StallAgent"]),
+        .executable(name: "stallctl", targets: ["stallctl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        .target(name: "StallModel", swiftSettings: settings),
+        .target(name: "CLinux"),
+        .target(name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(name: "CStackCapture"),
+        .target(name: "StallCapture", dependencies: ["StallModel", "CStackCapture"], swiftSettings: settings),
+        .target(name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(
+            name: "StallStore", dependencies: ["StallModel", "CSQLite", grdb],
+            resources: [.embedInCode("migrations")], swiftSettings: settings),
+        .target(name: "StallAnalysis", dependencies: ["StallModel"], swiftSettings: settings),
+        .target(
+            name: "StallAgent",
+            dependencies: [
+                "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
+                "StallSymbols", "StallStore", log,
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "stallctl",
+            dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,86 @@
+#include "stall_beacon.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *zeroed_lines(size_t size) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, size) != 0) return NULL;
+    return memset(memory, 0, size);
+}
+
+stall_beacon *stall_beacon_create(void) {
+    stall_beacon *beacon = zeroed_lines(sizeof(stall_beacon));
+    if (beacon) atomic_store_explicit(&beacon->references, 1, memory_order_relaxed);
+    return beacon;
+}
+
+void stall_beacon_retain(stall_beacon *beacon) {
+    atomic_fetch_add_explicit(&beacon->references, 1, memory_order_relaxed);
+}
+
+void stall_beacon_release(stall_beacon *beacon) {
+    if (atomic_fetch_sub_explicit(&beacon->references, 1, memory_order_acq_rel) == 1) free(beacon);
+}
+
+stall_bell *stall_bell_create(void) { return zeroed_lines(sizeof(stall_bell)); }
+
+// The futex returns early on a signal or when the word has changed already; the watchdog looks again either way.
+void stall_bell_wait(stall_bell *bell) {
+    syscall(SYS_futex, &bell->parked, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+    stall_bell_unpark(bell);
+}
+
+void stall_bell_wait_until(stall_bell *bell, uint64_t deadline_ns) {
+    struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+    syscall(
+        SYS_futex, &bell->parked, FUTEX_WAIT_BITSET_PRIVATE, 1, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    stall_bell_unpark(bell);
+}
+
+// Errno belongs to the app: the loop rings between the app's callouts.
+void stall_bell_ring(stall_bell *bell) {
+    if (atomic_exchange_explicit(&bell->parked, 0, memory_order_seq_cst) == 0) return;
+    int saved = errno;
+    syscall(SYS_futex, &bell->parked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t length) {
+    char text[64] = {0};
+    if (length > 63) {
+        length = 63;
+        while (length > 0 && ((unsigned char)utf8[length] & 0xc0) == 0x80) length--;
+    }
+    if (length > 0) memcpy(text, utf8, length);
+    uint32_t sequence = atomic_load_explicit(&beacon->label_sequence, memory_order_relaxed);
+    atomic_store_explicit(&beacon->label_sequence, sequence + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < 8; i++) {
+        uint64_t part;
+        memcpy(&part, text + 8 * i, 8);
+        atomic_store_explicit(&beacon->label[i], part, memory_order_relaxed);
+    }
+    atomic_store_explicit(&beacon->label_sequence, sequence + 2, memory_order_release);
+}
+
+bool stall_beacon_read_label(const stall_beacon *beacon, char *text) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        uint32_t before = atomic_load_explicit(&beacon->label_sequence, memory_order_acquire);
+        for (int i = 0; i < 8; i++) {
+            uint64_t part = atomic_load_explicit(&beacon->label[i], memory_order_relaxed);
+            memcpy(text + 8 * i, &part, 8);
+        }
+        atomic_thread_fence(memory_order_acquire);
+        uint32_t after = atomic_load_explicit(&beacon->label_sequence, memory_order_relaxed);
+        if (before == after && before % 2 == 0) return true;
+    }
+    text[0] = 0;
+    return false;
+}

@@ -1,0 +1,45 @@
+// One line of a symbolized stack.
+
+/// A function on a stack. An address yields one frame, or several when the compiler inlined calls there.
+public struct Frame: Hashable, Sendable {
+    /// The readable, short name (`closure #1 in Timeline.tick()`); nil when the image has no symbol there.
+    public var function: String?
+    /// The symbol as the image spells it (`$s8Timeline4tick...`), when known.
+    public var rawName: String?
+    /// The path of the image that holds the code; nil for generated or unknown code.
+    public var imagePath: String?
+    /// The image's build ID, when it has one.
+    public var buildID: BuildID?
+    /// The address less the image's load address.
+    public var offset: UInt64
+    /// What the address is: looked up as it is, or one before.
+    public var kind: CodeAddressKind
+    /// The source file, when line tables were at hand.
+    public var file: String?
+    /// The line in `file`, from 1.
+    public var line: Int?
+    /// The compiler inlined this function into the next frame.
+    public var isInlined: Bool
+    /// The unwinder had to guess a register to get here.
+    public var isGuessed: Bool
+
+    /// A frame of which only the place is known; symbolication fills in the rest.
+    package init(_ location: CodeLocation) {
+        imagePath = location.imagePath
+        buildID = location.buildID
+        offset = location.offset
+        kind = location.kind
+        isInlined = false
+        isGuessed = location.isGuessed
+    }
+
+    /// The last component of the image's path.
+    public var imageName: String? {
+        imagePath.map { path in path.split(separator: "/").last.map(String.init) ?? path }
+    }
+
+    /// The function, or `image+0x1f40` where there is no symbol.
+    public var title: String {
+        function ?? (imageName ?? "unknown") + "+0x" + String(offset, radix: 16)
+    }
+}

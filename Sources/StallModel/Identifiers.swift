@@ -1,0 +1,74 @@
+// The identifiers that cross modules: of threads, binaries, and reports.
+
+/// A kernel thread id (`gettid`). Never assume that it equals the process id for the main thread's work.
+public struct ThreadID: Hashable, Sendable {
+    /// The value of `gettid` on that thread.
+    public let rawValue: Int32
+
+    /// Wraps a `gettid` value.
+    public init(rawValue: Int32) { self.rawValue = rawValue }
+}
+
+/// The GNU build ID note of an ELF image, or another format's 16-byte image UUID.
+public struct BuildID: Hashable, Sendable, CustomStringConvertible {
+    /// The note's bytes; 20 for the linkers in use, 8 or 16 occur.
+    public let bytes: [UInt8]
+
+    /// Wraps the bytes of the note.
+    public init(bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+
+    /// Reads lower or upper case hexadecimal digits; nil when empty, odd or not hexadecimal.
+    package init?(hexadecimal text: some StringProtocol) {
+        guard let bytes = [UInt8](hexadecimal: text), !bytes.isEmpty else { return nil }
+        self.bytes = bytes
+    }
+
+    public var description: String { bytes.hexadecimal }
+}
+
+/// A 16-byte universally unique identifier; reports and process runs use version 7 (time ordered).
+public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
+    /// Sixteen bytes, in the order they are written.
+    public let bytes: [UInt8]
+
+    /// Wraps sixteen bytes; nil for any other count.
+    package init?(bytes: some Sequence<UInt8>) {
+        self.bytes = Array(bytes)
+        guard self.bytes.count == 16 else { return nil }
+    }
+
+    /// Makes a version-7 identifier: 48 bits of milliseconds, then 74 random bits.
+    ///
+    /// **Source:** RFC 9562, section 5.7.
+    package init(version7At time: UnixTime, random: inout some RandomNumberGenerator) {
+        let milliseconds = UInt64(clamping: time.microseconds / 1000)
+        var bytes = (0..<6).map { UInt8(truncatingIfNeeded: milliseconds >> (40 - 8 * $0)) }
+        let (high, low) = (random.next(), random.next())
+        bytes += [0x70 | UInt8(high & 0x0f), UInt8(truncatingIfNeeded: high >> 8)]
+        bytes += [0x80 | UInt8(low & 0x3f)]
+        bytes += (1...7).map { UInt8(truncatingIfNeeded: low >> (8 * $0)) }
+        self.bytes = bytes
+    }
+
+    /// The 32 hexadecimal digits without dashes: what people type a prefix of.
+    public var description: String { bytes.hexadecimal }
+}
+
+extension Sequence<UInt8> {
+    /// Two lower-case hexadecimal digits a byte.
+    package var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}
+
+extension [UInt8] {
+    /// Reads pairs of hexadecimal digits; nil when odd or not hexadecimal.
+    package init?(hexadecimal text: some StringProtocol) {
+        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        self = stride(from: 0, to: digits.count, by: 2).map {
+            UInt8(digits[$0]! << 4 | digits[$0 + 1]!)
+        }
+    }
+}

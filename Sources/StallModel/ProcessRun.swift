@@ -1,0 +1,38 @@
+// One life of one process that carried an agent. No argv, no environment: they hold secrets.
+
+/// The process that reports come from.
+public struct ProcessRun: Hashable, Sendable {
+    /// Identifies this life of the process, across stores.
+    public var id: UniqueID
+    /// The app's name, as it was configured.
+    public var app: String
+    /// The app's version, as it was configured.
+    public var version: String
+    /// The build ID of the main executable.
+    public var buildID: BuildID?
+    /// The machine's host name.
+    public var host: String
+    /// The process id.
+    public var pid: Int32
+    /// The kernel's boot id: tells a reused pid from the same process.
+    public var bootID: String
+    /// The process's start time in clock ticks since boot (`/proc/self/stat` field 22).
+    public var startTicks: UInt64
+    /// When the agent started in it.
+    public var started: UnixTime
+
+    package init(
+        id: UniqueID, app: String, version: String, buildID: BuildID?, host: String, pid: Int32,
+        bootID: String, startTicks: UInt64, started: UnixTime
+    ) {
+        self.id = id
+        self.app = app
+        self.version = version
+        self.buildID = buildID
+        self.host = host
+        self.pid = pid
+        self.bootID = bootID
+        self.startTicks = startTicks
+        self.started = started
+    }
+}

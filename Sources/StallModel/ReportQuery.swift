@@ -1,0 +1,55 @@
+// What one asks a store for, and the lean answer that ranking works on.
+
+/// Which reports a command speaks of. Empty lists and nils do not restrict.
+package struct ReportFilter: Hashable, Sendable {
+    package var apps: [String] = []
+    package var versions: [String] = []
+    package var hosts: [String] = []
+    package var loops: [String] = []
+    /// Reports that started at or after this time.
+    package var since: UnixTime?
+    /// Reports that started before this time.
+    package var until: UnixTime?
+    package var verdicts: Set<StallVerdict>?
+
+    package init() {}
+}
+
+/// A stack by its number in the store, and the part of a stall that it stands for.
+package struct WeightedStack: Hashable, Sendable {
+    package var stack: Int64
+    package var weight: Duration
+
+    package init(stack: Int64, weight: Duration) {
+        self.stack = stack
+        self.weight = weight
+    }
+}
+
+/// One report without its stacks' frames: lean enough to rank millions.
+package struct ReportSummary: Hashable, Sendable {
+    package var id: UniqueID
+    /// Index into the process runs that came with the answer.
+    package var run: Int
+    package var loop: String
+    package var start: UnixTime
+    package var duration: Duration
+    package var state: StallState
+    package var verdict: StallVerdict
+    /// The stacks of samples that are not late, in order of time.
+    package var stacks: [WeightedStack]
+
+    package init(
+        id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration, state: StallState,
+        verdict: StallVerdict, stacks: [WeightedStack]
+    ) {
+        self.id = id
+        self.run = run
+        self.loop = loop
+        self.start = start
+        self.duration = duration
+        self.state = state
+        self.verdict = verdict
+        self.stacks = stacks
+    }
+}
