@@ -30,26 +30,31 @@ void stall_beacon_release(stall_beacon *beacon) {
 
 stall_bell *stall_bell_create(void) { return zeroed_lines(sizeof(stall_bell)); }
 
-// The futex returns early on a signal or when the word has changed already; the watchdog looks again either way.
-void stall_bell_wait(stall_bell *bell) {
-    syscall(SYS_futex, &bell->parked, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-    stall_bell_unpark(bell);
-}
-
-void stall_bell_wait_until(stall_bell *bell, uint64_t deadline_ns) {
+// The futex returns early on a signal, or when the word has changed already; the watchdog looks again either way.
+void stall_bell_sleep(stall_bell *bell, uint32_t sleep, uint64_t deadline_ns) {
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
     syscall(
-        SYS_futex, &bell->parked, FUTEX_WAIT_BITSET_PRIVATE, 1, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
-    stall_bell_unpark(bell);
+        SYS_futex, &bell->sleep, FUTEX_WAIT_BITSET_PRIVATE, sleep,
+        deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    atomic_store_explicit(&bell->sleep, STALL_WATCHDOG_AWAKE, memory_order_relaxed);
 }
 
-// Errno belongs to the app: the loop rings between the app's callouts.
 void stall_bell_ring(stall_bell *bell) {
-    if (atomic_exchange_explicit(&bell->parked, 0, memory_order_seq_cst) == 0) return;
+    if (atomic_exchange_explicit(&bell->sleep, STALL_WATCHDOG_AWAKE, memory_order_seq_cst)
+        == STALL_WATCHDOG_AWAKE)
+        return;
     int saved = errno;
-    syscall(SYS_futex, &bell->parked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &bell->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = saved;
+}
+
+void stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
+    uint64_t word = atomic_load_explicit(&beacon->word, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&beacon->alarm, &word, 0)) return;
+    atomic_store_explicit(&beacon->ended, now_ns, memory_order_release);
+    stall_bell *bell = atomic_load_explicit(&beacon->bell, memory_order_acquire);
+    if (bell) stall_bell_ring(bell);
 }
 
 void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t length) {

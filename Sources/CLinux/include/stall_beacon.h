@@ -15,9 +15,16 @@
 /// Asleep in the kernel until an event comes. Never a stall.
 #define STALL_LOOP_WAITING 2
 
-/// Wakes a parked watchdog. Lives as long as the process: a loop may ring it at any moment.
+/// The watchdog looks around; nobody need wake it.
+#define STALL_WATCHDOG_AWAKE 0
+/// It sleeps without a deadline, because every loop waits: the first one to become busy wakes it.
+#define STALL_WATCHDOG_PARKED 1
+/// It sleeps until a deadline: only an alarm wakes it early.
+#define STALL_WATCHDOG_DOZING 2
+
+/// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
 typedef struct stall_bell {
-    _Alignas(64) _Atomic(uint32_t) parked;  ///< 1 while the watchdog sleeps without a deadline; a futex word
+    _Alignas(64) _Atomic(uint32_t) sleep;  ///< STALL_WATCHDOG_*; a futex word
 } stall_bell;
 
 typedef struct stall_beacon {
@@ -25,6 +32,8 @@ typedef struct stall_beacon {
     _Atomic(uint64_t) callout;            ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
     _Atomic(uint64_t) iterations;         ///< iterations so far
     _Atomic(stall_bell *) bell;           ///< rung on the way out of a wait; NULL while nobody watches
+    _Atomic(uint64_t) alarm;              ///< a word under suspicion: whoever replaces it says when, and rings
+    _Atomic(uint64_t) ended;              ///< when the suspected word was replaced, in nanoseconds; 0 until then
     _Atomic(uint32_t) mode;               ///< the loop's number for its current mode
     _Atomic(int32_t) thread;              ///< gettid of the loop's thread
     _Atomic(uint32_t) references;
@@ -39,36 +48,39 @@ void stall_beacon_release(stall_beacon *_Nonnull beacon);
 
 /// A new bell, never freed; NULL without memory.
 stall_bell *_Nullable stall_bell_create(void);
-/// Sleeps until the bell rings; returns at once when it rang since `stall_bell_park`.
-void stall_bell_wait(stall_bell *_Nonnull bell);
-/// Sleeps until `deadline_ns` (CLOCK_MONOTONIC) or until the bell rings. Park first.
-void stall_bell_wait_until(stall_bell *_Nonnull bell, uint64_t deadline_ns);
-/// Rings from any thread: a parked watchdog looks again.
+/// Says that the watchdog is about to sleep. Read every beacon once more after it, then call `stall_bell_sleep`.
+static inline void stall_bell_announce(stall_bell *_Nonnull bell, uint32_t sleep) {
+    atomic_exchange_explicit(&bell->sleep, sleep, memory_order_seq_cst);
+}
+/// Sleeps as announced until the bell rings, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
+/// Returns at once when the bell rang since it was announced.
+void stall_bell_sleep(stall_bell *_Nonnull bell, uint32_t sleep, uint64_t deadline_ns);
+/// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
 void stall_bell_ring(stall_bell *_Nonnull bell);
-
-/// Says that the watchdog is about to sleep. Read every beacon once more after it, then wait.
-static inline void stall_bell_park(stall_bell *_Nonnull bell) {
-    atomic_exchange_explicit(&bell->parked, 1, memory_order_seq_cst);
-}
-static inline void stall_bell_unpark(stall_bell *_Nonnull bell) {
-    atomic_store_explicit(&bell->parked, 0, memory_order_relaxed);
-}
 
 #define STALL_BEACON_TIME_MASK ((UINT64_C(1) << 56) - 1)
 
 static inline uint64_t stall_beacon_pack(uint8_t status, uint64_t now_ns) {
     return (uint64_t)status << 56 | (now_ns & STALL_BEACON_TIME_MASK);
 }
+/// Notes when the suspected word ended and rings. Out of line: it runs once a suspicion.
+void stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
+
 /// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change.
 static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t status, uint64_t now_ns) {
+    if (__builtin_expect(atomic_load_explicit(&beacon->alarm, memory_order_relaxed) != 0, 0))
+        stall_beacon_answer_alarm(beacon, now_ns);
     atomic_store_explicit(&beacon->word, stall_beacon_pack(status, now_ns), memory_order_release);
 }
 /// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
-/// store before the look at the bell; `stall_bell_park` does the same on the other side, so one of the two sees the other.
+/// store before the look at the bell; `stall_bell_announce` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
+    if (__builtin_expect(atomic_load_explicit(&beacon->alarm, memory_order_relaxed) != 0, 0))
+        stall_beacon_answer_alarm(beacon, now_ns);
     atomic_exchange_explicit(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), memory_order_seq_cst);
     stall_bell *bell = atomic_load_explicit(&beacon->bell, memory_order_acquire);
-    if (bell && atomic_load_explicit(&bell->parked, memory_order_seq_cst)) stall_bell_ring(bell);
+    if (bell && atomic_load_explicit(&bell->sleep, memory_order_seq_cst) == STALL_WATCHDOG_PARKED)
+        stall_bell_ring(bell);
 }
 /// Publishes the start of an iteration: progress, even when the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
@@ -90,6 +102,19 @@ static inline void stall_beacon_publish_thread(stall_beacon *_Nonnull beacon, in
 }
 static inline void stall_beacon_set_bell(stall_beacon *_Nonnull beacon, stall_bell *_Nullable bell) {
     atomic_store_explicit(&beacon->bell, bell, memory_order_seq_cst);
+}
+
+/// Asks to be rung when `word` is replaced. Read the word again afterwards: it may have gone already.
+static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_t word) {
+    atomic_store_explicit(&beacon->ended, 0, memory_order_relaxed);
+    atomic_exchange_explicit(&beacon->alarm, word, memory_order_seq_cst);
+}
+static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
+    atomic_store_explicit(&beacon->alarm, 0, memory_order_relaxed);
+}
+/// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
+static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
+    return atomic_load_explicit(&beacon->ended, memory_order_acquire);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {
