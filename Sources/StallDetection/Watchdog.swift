@@ -5,17 +5,7 @@
 
 internal import CLinux
 internal import Glibc
-package import StallModel
-
-/// What StallAgent does when the watchdog asks. Called on the watchdog's thread only.
-package protocol StallResponder: AnyObject {
-    /// What the kernel says of the loop's thread now.
-    func evidence(of loop: WatchedLoop) -> ThreadEvidence
-    /// The loop thread's stack now, or why there is none.
-    func captureStack(of loop: WatchedLoop) -> Result<CapturedStack, any Error>
-    /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
-    func stallChanged(_ incident: StallIncident, in loop: WatchedLoop, samples: [RawSample])
-}
+internal import StallModel
 
 /// A thread that watches any number of loops.
 package final class Watchdog: Sendable {
@@ -28,21 +18,17 @@ package final class Watchdog: Sendable {
     private struct Thread: @unchecked Sendable { let id: pthread_t }
 
     /// Starts the thread; nil when the system gives none.
-    ///
-    /// - Parameter makeResponder: Called once, on the new thread; the responder lives and dies there.
-    package init?(makeResponder: @escaping @Sendable () -> any StallResponder) {
+    package init?() {
         guard let pointer = stall_bell_create() else { return nil }
         bell = Bell(pointer: pointer)
-        let start = Start(inbox: inbox, bell: bell, makeResponder: makeResponder)
         var id = pthread_t()
-        let context = Unmanaged.passRetained(start)
+        let context = Unmanaged.passRetained(Start(inbox: inbox, bell: bell))
         let error = stall_thread_start(
             &id, "stall-watchdog", 1 << 20,
             { context in
                 let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
                 stall_thread_wake_on_time()
-                var watch = Watch(
-                    inbox: start.inbox, bell: start.bell.pointer, responder: start.makeResponder())
+                var watch = Watch(inbox: start.inbox, bell: start.bell.pointer)
                 watch.run()
                 return nil
             }, context.toOpaque())
@@ -56,14 +42,9 @@ package final class Watchdog: Sendable {
     private final class Start: Sendable {
         let inbox: WatchdogInbox
         let bell: Bell
-        let makeResponder: @Sendable () -> any StallResponder
-        init(
-            inbox: WatchdogInbox, bell: Bell,
-            makeResponder: @escaping @Sendable () -> any StallResponder
-        ) {
+        init(inbox: WatchdogInbox, bell: Bell) {
             self.inbox = inbox
             self.bell = bell
-            self.makeResponder = makeResponder
         }
     }
 
@@ -89,7 +70,6 @@ package final class Watchdog: Sendable {
 private struct Watch {
     let inbox: WatchdogInbox
     let bell: UnsafeMutablePointer<stall_bell>
-    let responder: any StallResponder
     var posts: [Post] = []
     var isStopped = false
 
@@ -140,7 +120,7 @@ private struct Watch {
         let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
         posts[index].seenWord = reading.word
         let step = posts[index].detector.look(
-            reading, responder.evidence(of: loop), at: now, lateness: lateness, end: end)
+            reading, loop.responder.evidence(), at: now, lateness: lateness, end: end)
         // What ended is told before a new suspicion collects samples of its own.
         if step.dropsSuspicion {
             if let incident = step.incident { tell(incident, index) }
@@ -158,7 +138,7 @@ private struct Watch {
             offset: start - reading.since, thread: beacon.thread, phase: beacon.phase,
             mode: beacon.mode,
             label: beacon.label)
-        switch responder.captureStack(of: posts[index].loop) {
+        switch posts[index].loop.responder.captureStack() {
         case .success(let stack): sample.stack = stack
         case .failure(let error): sample.failure = String(describing: error)
         }
@@ -168,7 +148,7 @@ private struct Watch {
     }
 
     private func tell(_ incident: StallIncident, _ index: Int) {
-        responder.stallChanged(incident, in: posts[index].loop, samples: posts[index].samples)
+        posts[index].loop.responder.stallChanged(incident, samples: posts[index].samples)
     }
 
     /// Keeps the alarm on the word under suspicion, if any.
@@ -186,7 +166,7 @@ private struct Watch {
     private mutating func leave(_ index: Int) {
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let loop = posts[index].loop
-        if let incident = posts[index].detector.stop(responder.evidence(of: loop), at: now) {
+        if let incident = posts[index].detector.stop(loop.responder.evidence(), at: now) {
             tell(incident, index)
         }
         loop.beacon.clearAlarm()

@@ -4,16 +4,26 @@ package import StallModel
 
 /// One loop that a watchdog looks after.
 package final class WatchedLoop: Sendable {
-    /// The name that reports carry.
-    package let name: String
     package let beacon: LoopBeacon
     package let policy: DetectionPolicy
+    /// Answers the watchdog's questions about this loop's thread, and hears of its stalls.
+    package let responder: any StallResponder
 
-    package init(name: String, beacon: LoopBeacon, policy: DetectionPolicy) {
-        self.name = name
+    package init(beacon: LoopBeacon, policy: DetectionPolicy, responder: any StallResponder) {
         self.beacon = beacon
         self.policy = policy
+        self.responder = responder
     }
+}
+
+/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only.
+package protocol StallResponder: AnyObject, Sendable {
+    /// What the kernel says of the loop's thread now.
+    func evidence() -> ThreadEvidence
+    /// The thread's stack now, or why there is none.
+    func captureStack() -> Result<CapturedStack, any Error>
+    /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
+    func stallChanged(_ incident: StallIncident, samples: [RawSample])
 }
 
 /// One look at a suspected thread, before anything is symbolized.

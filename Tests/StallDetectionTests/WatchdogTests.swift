@@ -12,15 +12,15 @@ import Testing
     final class Recorder: StallResponder {
         let told: AsyncStream<(StallIncident, [RawSample])>.Continuation
         init(told: AsyncStream<(StallIncident, [RawSample])>.Continuation) { self.told = told }
-        func evidence(of loop: WatchedLoop) -> ThreadEvidence {
+        func evidence() -> ThreadEvidence {
             ThreadEvidence(cpuTime: .zero, state: UInt8(ascii: "S"))
         }
-        func captureStack(of loop: WatchedLoop) -> Result<CapturedStack, any Error> {
+        func captureStack() -> Result<CapturedStack, any Error> {
             .success(
                 CapturedStack(
                     addresses: [.init(1, .interrupted)], isTruncated: false, method: .signalFree))
         }
-        func stallChanged(_ incident: StallIncident, in loop: WatchedLoop, samples: [RawSample]) {
+        func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
             told.yield((incident, samples))
         }
     }
@@ -40,10 +40,11 @@ import Testing
     @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
         let beacon = Beacon()
         let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
-        let watchdog = try #require(Watchdog { Recorder(told: told) })
+        let watchdog = try #require(Watchdog())
         let loop = WatchedLoop(
-            name: "main", beacon: LoopBeacon(beacon.pointer),
-            policy: DetectionPolicy(threshold: .milliseconds(250)))
+            beacon: LoopBeacon(beacon.pointer),
+            policy: DetectionPolicy(threshold: .milliseconds(250)),
+            responder: Recorder(told: told))
         watchdog.watch(loop)
         var incidents = stream.makeAsyncIterator()
 
@@ -64,11 +65,12 @@ import Testing
         let beacon = Beacon()
         beacon.publish(.busy, at: now + .milliseconds(-400))
         let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
-        let watchdog = try #require(Watchdog { Recorder(told: told) })
+        let watchdog = try #require(Watchdog())
         watchdog.watch(
             WatchedLoop(
-                name: "main", beacon: LoopBeacon(beacon.pointer),
-                policy: DetectionPolicy(threshold: .milliseconds(250))))
+                beacon: LoopBeacon(beacon.pointer),
+                policy: DetectionPolicy(threshold: .milliseconds(250)),
+                responder: Recorder(told: told)))
         var incidents = stream.makeAsyncIterator()
         #expect(await incidents.next()?.0.hasEnded == false)
         watchdog.stop()
@@ -79,10 +81,12 @@ import Testing
     @Test func `requests arrive in their order from many threads`() async {
         let inbox = WatchdogInbox()
         let beacon = Beacon()
+        let (_, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
         let loops = (0..<400).map {
             WatchedLoop(
-                name: "\($0)", beacon: LoopBeacon(beacon.pointer),
-                policy: DetectionPolicy(threshold: .seconds(1)))
+                beacon: LoopBeacon(beacon.pointer),
+                policy: DetectionPolicy(threshold: .milliseconds($0 + 50)),
+                responder: Recorder(told: told))
         }
         await withTaskGroup(of: Void.self) { group in
             for producer in 0..<4 {
@@ -92,7 +96,11 @@ import Testing
             }
         }
         let names = inbox.takeAll().compactMap { request -> Int? in
-            if case .watch(let loop) = request { Int(loop.name) } else { nil }
+            if case .watch(let loop) = request {
+                Int(loop.policy.threshold.milliseconds) - 50
+            } else {
+                nil
+            }
         }
         #expect(names.count == 400)
         for producer in 0..<4 {
