@@ -55,6 +55,8 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo", swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
             swiftSettings: settings),
