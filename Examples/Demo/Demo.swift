@@ -14,7 +14,7 @@ struct Demo {
         let loop = EventRunLoop.main
         monitor.watch(loop, as: "main", threshold: .milliseconds(250))
 
-        let life = HealthyLife(loop)
+        let life = try HealthyLife(loop)
         let script = Script(loop, monitor)
         script.start()
         loop.run()
@@ -77,14 +77,18 @@ final class Script {
         }
     }
 
-    /// A worker takes the lock, and then the main thread walks into it.
+    /// A worker takes the lock and signals; the main thread walks into it.
     private func meetWorker() {
-        let thread = Thread { [self] in
+        let signal = LoopSource { [self] source in
+            source.invalidate()
+            log.measure("waitForWorker") { waitForWorker() }
+            nextRound()
+        }
+        loop.add(signal, toMode: .common)
+        let loop = loop
+        let thread = Thread {
             compactDatabase {
-                loop.perform { [self] in
-                    log.measure("waitForWorker") { waitForWorker() }
-                    nextRound()
-                }
+                signal.signal()
                 loop.wakeUp()
             }
         }

@@ -11,7 +11,7 @@ final class HealthyLife {
     private var timer: LoopTimer?
     private let pipe = Pipe()
 
-    init(_ loop: EventRunLoop) {
+    init(_ loop: EventRunLoop) throws {
         let update = LoopSource { [self] _ in updates += 1 }
         loop.add(update, toMode: .common)
         let timer = LoopTimer(after: .milliseconds(16), every: .milliseconds(16)) { [self] _ in
@@ -25,7 +25,7 @@ final class HealthyLife {
         self.timer = timer
 
         let reader = pipe.fileHandleForReading
-        loop.add(
+        try loop.add(
             DescriptorSource(descriptor: reader.fileDescriptor) { [self] _, _ in
                 messages += reader.availableData.count
             }, toMode: .common)

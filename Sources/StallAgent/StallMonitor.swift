@@ -6,6 +6,7 @@
 
 internal import CLinux
 internal import Foundation
+internal import Logging
 internal import StallCapture
 internal import StallDetection
 public import StallModel
