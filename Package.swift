@@ -65,6 +65,8 @@ let package = Package(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
             swiftSettings: settings),
         .testTarget(
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"], swiftSettings: settings),
+        .testTarget(
             name: "StallAgentTests",
             dependencies: ["StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture"],
             swiftSettings: settings),
