@@ -56,7 +56,8 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo", swiftSettings: settings),
+            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
@@ -65,10 +66,13 @@ let package = Package(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
             swiftSettings: settings),
         .testTarget(
-            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"], swiftSettings: settings),
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",
-            dependencies: ["StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture"],
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+            ],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

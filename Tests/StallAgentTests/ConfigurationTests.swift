@@ -11,7 +11,8 @@ import Testing
             _ = try StallMonitor.start(.init(app: "", version: "1"))
         }
         #expect(throws: StallMonitor.ConfigurationError.thresholdTooShort(.milliseconds(19))) {
-            _ = try StallMonitor.start(.init(app: "photos", version: "1", threshold: .milliseconds(19)))
+            _ = try StallMonitor.start(
+                .init(app: "photos", version: "1", threshold: .milliseconds(19)))
         }
     }
 
