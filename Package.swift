@@ -49,6 +49,9 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallStoreTests", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
