@@ -55,6 +55,9 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallStoreTests", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
