@@ -98,7 +98,8 @@ struct StoreFile {
             let queue = try DatabaseQueue(path: file, configuration: configuration)
             let (role, version) = try queue.inDatabase { try identify($0, path: path) }
             guard version == embeddedMigrations.count else {
-                throw StoreError.older(path: path, version: version, supported: embeddedMigrations.count)
+                throw StoreError.older(
+                    path: path, version: version, supported: embeddedMigrations.count)
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -114,7 +115,8 @@ struct StoreFile {
             throw StoreError.foreign(path: path, applicationID: id)
         }
         guard version <= embeddedMigrations.count else {
-            throw StoreError.newer(path: path, version: version, supported: embeddedMigrations.count)
+            throw StoreError.newer(
+                path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
     }
