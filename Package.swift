@@ -56,8 +56,13 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .testTarget(
-            name: "StallStoreTests", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            name: "StallStoreTests",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
+            exclude: ["Snapshots"],
             swiftSettings: settings),
+        .executableTarget(
+            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
