@@ -49,6 +49,10 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallctlTests",
+            dependencies: ["stallctl", "StallModel", "StallStore", "StallAnalysis", arguments],
+            exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
