@@ -58,6 +58,7 @@ let package = Package(
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
             swiftSettings: settings),
+        .testTarget(
             name: "StallctlTests",
             dependencies: ["stallctl", "StallModel", "StallStore", "StallAnalysis", arguments],
             exclude: ["Snapshots"], swiftSettings: settings),
