@@ -20,7 +20,10 @@ struct Stallctl: ParsableCommand {
             $XDG_STATE_HOME/stallwatch/stalls.sqlite.
             Exit codes: 0 done, 1 failed, 2 a threshold that you gave was crossed, 64 wrong usage.
             """,
-        subcommands: [IngestCommand.self, Migrate.self, Status.self])
+        subcommands: [
+            Top.self, List.self, Show.self, Export.self, IngestCommand.self, Migrate.self,
+            Status.self,
+        ])
 
     static func main() {
         signal(SIGPIPE, SIG_IGN)  // so that a closed pipe is an error of `write`, which ends it quietly
@@ -39,7 +42,8 @@ struct Stallctl: ParsableCommand {
     static func checkCommandName(_ word: String?) throws {
         let names = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !names.contains(word) else { return }
-        let suggestion = Suggestion.closest(to: word, in: names).map { " Did you mean '\($0)'?" } ?? ""
+        let suggestion =
+            Suggestion.closest(to: word, in: names).map { " Did you mean '\($0)'?" } ?? ""
         throw ValidationError("There is no command '\(word)'.\(suggestion)")
     }
 

@@ -7,9 +7,10 @@ struct IngestCommand: ParsableCommand {
         commandName: "ingest",
         abstract: "Take the reports of other stores over into one central store.",
         discussion: """
-            Directories are searched with all that is below them. Run it as often as you like, also while
-            agents write and after it was killed: no report is taken twice. A file that cannot be taken is
-            named on stderr and left alone; the exit code is then 1, and all others have been taken.
+            Directories are searched with all that is below them. Run it as often as
+            you like, also while agents write and after it was killed: no report is
+            taken twice. A file that cannot be taken is named on stderr and left
+            alone; the exit code is then 1, and all others have been taken.
 
             EXAMPLES
               stallctl ingest --store central.sqlite /var/lib/photos/stalls.sqlite
@@ -31,14 +32,16 @@ struct IngestCommand: ParsableCommand {
         let ingest = try Ingest(into: target.path)
         let summary = try ingest.run(paths) { progress in
             guard showsProgress else { return }
-            report("\(progress.filesDone) of \(progress.fileCount) files, \(progress.reportsTaken) reports")
+            report(
+                "\(progress.filesDone) of \(progress.fileCount) files, \(progress.reportsTaken) reports"
+            )
         }
         if showsProgress { report("") }
         for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
         if json {
-            try OutputOptions.write([IngestView.Row(summary, store: target.path)])
+            try StandardOutput.write(json: [IngestView.Row(summary, store: target.path)])
         } else {
-            try OutputOptions.write(lines: [IngestView.sentence(for: summary, store: target.path)])
+            try StandardOutput.write(lines: [IngestView.sentence(for: summary, store: target.path)])
         }
         if summary.skippedCount > 0 { throw ExitCode.failure }
     }

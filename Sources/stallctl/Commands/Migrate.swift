@@ -26,8 +26,11 @@ struct Migrate: ParsableCommand {
     func run() throws {
         let path = target.path
         let (from, to) = try migrateStore(path: path)
-        guard !json else { return try OutputOptions.write([Row(store: path, from: from, to: to)]) }
-        let text = from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
-        try OutputOptions.write(lines: ["\(path.printable): \(text)"])
+        guard !json else {
+            return try StandardOutput.write(json: [Row(store: path, from: from, to: to)])
+        }
+        let text =
+            from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
+        try StandardOutput.write(lines: ["\(path.printable): \(text)"])
     }
 }

@@ -16,9 +16,10 @@ struct Status: ParsableCommand {
     func run() throws {
         let status = try source.open().status()
         if output.json {
-            try OutputOptions.write([StatusView.Row(status)])
+            try StandardOutput.write(json: [StatusView.Row(status)])
         } else {
-            try OutputOptions.write(lines: StatusView.lines(for: status, on: output.colors.terminal))
+            try StandardOutput.write(
+                lines: StatusView.lines(for: status, on: output.colors.terminal))
         }
     }
 }

@@ -8,7 +8,8 @@ internal import StallStore
 struct FilterOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only reports of this app; repeat it for several. So too the next three.", valueName: "name"))
+            "Only reports of this app; repeat it for several. So too the next three.",
+            valueName: "name"))
     var app: [String] = []
 
     @Option(help: ArgumentHelp("Only reports of this version of the app.", valueName: "version"))
@@ -17,7 +18,8 @@ struct FilterOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Only reports from this host.", valueName: "name"))
     var host: [String] = []
 
-    @Option(help: ArgumentHelp("Only reports of the loop watched under this name.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("Only reports of the loop watched under this name.", valueName: "name"))
     var loop: [String] = []
 
     @Option(
@@ -28,13 +30,15 @@ struct FilterOptions: ParsableArguments {
     var since: UnixTime?
 
     @Option(
-        help: ArgumentHelp("Only stalls that began before then.", valueName: "time"), transform: readTime)
+        help: ArgumentHelp("Only stalls that began before then.", valueName: "time"),
+        transform: readTime)
     var until: UnixTime?
 
     func validate() throws {
         if let since, let until, since >= until {
             throw ValidationError(
-                "--since \(since.rfc3339) is not before --until \(until.rfc3339); no report can match both.")
+                "--since \(since.rfc3339) is not before --until \(until.rfc3339); no report can match both."
+            )
         }
     }
 

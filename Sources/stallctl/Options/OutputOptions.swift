@@ -8,24 +8,23 @@ struct OutputOptions: ParsableArguments {
     var json = false
 
     @OptionGroup var colors: ColorOptions
+}
 
-    /// Writes one line of JSON for each object.
-    static func write(_ objects: some Sequence<some Encodable>) throws {
-        var output = StandardOutput()
-        for object in objects { try output.write(JSONLines.line(object)) }
-        try output.flush()
-    }
+/// For the commands that answer with rows.
+struct RowOptions: ParsableArguments {
+    @Flag(help: "Write CSV for spreadsheets; durations are milliseconds, times UTC.")
+    var csv = false
 
-    /// Writes lines of text.
-    static func write(lines: some Sequence<String>) throws {
-        var output = StandardOutput()
-        for line in lines { try output.write(line + "\n") }
-        try output.flush()
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if csv && output.json { throw ValidationError("--csv and --json exclude each other.") }
     }
 }
 
 struct ColorOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("When to use colour: auto, always or never.", valueName: "when"))
+    @Option(
+        help: ArgumentHelp("When to use colour.", valueName: "when"))
     var color = ColorChoice.auto
 
     var terminal: Terminal { .standardOutput(color: color) }

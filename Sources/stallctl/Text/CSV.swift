@@ -4,6 +4,8 @@
 struct CSVWriter {
     /// Leave out the protection against formulas (`--csv-raw`).
     var isRaw = false
+    /// Write control characters as escapes: the reader is a terminal, not a program.
+    var showsControls = false
 
     /// One field of a row.
     enum Field {
@@ -18,10 +20,13 @@ struct CSVWriter {
         fields.map { field in
             switch field {
             case .plain(let text): quoted(text)
-            case .text(let text): quoted(isRaw ? text : guarded(text))
+            case .text(let text):
+                quoted(isRaw ? shown(text) : guarded(shown(text)))
             }
         }.joined(separator: ",") + "\r\n"
     }
+
+    private func shown(_ text: String) -> String { showsControls ? text.printable : text }
 
     private func quoted(_ text: String) -> String {
         guard

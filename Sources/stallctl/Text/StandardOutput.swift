@@ -31,6 +31,33 @@ struct StandardOutput: ~Copyable {
     }
 }
 
+extension StandardOutput {
+    /// Writes lines of text.
+    static func write(lines: some Sequence<String>) throws {
+        var output = StandardOutput()
+        for line in lines { try output.write(line + "\n") }
+        try output.flush()
+    }
+
+    /// Writes a header and rows of CSV; straight to a terminal, control characters are made visible.
+    static func write(
+        csv header: [String], _ rows: some Sequence<[CSVWriter.Field]>, isRaw: Bool = false
+    ) throws {
+        let writer = CSVWriter(isRaw: isRaw, showsControls: isatty(STDOUT_FILENO) == 1)
+        var output = StandardOutput()
+        try output.write(writer.row(header.map { .plain($0) }))
+        for row in rows { try output.write(writer.row(row)) }
+        try output.flush()
+    }
+
+    /// Writes one line of JSON for each object.
+    static func write(json objects: some Sequence<some Encodable>) throws {
+        var output = StandardOutput()
+        for object in objects { try output.write(JSONLines.line(object)) }
+        try output.flush()
+    }
+}
+
 /// Why output could not be written.
 enum OutputError: Error, Equatable, CustomStringConvertible {
     /// The reader closed the pipe: it has what it wanted.

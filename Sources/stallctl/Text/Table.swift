@@ -1,4 +1,4 @@
-// Columns that line up. The last column takes what is left of the width; nothing here knows what it shows.
+// Columns that line up. One column takes what is left of the width; nothing here knows what it shows.
 
 /// Rows of cells under titles.
 struct Table {
@@ -29,45 +29,68 @@ struct Table {
     }
 
     var columns: [Column]
+    /// The column that is cut when the terminal is narrow; the last one unless it is set.
+    var flexibleColumn: Int
     var rows: [[Cell]] = []
-    /// The last column never gets narrower than this, however narrow the terminal.
-    static let narrowestLastColumn = 24
 
-    /// The title line and one line a row, without line ends.
+    init(columns: [Column], flexibleColumn: Int? = nil, rows: [[Cell]] = []) {
+        self.columns = columns
+        self.flexibleColumn = flexibleColumn ?? columns.count - 1
+        self.rows = rows
+    }
+
+    /// The flexible column never gets narrower than this, however narrow the terminal.
+    private static let narrowest = 24
+    private static let gap = "  "
+
+    /// The title line and one line a row, without line ends and trailing spaces.
     func lines(for terminal: Terminal) -> [String] {
-        let titles = columns.map { Cell($0.title, style: .faint) }
-        let fixed = columns.indices.dropLast().map { column in
-            ([titles] + rows).map { $0[column].text.displayWidth }.max() ?? 0
-        }
-        let left = terminal.columns.map { columns in
-            max(Self.narrowestLastColumn, columns - fixed.reduce(0) { $0 + $1 + Self.gap.count })
-        }
-        return ([titles] + rows).map { row in
-            let cells = row.indices.map { column in
-                let cell = row[column]
-                guard column < fixed.count else { return cell.fitted(to: left, on: terminal) }
-                let padded = cell.text.padded(to: fixed[column], columns[column].alignment)
-                return terminal.paint(padded, cell.style)
-            }
-            return cells.joined(separator: Self.gap)
+        let all = [columns.map { Cell($0.title, style: .faint) }] + rows
+        let widths = widths(of: all, on: terminal)
+        return all.map { row in
+            row.indices.map { column in
+                let width = column == flexibleColumn ? widths[column] : nil
+                let (text, used) = row[column].fitted(to: width, on: terminal)
+                let padding = String(repeating: " ", count: max(0, widths[column] - used))
+                switch columns[column].alignment {
+                case .trailing: return padding + text
+                case .leading: return column == columns.count - 1 ? text : text + padding
+                }
+            }.joined(separator: Self.gap).trimmingTrailingSpaces
         }
     }
 
-    private static let gap = "  "
+    private func widths(of rows: [[Cell]], on terminal: Terminal) -> [Int] {
+        var widths = columns.indices.map { column in rows.map { $0[column].width }.max() ?? 0 }
+        guard let available = terminal.columns else { return widths }
+        let others =
+            widths.reduce(0, +) - widths[flexibleColumn] + Self.gap.count * (columns.count - 1)
+        let left = max(Self.narrowest, available - others)
+        widths[flexibleColumn] = min(widths[flexibleColumn], left)
+        return widths
+    }
 }
 
 extension Table.Cell {
-    /// The text, cut in the middle when it is too wide, and as many additions as fit after it.
-    fileprivate func fitted(to width: Int?, on terminal: Terminal) -> String {
-        guard let width else { return terminal.paint(text, style) + additions.joined() }
-        var result = text.truncatedInMiddle(to: width)
-        var used = result.displayWidth
-        result = terminal.paint(result, style)
-        for addition in additions {
-            used += addition.displayWidth
-            guard used <= width else { break }
+    /// With all additions.
+    fileprivate var width: Int { additions.reduce(text.displayWidth) { $0 + $1.displayWidth } }
+
+    /// The text, cut in the middle when it is too wide, as many additions as fit, and the columns that takes.
+    fileprivate func fitted(to width: Int?, on terminal: Terminal) -> (text: String, used: Int) {
+        let width = width ?? .max
+        let cut = text.truncatedInMiddle(to: width)
+        var (result, used) = (terminal.paint(cut, style), cut.displayWidth)
+        for addition in additions where used + addition.displayWidth <= width {
             result += terminal.paint(addition, .faint)
+            used += addition.displayWidth
         }
-        return result
+        return (result, used)
+    }
+}
+
+extension String {
+    /// The text without the spaces at its end.
+    var trimmingTrailingSpaces: String {
+        String(self[..<(lastIndex { $0 != " " }.map(index(after:)) ?? startIndex)])
     }
 }

@@ -14,7 +14,8 @@ enum IngestView {
     static func sentence(for summary: IngestSummary, store: String) -> String {
         let taken = summary.files.count - summary.skippedCount
         let changed = summary.changedCount > 0 ? ", brought \(summary.changedCount) up to date" : ""
-        let skipped = summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
+        let skipped =
+            summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
         return "\(store.printable): took \(counted(summary.addedCount, "new report"))\(changed) "
             + "from \(counted(taken, "file"))\(skipped)"
     }

@@ -16,7 +16,9 @@ enum StatusView {
             "\(counted(status.reportCount, "report")) of \(listed(status.apps).printable) "
                 + "from \(counted(status.hosts.count, "host")) in \(counted(status.runCount, "run")), "
                 + UnixTime.rangeText(from: first, to: last, on: terminal))
-        let states: [(StallState, String)] = [(.ended, "ended"), (.open, "still open"), (.hang, "never ended")]
+        let states: [(StallState, String)] = [
+            (.ended, "ended"), (.open, "still open"), (.hang, "never ended"),
+        ]
         lines.append("  " + parts(states.map { (status.reportsByState[$0.0] ?? 0, $0.1) }))
         let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
         let unranked = parts(verdicts.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
@@ -79,7 +81,9 @@ enum StatusView {
             losses = Self.words(status.losses, \.word)
         }
 
-        private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String: Int] {
+        private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String:
+            Int]
+        {
             Dictionary(counts.map { (word($0.key), $0.value) }) { $0 + $1 }
         }
     }
