@@ -55,8 +55,24 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAgentTests",
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "StallctlTests",

@@ -82,7 +82,7 @@ private struct Recording {
         let locations = report.samples.flatMap(\.locations)
         let isWanted = notifier.isWanted(report.state)
         var unnamed = Set(store.unsymbolized(locations))
-        if isWanted { unnamed.formUnion(locations.lazy.filter { names[$0] == nil }) }
+        if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
         if !unnamed.isEmpty {
             let found = symbolizer.frames(for: Array(unnamed), images: images)
             store.symbolize(found)

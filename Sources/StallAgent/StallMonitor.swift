@@ -6,6 +6,7 @@
 
 internal import CLinux
 internal import Foundation
+internal import Logging
 internal import StallCapture
 internal import StallDetection
 public import StallModel
@@ -78,11 +79,12 @@ public final class StallMonitor: Sendable {
     ///   - threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
     public func watch(_ loop: EventRunLoop, as name: String, threshold: Duration? = nil) {
         guard agent != nil else { return }
-        if LoopBeacon(loop.beacon).thread.rawValue == stall_gettid() {
+        if loop.isCurrent {
             watchOnItsThread(loop, as: name, threshold: threshold)
         } else {
-            loop.perform { [self] in watchOnItsThread(.current, as: name, threshold: threshold) }
-            loop.wakeUp()
+            loop.post(inMode: .common) { [self] in
+                watchOnItsThread(.current, as: name, threshold: threshold)
+            }
         }
     }
 
@@ -97,7 +99,7 @@ public final class StallMonitor: Sendable {
         let beacon = LoopBeacon(loop.beacon)
         let witness = LoopWitness(
             name: name, threshold: threshold, thread: thread, sampler: agent.sampler,
-            modeName: loop.modeNames, queue: agent.recorder.queue)
+            modeName: { [weak loop] number in loop?.modeName(number: number) }, queue: agent.recorder.queue)
         let entry = WatchedLoop(
             beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
         let earlier = watched.withLock { watched in

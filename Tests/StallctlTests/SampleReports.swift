@@ -1,20 +1,34 @@
 import StallModel
 
+@testable import stallctl
+
 /// Reports made by hand, with round numbers, so that every number in a snapshot can be checked by eye.
 enum SampleReports {
     /// 2026-11-21T14:00:00Z.
     static let noon = UnixTime(microseconds: 1_795_269_600_000_000)
 
     static func id(_ number: UInt64) -> UniqueID {
-        UniqueID(hexadecimal: "01aa5f32b500" + "7" + String(repeating: "0", count: 18 - String(number).count) + "\(number)")
+        let digits =
+            "01aa5f32b5007000" + String(number + 1 << 16, radix: 16).padded(with: "0", to: 16)
+        return UniqueID(bytes: [UInt8](hexadecimal: digits)!)!
     }
 
     static func run(
-        app: String = "photos", version: String = "2.3.0", host: String = "web-2", number: UInt64 = 900
+        app: String = "photos", version: String = "2.3.0", host: String = "web-2",
+        number: UInt64 = 900
     ) -> ProcessRun {
         ProcessRun(
-            id: id(number), app: app, version: version, buildID: BuildID(bytes: [0xab, 0xcd, 0xef, 0x01]),
+            id: id(number), app: app, version: version,
+            buildID: BuildID(bytes: [0xab, 0xcd, 0xef, 0x01]),
             host: host, pid: 4711, bootID: "b00t", startTicks: 12345, started: noon)
+    }
+
+    /// The same report as ranking sees it: the stacks are numbers.
+    static func summary(_ report: StallReport, run: Int = 0) -> ReportSummary {
+        ReportSummary(
+            id: report.id, run: run, loop: report.loop, start: report.start,
+            duration: report.duration,
+            state: report.state, verdict: report.verdict, stacks: [])
     }
 
     static let photos = "/opt/photos/photos"
@@ -26,7 +40,8 @@ enum SampleReports {
     ) -> Frame {
         var frame = Frame(
             CodeLocation(
-                imagePath: image, buildID: image.map { BuildID(bytes: $0.utf8.prefix(4)) }, offset: offset,
+                imagePath: image, buildID: image.map { BuildID(bytes: $0.utf8.prefix(4)) },
+                offset: offset,
                 kind: kind))
         frame.function = function
         frame.file = file
@@ -39,7 +54,9 @@ enum SampleReports {
         frame("__lll_lock_wait", image: libc, offset: 0x8d1c0, kind: .interrupted),
         frame("pthread_mutex_lock", image: libc, offset: 0x93c22),
         frame("waitForWorker()", offset: 0x4d12, file: "/src/photos/Sync.swift", line: 88),
-        frame("closure #1 in Timeline.tick()", offset: 0x5120, file: "/src/photos/Timeline.swift", line: 12),
+        frame(
+            "closure #1 in Timeline.tick()", offset: 0x5120, file: "/src/photos/Timeline.swift",
+            line: 12),
         frame(nil, offset: 0x9ab0), frame("main", offset: 0x1200),
         frame("__libc_start_call_main", image: libc, offset: 0x2724a),
     ]
@@ -50,7 +67,8 @@ enum SampleReports {
     ]
 
     static func sample(
-        at offset: Int, for weight: Int, _ frames: [Frame], isLate: Bool = false, failure: String? = nil
+        at offset: Int, for weight: Int, _ frames: [Frame], isLate: Bool = false,
+        failure: String? = nil
     ) -> Sample {
         Sample(
             offset: .milliseconds(offset), weight: .milliseconds(weight), isLate: isLate,
@@ -65,13 +83,15 @@ enum SampleReports {
 
     static func report(
         _ number: UInt64 = 1, run: ProcessRun = run(), state: StallState = .ended,
-        verdict: StallVerdict = .stalled, startingAfter seconds: Int64 = 0, lasting milliseconds: Int = 1840,
+        verdict: StallVerdict = .stalled, startingAfter seconds: Int64 = 0,
+        lasting milliseconds: Int = 1840,
         samples: [Sample]? = nil
     ) -> StallReport {
         StallReport(
             id: id(number), run: run, loop: "main", mode: "default", phase: .timer,
             start: UnixTime(microseconds: noon.microseconds + seconds * 1_000_000 + 417_000),
-            duration: .milliseconds(milliseconds), cpuTime: .milliseconds(92), threshold: .milliseconds(250),
+            duration: .milliseconds(milliseconds), cpuTime: .milliseconds(92),
+            threshold: .milliseconds(250),
             detectionDelay: .microseconds(300), state: state, verdict: verdict,
             samples: samples ?? [
                 sample(at: 125, for: 184, computing), sample(at: 250, for: 566, waiting),
