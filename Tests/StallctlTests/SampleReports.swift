@@ -8,9 +8,8 @@ enum SampleReports {
     static let noon = UnixTime(microseconds: 1_795_269_600_000_000)
 
     static func id(_ number: UInt64) -> UniqueID {
-        let digits =
-            "01aa5f32b5007000" + String(number + 1 << 16, radix: 16).padded(with: "0", to: 16)
-        return UniqueID(bytes: [UInt8](hexadecimal: digits)!)!
+        let digits = "01aa5f32" + String(number, radix: 16).padded(with: "0", to: 4)
+        return UniqueID(bytes: [UInt8](hexadecimal: digits + "7a0084fa39d02b66c1d7")!)!
     }
 
     static func run(

@@ -1,9 +1,11 @@
 import Foundation
-import StallAnalysis
+
 import StallModel
-import StallStore
+
 import Testing
 
+@testable import StallAnalysis
+@testable import StallStore
 @testable import stallctl
 
 /// Goal: what people read says what is stored, fits the terminal, and stays as it was.
@@ -131,7 +133,7 @@ import Testing
             ).lines
             + ListView(listing: listing, terminal: .plain).lines
             + StatusView.lines(for: status, on: .plain)
-        #expect(!lines.joined().unicodeScalars.contains(where: \.steersTerminal))
+        #expect(!lines.joined().unicodeScalars.contains { $0.steersTerminal })
     }
 
     private func hotspot(

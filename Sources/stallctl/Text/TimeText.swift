@@ -27,6 +27,12 @@ extension UnixTime {
         shortText(on: terminal) + ":" + clockTail(in: terminal.timeZone)
     }
 
+    /// `21 Nov at 14:03:22.417`, for sentences.
+    func sentenceText(on terminal: Terminal) -> String {
+        let parts = exactText(on: terminal).split(separator: " ")
+        return parts.dropLast().joined(separator: " ") + " at " + parts[parts.count - 1]
+    }
+
     /// `21 Nov 09:00 to 17:40`: the second day is named only when it is another one.
     static func rangeText(from first: UnixTime, to last: UnixTime, on terminal: Terminal) -> String
     {

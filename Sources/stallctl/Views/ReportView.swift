@@ -30,14 +30,14 @@ struct ReportView {
         let (verb, preposition, end) =
             switch report.state {
             case .open: ("has been stalled for", "since", "")
-            case .ended: ("stalled for", "at", "")
-            case .hang: ("hung for at least", "at", "; its process died in it")
+            case .ended: ("stalled for", "on", "")
+            case .hang: ("hung for at least", "on", "; its process died in it")
             }
         let run = report.run
         let mode = report.mode.isEmpty ? "" : " of mode \(report.mode)"
         return terminal.paint(
             "\(report.loop.printable) \(verb) \(report.duration.precise)", .strong)
-            + " \(preposition) \(report.start.exactText(on: terminal)) "
+            + " \(preposition) \(report.start.sentenceText(on: terminal)) "
             + "(\(run.app) \(run.version), pid \(run.pid), \(run.host)), ".printable
             + report.phase.clause + mode.printable + end
     }

@@ -23,7 +23,7 @@ struct TopView {
         lines.append("")
         let others = notRanked("")
         if !others.isEmpty { lines.append(others) }
-        return lines + [next(after: first)]
+        return lines + next(after: first)
     }
 
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
@@ -43,10 +43,10 @@ struct TopView {
         let hangs = stalls.count { $0.state == .hang }
         let unfinished = [
             lasting > 0 ? "\(lasting) still open" : nil,
-            hangs > 0 ? "\(hangs) never ended (\(hangs == 1 ? "a hang" : "hangs"))" : nil,
+            hangs > 0 ? counted(hangs, "hang") : nil,
         ].compactMap(\.self)
         return "\(who.printable), \(place.printable)\(when): \(counted(stalls.count, "stall"))"
-            + (unfinished.isEmpty ? "" : ", \(listed(unfinished)),")
+            + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
             + " in \(counted(ranking.hotspots.count, "group")), \(ranking.totalLost.compact) lost"
     }
 
@@ -82,12 +82,14 @@ struct TopView {
             + "."
     }
 
-    private func next(after first: Hotspot) -> String {
+    private func next(after first: Hotspot) -> [String] {
         let store = storeOption.map { " --store " + $0.shellQuoted } ?? ""
         let id = ShortIDs(ranking.reports.map(\.id))[first.example]
-        let commands = ["show \(id)", "list --limit 20", "export --format csv"]
-        let text = commands.map { "stallctl \($0)\(store)" }.joined(separator: "   ")
-        return terminal.paint("Next: " + text, .faint)
+        let commands = ["show \(id)", "list", "export --format csv"]
+        return commands.enumerated().map { index, command in
+            terminal.paint(
+                (index == 0 ? "Next: " : "      ") + "stallctl \(command)\(store)", .faint)
+        }
     }
 }
 
