@@ -76,7 +76,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StallctlTests",
-            dependencies: ["stallctl", "StallModel", "StallStore", "StallAnalysis", arguments],
+            dependencies: [
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+            ],
             exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

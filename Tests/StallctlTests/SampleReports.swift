@@ -4,8 +4,8 @@ import StallModel
 
 /// Reports made by hand, with round numbers, so that every number in a snapshot can be checked by eye.
 enum SampleReports {
-    /// 2026-11-21T14:00:00Z.
-    static let noon = UnixTime(microseconds: 1_795_269_600_000_000)
+    /// 2024-11-21T14:00:00Z: not this year, so that the program always shows the year.
+    static let noon = UnixTime(microseconds: 1_732_197_600_000_000)
 
     static func id(_ number: UInt64) -> UniqueID {
         let digits = "01aa5f32" + String(number, radix: 16).padded(with: "0", to: 4)

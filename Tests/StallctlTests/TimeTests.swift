@@ -71,8 +71,11 @@ import Testing
     @Test func `people get local times, and the year when it is another one`() {
         let time = UnixTime(microseconds: 1_795_269_600_417_000)
         let yearBefore = UnixTime(microseconds: 1_763_733_600_417_000)
+        var terminal = terminal
+        terminal.now = time
         #expect(time.shortText(on: terminal) == "21 Nov 15:00")
         #expect(time.exactText(on: terminal) == "21 Nov 15:00:00.417")
+        #expect(time.sentenceText(on: terminal) == "21 Nov at 15:00:00.417")
         #expect(yearBefore.shortText(on: terminal) == "21 Nov 2025 15:00")
     }
 
@@ -81,16 +84,15 @@ import Testing
         (10 * 3600, "21 Nov 15:00 to 22 Nov 01:00"),
     ])
     func `a range names its second day only when it is another one`(seconds: Int64, shown: String) {
-        let first = UnixTime(microseconds: 1_795_269_600_000_000)
+        let first = SampleReports.noon
         let last = UnixTime(microseconds: first.microseconds + seconds * 1_000_000)
         #expect(UnixTime.rangeText(from: first, to: last, on: terminal) == shown)
     }
 }
 
 extension Terminal {
-    /// No colour, no width, an hour east of Greenwich, 21 November 2026.
+    /// No colour, no width, an hour east of Greenwich, in the year of the sample reports.
     static let plain = Terminal(
         columns: nil, usesColor: false, isInteractive: false,
-        timeZone: TimeZone(secondsFromGMT: 3600)!,
-        now: UnixTime(microseconds: 1_795_269_600_000_000))
+        timeZone: TimeZone(secondsFromGMT: 3600)!, now: SampleReports.noon)
 }

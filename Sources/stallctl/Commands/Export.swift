@@ -7,20 +7,23 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write reports for other programs.",
         discussion: """
-            csv has one row a report, a row a group with --rows groups, or a row a
-            function on a stack with --rows frames. json is one array of reports with
-            all their samples. CSV cells that a spreadsheet would run as a formula
-            get a ' in front; --csv-raw leaves it out.
+            csv     one row a report; --rows groups: a row a group as top ranks them;
+                    --rows frames: a row a function on a stack. Cells that a
+                    spreadsheet would run get a ' in front; --csv-raw leaves it out.
+            json    one array of reports, with all their samples.
+            jsonl   the same reports, one a line.
+            folded  app;loop;root;...;leaf and a weight, for flame graph tools.
 
             EXAMPLES
               stallctl export --format csv > reports.csv
-              stallctl export --format csv --rows groups --since 7d > groups.csv
-              stallctl export --format json | jq '.[].samples | length'
+              stallctl export --format csv --rows groups --since 7d -o groups.csv
+              stallctl export --format jsonl | jq -r 'select(.state == "hang") | .id'
+              stallctl export --format folded | flamegraph.pl > stalls.svg
             """)
 
     /// What to write.
     enum Format: String, CaseIterable, ExpressibleByArgument {
-        case csv, json
+        case csv, json, jsonl, folded
     }
 
     /// What a row of CSV is.
@@ -34,15 +37,24 @@ struct Export: ParsableCommand {
     @Option(help: ArgumentHelp("What to write.", valueName: "format"))
     var format: Format
 
-    @Option(help: ArgumentHelp("What a row of CSV is.", valueName: "kind"))
-    var rows = Rows.reports
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Write to this file, which is replaced when all is written.", valueName: "path"),
+        completion: .file())
+    var output: String?
 
     @Option(help: ArgumentHelp("Write at most this many reports, the newest.", valueName: "count"))
     var limit: Int?
 
-    @Flag(
-        help: "Write names into CSV as they are, without protection against spreadsheet formulas.")
+    @Option(help: ArgumentHelp("What a row of CSV is.", valueName: "kind"))
+    var rows = Rows.reports
+
+    @Flag(help: "Write names into CSV as they are, without protection against formulas.")
     var csvRaw = false
+
+    @Option(help: ArgumentHelp("What the numbers of folded stacks count.", valueName: "unit"))
+    var weight = FoldedStacks.Weight.ms
 
     func validate() throws {
         if let limit, limit <= 0 {
@@ -54,45 +66,47 @@ struct Export: ParsableCommand {
         if format != .csv, rows != .reports || csvRaw {
             throw ValidationError("--rows and --csv-raw go with --format csv.")
         }
+        if format != .folded, weight != .ms {
+            throw ValidationError("--weight goes with --format folded.")
+        }
     }
 
     func run() throws {
         let store = try source.open()
-        switch (format, rows) {
-        case (.csv, .groups):
+        switch format {
+        case .csv: try writeCSV(from: store)
+        case .json: try Output.write(array: reportRows(from: store), to: output)
+        case .jsonl: try Output.write(json: reportRows(from: store), to: output)
+        case .folded:
+            var stacks = FoldedStacks()
+            for report in try store.reports(filters.filter, limit: limit) { stacks.add(report) }
+            try Output.write(lines: stacks.lines(weight: weight), to: output)
+        }
+    }
+
+    private func writeCSV(from store: ReportStore) throws {
+        switch rows {
+        case .reports:
+            let rows = try reportRows(from: store).lazy.map(ReportCSV.fields)
+            try Output.write(csv: ReportCSV.header, rows, isRaw: csvRaw, to: output)
+        case .groups:
             let ranking = try Ranking(
                 store: store, filter: filters.filter, by: .total, group: .signature)
-            try StandardOutput.write(
-                csv: HotspotCSV.header, ranking.rows.map(HotspotCSV.fields), isRaw: csvRaw)
-        case (.csv, .reports):
-            let rows = try reports(from: store).map(ReportCSV.fields)
-            try StandardOutput.write(csv: ReportCSV.header, rows, isRaw: csvRaw)
-        case (.csv, .frames):
-            let rows = try reports(from: store).flatMap(FrameCSV.rows)
-            try StandardOutput.write(csv: FrameCSV.header, rows, isRaw: csvRaw)
-        case (.json, _):
-            try writeArray(try reports(from: store))
+            let rows = ranking.rows.lazy.map(HotspotCSV.fields)
+            try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
+        case .frames:
+            let rows = try reportRows(from: store).lazy.flatMap(FrameCSV.rows)
+            try Output.write(csv: FrameCSV.header, rows, isRaw: csvRaw, to: output)
         }
     }
 
-    private func reports(from store: ReportStore) throws -> [ReportRow] {
+    /// The reports, newest first, each with the addresses that its own process had.
+    private func reportRows(from store: ReportStore) throws -> some Collection<ReportRow> {
+        let reports = try store.reports(filters.filter, limit: limit)
         var images: [UniqueID: [Image]] = [:]
-        return try store.reports(filters.filter, limit: limit).map { report in
-            let run = report.run.id
-            if images[run] == nil { images[run] = try store.images(ofRun: run) }
-            return ReportRow(report, images: images[run] ?? [])
-        }
-    }
-
-    /// One array, a report a line.
-    private func writeArray(_ reports: [ReportRow]) throws {
-        var output = StandardOutput()
-        try output.write("[")
-        for (index, report) in reports.enumerated() {
-            try output.write(
-                (index == 0 ? "\n" : ",\n") + String(JSONLines.line(report).dropLast()))
-        }
-        try output.write("\n]\n")
-        try output.flush()
+        for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
+        return reports.lazy.map { [images] in ReportRow($0, images: images[$0.run.id] ?? []) }
     }
 }
+
+extension FoldedStacks.Weight: ExpressibleByArgument {}

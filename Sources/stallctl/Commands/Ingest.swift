@@ -39,9 +39,9 @@ struct IngestCommand: ParsableCommand {
         if showsProgress { report("") }
         for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
         if json {
-            try StandardOutput.write(json: [IngestView.Row(summary, store: target.path)])
+            try Output.write(json: [IngestView.Row(summary, store: target.path)])
         } else {
-            try StandardOutput.write(lines: [IngestView.sentence(for: summary, store: target.path)])
+            try Output.write(lines: [IngestView.sentence(for: summary, store: target.path)])
         }
         if summary.skippedCount > 0 { throw ExitCode.failure }
     }

@@ -31,12 +31,12 @@ struct List: ParsableCommand {
         let store = try source.open()
         let listing = try Listing(store: store, filter: filters.filter, limit: limit)
         if rows.output.json {
-            try StandardOutput.write(json: listing.rows)
+            try Output.write(json: listing.rows)
         } else if rows.csv {
-            try StandardOutput.write(csv: ListingRow.csvHeader, listing.rows.map(\.csvFields))
+            try Output.write(csv: ListingRow.csvHeader, listing.rows.map(\.csvFields))
         } else {
             let view = ListView(listing: listing, terminal: rows.output.colors.terminal)
-            try StandardOutput.write(lines: view.lines)
+            try Output.write(lines: view.lines)
         }
         if listing.rows.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }

@@ -27,10 +27,10 @@ struct Migrate: ParsableCommand {
         let path = target.path
         let (from, to) = try migrateStore(path: path)
         guard !json else {
-            return try StandardOutput.write(json: [Row(store: path, from: from, to: to)])
+            return try Output.write(json: [Row(store: path, from: from, to: to)])
         }
         let text =
             from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
-        try StandardOutput.write(lines: ["\(path.printable): \(text)"])
+        try Output.write(lines: ["\(path.printable): \(text)"])
     }
 }

@@ -39,11 +39,11 @@ struct Show: ParsableCommand {
         let report = try store.report(idPrefix: id)
         if output.json {
             let images = try store.images(ofRun: report.run.id)
-            try StandardOutput.write(json: [ReportRow(report, images: images)])
+            try Output.write(json: [ReportRow(report, images: images)])
         } else {
             let view = ReportView(
                 report: report, stackLimit: stacks, terminal: output.colors.terminal)
-            try StandardOutput.write(lines: view.lines)
+            try Output.write(lines: view.lines)
         }
     }
 }

@@ -16,9 +16,9 @@ struct Status: ParsableCommand {
     func run() throws {
         let status = try source.open().status()
         if output.json {
-            try StandardOutput.write(json: [StatusView.Row(status)])
+            try Output.write(json: [StatusView.Row(status)])
         } else {
-            try StandardOutput.write(
+            try Output.write(
                 lines: StatusView.lines(for: status, on: output.colors.terminal))
         }
     }

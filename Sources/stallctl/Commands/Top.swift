@@ -48,15 +48,15 @@ struct Top: ParsableCommand {
         let store = try source.open()
         let ranking = try Ranking(store: store, filter: filters.filter, by: by, group: group)
         if rows.output.json {
-            try StandardOutput.write(json: ranking.rows.prefix(limit))
+            try Output.write(json: ranking.rows.prefix(limit))
         } else if rows.csv {
-            try StandardOutput.write(
+            try Output.write(
                 csv: HotspotCSV.header, ranking.rows.prefix(limit).map(HotspotCSV.fields))
         } else {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
                 terminal: rows.output.colors.terminal)
-            try StandardOutput.write(lines: view.lines)
+            try Output.write(lines: view.lines)
         }
         if ranking.reports.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }
