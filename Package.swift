@@ -55,6 +55,19 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallStoreTests", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            swiftSettings: settings),
+        .target(
+            name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
+            path: "Tests/LoopConformance", swiftSettings: settings),
+        .executableTarget(
+            name: "conformance", dependencies: ["LoopConformance"],
+            path: "Tests/ConformanceTool", swiftSettings: settings),
+        .testTarget(
+            name: "StallRunLoopTests",
+            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            swiftSettings: settings),
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
             swiftSettings: settings),

@@ -52,7 +52,6 @@ create table image_load (
     image integer not null references image,
     load_address integer not null,
     end_address integer not null,
-    revision integer not null,
     primary key (run, image)
 ) strict, without rowid;
 
@@ -63,8 +62,10 @@ create table location (
     image integer not null references image,
     offset integer not null,
     kind integer not null,
-    -- When its names were last attached; null while it has none.
-    revision integer
+    -- What is known of it. 0: not looked up, 1: no symbol, 2: a function, 3: a function and its line.
+    detail integer not null default 0,
+    -- When that last changed, as the store's revision.
+    revision integer not null default 0
 ) strict;
 
 -- A function as line tables and symbols name it.

@@ -183,7 +183,7 @@ extension EventRunLoop {
     }
 
     /// Serves the main queue in this run, or not. Not inside of a block of that queue: it would be drained twice.
-    private func watchMainQueue(in items: ModeItems) {
+    func watchMainQueue(in items: ModeItems) {
         guard mainQueueDescriptor >= 0 else { return }
         let watch = items.isCommon && !isInMainQueue
         guard watch || items.poller != nil else { return }

@@ -1,7 +1,5 @@
 // The schema's history: the files of the folder migrations/, embedded in the binary.
 
-internal import StallModel
-
 /// One numbered step of the schema.
 struct Migration {
     let name: String
@@ -17,6 +15,8 @@ let migrations = [
 private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
 /// Brings a store of either role to the newest schema.
+///
+/// - Returns: The schema versions before and after; equal when there was nothing to do.
 package func migrateStore(path: String) throws(StoreError) -> (from: Int, to: Int) {
-    fatalError("\(path): follows in the next commit")
+    try StoreFile.migrate(path: path)
 }
