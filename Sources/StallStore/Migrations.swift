@@ -1,14 +1,15 @@
 // The schema's history: the files of the folder migrations/, embedded in the binary.
 
 /// One numbered step of the schema.
-struct Migration {
-    let name: String
-    let sql: String
+package struct Migration: Sendable {
+    /// The file's name without its extension.
+    package let name: String
+    package let sql: String
 }
 
 /// Every migration, in order. A store's `user_version` says how many of them it has seen.
 /// The embedded members' names lose their first digit.
-let migrations = [
+package let embeddedMigrations = [
     Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql))
 ]
 

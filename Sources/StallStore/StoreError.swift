@@ -84,7 +84,7 @@ extension StoreError: CustomStringConvertible {
 
 extension StoreError {
     /// The store it is about; nil when it is about what was asked for.
-    var path: String? {
+    package var path: String? {
         switch self {
         case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
             .notADatabase(let path), .foreign(let path, _), .wrongRole(let path, _),

@@ -32,7 +32,7 @@ struct StoreFile {
                 try database.execute(sql: "pragma journal_mode = wal")
                 try database.execute(sql: "pragma synchronous = normal")
                 try database.execute(sql: "pragma journal_size_limit = 1048576")
-                return migrations.count
+                return embeddedMigrations.count
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -65,13 +65,13 @@ struct StoreFile {
             configuration.busyMode = .timeout(60)
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             return try queue.inDatabase { database in
-                var found = migrations.count
+                var found = embeddedMigrations.count
                 try database.inTransaction(.immediate) {
                     (_, found) = try identify(database, path: path)
                     try migrate(database, from: found)
                     return .commit
                 }
-                return (found, migrations.count)
+                return (found, embeddedMigrations.count)
             }
         }
     }
@@ -97,8 +97,8 @@ struct StoreFile {
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
             let (role, version) = try queue.inDatabase { try identify($0, path: path) }
-            guard version == migrations.count else {
-                throw StoreError.older(path: path, version: version, supported: migrations.count)
+            guard version == embeddedMigrations.count else {
+                throw StoreError.older(path: path, version: version, supported: embeddedMigrations.count)
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -113,8 +113,8 @@ struct StoreFile {
         guard let role = StoreRole(rawValue: id) else {
             throw StoreError.foreign(path: path, applicationID: id)
         }
-        guard version <= migrations.count else {
-            throw StoreError.newer(path: path, version: version, supported: migrations.count)
+        guard version <= embeddedMigrations.count else {
+            throw StoreError.newer(path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
     }
@@ -138,11 +138,11 @@ struct StoreFile {
 
     /// Applies the migrations that a store of schema `version` has not seen. Within a transaction.
     private static func migrate(_ database: Database, from version: Int) throws {
-        guard version < migrations.count else { return }
-        for migration in migrations.dropFirst(version) {
+        guard version < embeddedMigrations.count else { return }
+        for migration in embeddedMigrations.dropFirst(version) {
             try database.execute(sql: migration.sql)
         }
-        try database.execute(sql: "pragma user_version = \(migrations.count)")
+        try database.execute(sql: "pragma user_version = \(embeddedMigrations.count)")
     }
 
     /// Adds the row that says which store this is: what its reports are known by wherever they go.
