@@ -23,6 +23,7 @@ struct Stallctl: ParsableCommand {
         subcommands: [
             Top.self, List.self, Show.self, Export.self, IngestCommand.self, Migrate.self,
             Status.self,
+            Completions.self,
         ])
 
     static func main() {

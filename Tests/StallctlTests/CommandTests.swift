@@ -229,7 +229,14 @@ import Testing
         (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite: "),
         (["ingest", "--store", "c.sqlite", "nowhere"], "nowhere: no such file"),
         (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
-        (["show", "ffff", "--store", "good.sqlite"], "no report's id begins with ffff"),
+        (
+            ["show", "ffff", "--store", "good.sqlite"],
+            "good.sqlite: no report's id begins with ffff; 'stallctl list' prints the ids"
+        ),
+        (
+            ["show", "01aa-5f33-0001", "--store", "good.sqlite"],
+            "good.sqlite: no report's id begins with 01aa-5f33-0001; did you mean 01aa5f320001?"
+        ),
         (["show", "01aa", "--store", "good.sqlite"], "2 reports' ids begin with 01aa"),
     ])
     func `bad input gets one clear line and exit code 1`(arguments: [String], message: String)

@@ -36,7 +36,7 @@ struct Show: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let report = try store.report(idPrefix: id)
+        let report = try report(in: store)
         if output.json {
             let images = try store.images(ofRun: report.run.id)
             try Output.write(json: [ReportRow(report, images: images)])
@@ -45,5 +45,30 @@ struct Show: ParsableCommand {
                 report: report, stackLimit: stacks, terminal: output.colors.terminal)
             try Output.write(lines: view.lines)
         }
+    }
+
+    /// The report that is meant; an unknown id is answered with the one that it nearly is.
+    private func report(in store: ReportStore) throws -> StallReport {
+        do {
+            return try store.report(idPrefix: id)
+        } catch {
+            guard case .unknownReport(let prefix) = error else { throw error }
+            let ids = try store.summaries(ReportFilter()).reports.map(\.id)
+            throw UnknownReport(
+                path: store.path, prefix: prefix, suggestion: ShortIDs.nearMiss(of: prefix, in: ids)
+            )
+        }
+    }
+}
+
+/// No report's id begins as it was typed.
+private struct UnknownReport: Error, CustomStringConvertible {
+    var path: String
+    var prefix: String
+    var suggestion: String?
+
+    var description: String {
+        "\(path): no report's id begins with \(prefix); "
+            + (suggestion.map { "did you mean \($0)?" } ?? "'stallctl list' prints the ids")
     }
 }

@@ -16,4 +16,11 @@ struct ShortIDs {
     }
 
     subscript(id: UniqueID) -> String { String(id.description.prefix(length)) }
+
+    /// The beginning of an id that differs from `prefix` by one slip of a finger, as long as `prefix` is.
+    static func nearMiss(of prefix: String, in ids: some Sequence<UniqueID>) -> String? {
+        let typed = prefix.lowercased().filter { $0 != "-" }
+        return ids.lazy.map { String($0.description.prefix(typed.count)) }
+            .first { Suggestion.editDistance(typed, $0) == 1 }
+    }
 }
