@@ -92,6 +92,12 @@ let package = Package(
                 "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallctlTests",
+            dependencies: [
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+            ],
+            exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
