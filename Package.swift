@@ -61,6 +61,9 @@ let package = Package(
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
+            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .executableTarget(
             name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
