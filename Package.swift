@@ -56,7 +56,9 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .testTarget(
-            name: "StallStoreTests", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            name: "StallStoreTests",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
+            exclude: ["Snapshots"],
             swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
@@ -93,6 +95,9 @@ let package = Package(
                 "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
+        .executableTarget(
+            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            path: "Tests/StoreFaults", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -20,6 +20,7 @@ struct StoreFile {
         path: String, role: StoreRole, followsLinks: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
+        try expectWritable(path)
         return try StoreError.catching(path: path) {
             // The wait is set by GRDB before anything else: two processes that create one store at the
             // same time fail on the journal mode otherwise.
@@ -60,6 +61,7 @@ struct StoreFile {
     /// Brings an existing store of either role to the newest schema.
     static func migrate(path: String) throws(StoreError) -> (from: Int, to: Int) {
         try expectFile(path)
+        try expectWritable(path)
         return try StoreError.catching(path: path) {
             var configuration = Configuration()
             configuration.busyMode = .timeout(60)
@@ -98,7 +100,8 @@ struct StoreFile {
             let queue = try DatabaseQueue(path: file, configuration: configuration)
             let (role, version) = try queue.inDatabase { try identify($0, path: path) }
             guard version == embeddedMigrations.count else {
-                throw StoreError.older(path: path, version: version, supported: embeddedMigrations.count)
+                throw StoreError.older(
+                    path: path, version: version, supported: embeddedMigrations.count)
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -114,7 +117,8 @@ struct StoreFile {
             throw StoreError.foreign(path: path, applicationID: id)
         }
         guard version <= embeddedMigrations.count else {
-            throw StoreError.newer(path: path, version: version, supported: embeddedMigrations.count)
+            throw StoreError.newer(
+                path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
     }
@@ -181,6 +185,15 @@ struct StoreFile {
         guard let facts = FileFacts(path) else { throw unreachable(path) }
         guard facts.isRegular else { throw .notAFile(path: path) }
         guard facts.size > 0 else { throw .empty(path: path) }
+    }
+
+    /// SQLite opens what it cannot write for reading, and fails later with less to say.
+    private static func expectWritable(_ path: String) throws(StoreError) {
+        let file = absolute(path)
+        let directory = String(file[...file.lastIndex(of: "/")!])
+        guard access(file, W_OK) == 0, access(directory, W_OK) == 0 else {
+            throw .readOnly(path: path)
+        }
     }
 
     private static func unreachable(_ path: String) -> StoreError {

@@ -37,7 +37,8 @@ import Testing
         try Data().write(to: URL(filePath: empty))
         expect(empty, .empty(path: empty))
         let text = directory("text.sqlite")
-        try String(repeating: "not a database ", count: 1_000).write(toFile: text, atomically: false, encoding: .utf8)
+        try String(repeating: "not a database ", count: 1_000).write(
+            toFile: text, atomically: false, encoding: .utf8)
         expect(text, .notADatabase(path: text))
         let short = directory("short.sqlite")
         try "SQLite format 3\0".write(toFile: short, atomically: false, encoding: .utf8)
@@ -72,13 +73,16 @@ import Testing
         let central = directory("central.sqlite")
         try Ingest(into: central).close()
         try expect(central, .wrongRole(path: central, expected: .agent))
-        #expect(throws: StoreError.wrongRole(path: target, expected: .central)) { try Ingest(into: target) }
+        #expect(throws: StoreError.wrongRole(path: target, expected: .central)) {
+            try Ingest(into: target)
+        }
         let newer = try makeStore("newer.sqlite")
         try RawDatabase(newer).query("pragma user_version = 99")
         try expect(newer, .newer(path: newer, version: 99, supported: embeddedMigrations.count))
         try expect(
             directory("none/agent.sqlite"),
-            .cannotOpen(path: directory("none/agent.sqlite"), reason: "its directory does not exist"))
+            .cannotOpen(
+                path: directory("none/agent.sqlite"), reason: "its directory does not exist"))
         try expect(
             "/proc/agent.sqlite",
             .cannotOpen(path: "/proc/agent.sqlite", reason: "its directory does not exist"))
@@ -92,14 +96,17 @@ import Testing
             #expect(attributes[.posixPermissions] as? Int == 0o600)
         }
         try store.close()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["agent.sqlite"])
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["agent.sqlite"])
         // Byte 18: 1 is a plain file, 2 a file that needs its log.
         #expect(try Data(contentsOf: URL(filePath: directory("agent.sqlite")))[18] == 1)
     }
 
     @Test func `names that SQLite reads its own way are files here`() throws {
         let before = FileManager.default.currentDirectoryPath
-        #expect(throws: StoreError.missing(path: ":memory:")) { try ReportStore.open(path: ":memory:") }
+        #expect(throws: StoreError.missing(path: ":memory:")) {
+            try ReportStore.open(path: ":memory:")
+        }
         #expect(throws: StoreError.missing(path: "file:x?mode=memory")) {
             try ReportStore.open(path: "file:x?mode=memory")
         }
@@ -119,7 +126,8 @@ import Testing
         let empty = directory("empty.sqlite")
         try Data().write(to: URL(filePath: empty))
         let text = directory("text.sqlite")
-        try String(repeating: "x", count: 5_000).write(toFile: text, atomically: false, encoding: .utf8)
+        try String(repeating: "x", count: 5_000).write(
+            toFile: text, atomically: false, encoding: .utf8)
         let newer = try makeStore("newer.sqlite", seed: 4)
         try RawDatabase(newer).query("pragma user_version = 99")
         let locked = try makeStore("locked.sqlite", seed: 5)
@@ -128,13 +136,15 @@ import Testing
 
         let ingest = try Ingest(into: directory("central.sqlite"))
         let summary = try ingest.run([directory.path, directory("missing.sqlite")])
-        let reasons = Dictionary(uniqueKeysWithValues: summary.files.compactMap { file in
-            if case .skipped(let error) = file.outcome { (file.path, error) } else { nil }
-        })
+        let reasons = Dictionary(
+            uniqueKeysWithValues: summary.files.compactMap { file in
+                if case .skipped(let error) = file.outcome { (file.path, error) } else { nil }
+            })
         #expect(reasons[foreign] == .foreign(path: foreign, applicationID: 0))
         #expect(reasons[empty] == .empty(path: empty))
         #expect(reasons[text] == .notADatabase(path: text))
-        #expect(reasons[newer] == .newer(path: newer, version: 99, supported: embeddedMigrations.count))
+        #expect(
+            reasons[newer] == .newer(path: newer, version: 99, supported: embeddedMigrations.count))
         #expect(reasons[locked] == .busy(path: locked))
         #expect(reasons[directory("missing.sqlite")] == .missing(path: directory("missing.sqlite")))
         guard case .damaged = reasons[truncated] else { throw reasons[truncated]! }
@@ -170,9 +180,11 @@ import Testing
     }
 
     @Test(arguments: [
-        "update report set state = 9", "update report set verdict = -1", "update sample set stack = 4711",
+        "update report set state = 9", "update report set verdict = -1",
+        "update sample set stack = 4711",
         "update report set duration_ns = -5", "update report set loop = 99", "delete from label",
-        "update stack set locations = x'ffffffffffffffffffffff'", "update stack set locations = x'80'",
+        "update stack set locations = x'ffffffffffffffffffffff'",
+        "update stack set locations = x'80'",
         "update process_run set uuid = zeroblob(16)", "delete from source", "drop table sample",
         "update report set id = x'0102030405060708090a0b0c0d0e0f10'; pragma user_version = 1",
     ])
