@@ -123,3 +123,33 @@ import Testing
         #expect(Suggestion.closest(to: word, in: commands) == expected)
     }
 }
+
+/// Goal: a short id names one report, also among reports of the same millisecond.
+/// Method: ids that part at each digit.
+@Suite struct ShortIDsTests {
+    func id(_ digits: String) throws -> UniqueID {
+        let digits = digits + String(repeating: "0", count: 32 - digits.count)
+        let bytes = try #require([UInt8](hexadecimal: digits))
+        return try #require(UniqueID(bytes: bytes))
+    }
+
+    @Test(arguments: [
+        ("1", 12), ("0123456789ab7", 13), ("0123456789a", 12),
+        ("0123456789abcdef0123456789abcdee", 32),
+    ])
+    func `as many digits as it takes, and never fewer than twelve`(other: String, count: Int) throws
+    {
+        let shown = try id("0123456789abcdef0123456789abcdef")
+        let short = ShortIDs(shown: [shown], among: [shown, try id(other)])[shown]
+        #expect(short.count == count)
+        #expect(!(try id(other)).description.hasPrefix(short))
+    }
+
+    @Test func `one slip of a finger is found`() throws {
+        let ids = [try id("01aa5f32"), try id("77")]
+        for typed in ["01aa5f33", "01a5f32", "01aaf532", "01AA-5F33", "78"] {
+            #expect(ShortIDs.nearMiss(of: typed, in: ids) != nil, "\(typed)")
+        }
+        #expect(ShortIDs.nearMiss(of: "01bb5f99", in: ids) == nil)
+    }
+}

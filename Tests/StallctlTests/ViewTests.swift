@@ -122,7 +122,8 @@ import Testing
             reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
         let entry = Listing.Entry(
             report: SampleReports.summary(report), run: run, signature: report.signature)
-        let listing = Listing(entries: [entry], reportCount: 1, shortIDs: ShortIDs([report.id]))
+        let listing = Listing(
+            entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
         var status = status
         status.path = name
         status.apps = [name]
@@ -194,7 +195,8 @@ import Testing
                 report: SampleReports.summary(report), run: report.run, signature: report.signature)
         }
         return Listing(
-            entries: entries, reportCount: 7, shortIDs: ShortIDs(entries.map(\.report.id)))
+            entries: entries, reportCount: 7,
+            shortIDs: ShortIDs(shown: entries.map(\.report.id), among: []))
     }
 
     private var status: StoreStatus {

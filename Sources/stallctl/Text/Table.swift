@@ -16,7 +16,7 @@ struct Table {
     /// What stands in one row of one column.
     struct Cell {
         var text: String
-        /// Additions that follow the text for as long as they fit.
+        /// Additions that follow the text for as long as there is room.
         var additions: [String] = []
         var style: TextStyle?
 
@@ -75,14 +75,18 @@ extension Table.Cell {
     /// With all additions.
     fileprivate var width: Int { additions.reduce(text.displayWidth) { $0 + $1.displayWidth } }
 
-    /// The text, cut in the middle when it is too wide, as many additions as fit, and the columns that takes.
+    /// What is cut shorter than this says nothing any more.
+    private static let narrowestAddition = 16
+
+    /// The text and its additions, cut in the middle where too wide, and the columns that takes.
     fileprivate func fitted(to width: Int?, on terminal: Terminal) -> (text: String, used: Int) {
         let width = width ?? .max
         let cut = text.truncatedInMiddle(to: width)
         var (result, used) = (terminal.paint(cut, style), cut.displayWidth)
-        for addition in additions where used + addition.displayWidth <= width {
-            result += terminal.paint(addition, .faint)
-            used += addition.displayWidth
+        for addition in additions where width - used >= Self.narrowestAddition {
+            let cut = addition.truncatedInMiddle(to: width - used)
+            result += terminal.paint(cut, .faint)
+            used += cut.displayWidth
         }
         return (result, used)
     }

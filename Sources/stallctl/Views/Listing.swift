@@ -36,7 +36,7 @@ extension Listing {
         }
         self.init(
             entries: entries, reportCount: selection.reports.count,
-            shortIDs: ShortIDs(selection.reports.map(\.id)))
+            shortIDs: ShortIDs(shown: newest.map(\.id), among: selection.reports.lazy.map(\.id)))
     }
 }
 

@@ -84,7 +84,8 @@ struct TopView {
 
     private func next(after first: Hotspot) -> [String] {
         let store = storeOption.map { " --store " + $0.shellQuoted } ?? ""
-        let id = ShortIDs(ranking.reports.map(\.id))[first.example]
+        let id = ShortIDs(shown: [first.example], among: ranking.reports.lazy.map(\.id))[
+            first.example]
         let commands = ["show \(id)", "list", "export --format csv"]
         return commands.enumerated().map { index, command in
             terminal.paint(
