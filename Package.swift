@@ -101,9 +101,6 @@ let package = Package(
                 "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
-        .executableTarget(
-            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
-            path: "Tests/StoreFaults", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
