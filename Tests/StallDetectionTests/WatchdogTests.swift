@@ -35,16 +35,6 @@ import Testing
         }
     }
 
-    /// The first incident that has ended; refreshed durations may come before it.
-    func end(
-        of incidents: inout AsyncStream<(StallIncident, [RawSample])>.Iterator
-    ) async -> StallIncident? {
-        while let (incident, _) = await incidents.next() {
-            if incident.hasEnded { return incident }
-        }
-        return nil
-    }
-
     var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
     @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
@@ -56,16 +46,16 @@ import Testing
             policy: DetectionPolicy(threshold: .milliseconds(250)),
             responder: Recorder(told: told))
         watchdog.watch(loop)
-        var incidents = stream.makeAsyncIterator()
 
         let began = now + .milliseconds(-700)
         beacon.awake(at: began)
-        let (first, samples) = try #require(await incidents.next())
+        let (first, samples) = try #require(await stream.first { _ in true })
         #expect(first.began == began && !first.hasEnded && first.duration >= .milliseconds(700))
         #expect(samples.count == 1 && samples[0].isLate == false)
 
         beacon.publish(.waiting, at: began + .seconds(2))
-        let last = try #require(await end(of: &incidents))
+        // Refreshed durations may come before the end.
+        let (last, _) = try #require(await stream.first { $0.0.hasEnded })
         #expect(last.began == began && last.duration == .seconds(2))
         watchdog.stop()
         stall_beacon_release(beacon.pointer)
@@ -81,10 +71,9 @@ import Testing
                 beacon: LoopBeacon(beacon.pointer),
                 policy: DetectionPolicy(threshold: .milliseconds(250)),
                 responder: Recorder(told: told)))
-        var incidents = stream.makeAsyncIterator()
-        #expect(await incidents.next()?.0.hasEnded == false)
+        #expect(await stream.first { _ in true }?.0.hasEnded == false)
         watchdog.stop()
-        #expect(await end(of: &incidents) != nil)
+        #expect(await stream.first { $0.0.hasEnded } != nil)
         stall_beacon_release(beacon.pointer)
     }
 
