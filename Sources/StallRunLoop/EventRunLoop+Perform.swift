@@ -32,7 +32,7 @@ extension EventRunLoop {
     @discardableResult
     public func perform(
         after delay: Duration, inMode mode: LoopMode = .default,
-        _ block: sending @escaping () -> Void
+        _ block: @escaping () -> Void
     ) -> LoopTimer {
         let timer = LoopTimer(after: delay) { _ in block() }
         add(timer, toMode: mode)
@@ -43,7 +43,7 @@ extension EventRunLoop {
     @discardableResult
     public func schedule(
         every interval: Duration, tolerance: Duration = .zero, inMode mode: LoopMode = .default,
-        _ handler: sending @escaping (LoopTimer) -> Void
+        _ handler: @escaping (LoopTimer) -> Void
     ) -> LoopTimer {
         let timer = LoopTimer(
             after: interval, every: interval, tolerance: tolerance, handler: handler)
