@@ -63,6 +63,10 @@ let package = Package(
         .executableTarget(
             name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
+        .executableTarget(
+            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
         .executableTarget(
             name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
             path: "Tests/StoreFaults", swiftSettings: settings),
