@@ -36,43 +36,45 @@ extension Bench {
     }
 }
 
+/// How many of a round's posts have yet to run. Global, so that no contestant's block captures anything: blocks that
+/// capture cost all of them the same allocation.
+private nonisolated(unsafe) var left = 0
+private nonisolated(unsafe) var finish: () -> Void = {}
+
+private let count: @Sendable () -> Void = {
+    left -= 1
+    if left == 0 { finish() }
+}
+
 private func startProducers(_ producers: Int, _ body: @escaping @Sendable () -> Void) {
     for _ in 0..<producers { Thread(block: body).start() }
 }
 
-private func postOurs(_ count: Int, _ producers: Int) -> Double {
+private func postOurs(_ posts: Int, _ producers: Int) -> Double {
     let loop = EventRunLoop.current
     let keep = LoopSource { _ in }
     loop.add(keep, toMode: .default)
-    nonisolated(unsafe) var left = count * producers
+    left = posts * producers
+    finish = { loop.stop() }
     let began = now()
-    startProducers(producers) {
-        for _ in 0..<count {
-            loop.post {
-                left -= 1
-                if left == 0 { loop.stop() }
-            }
-        }
-    }
+    startProducers(producers) { for _ in 0..<posts { loop.post(count) } }
     loop.run()
     let elapsed = now() - began
     keep.invalidate()
     return Double(elapsed)
 }
 
-private func postCF(_ count: Int, _ producers: Int) -> Double {
+private func postCF(_ posts: Int, _ producers: Int) -> Double {
     nonisolated(unsafe) let loop = CFRunLoopGetCurrent()!
     var context = CFRunLoopSourceContext()
     let keep = CFRunLoopSourceCreate(nil, 0, &context)
     CFRunLoopAddSource(loop, keep, kCFRunLoopDefaultMode)
-    nonisolated(unsafe) var left = count * producers
+    left = posts * producers
+    finish = { CFRunLoopStop(loop) }
     let began = now()
     startProducers(producers) {
-        for _ in 0..<count {
-            CFRunLoopPerformBlock(loop, kCFRunLoopDefaultMode) {
-                left -= 1
-                if left == 0 { CFRunLoopStop(loop) }
-            }
+        for _ in 0..<posts {
+            CFRunLoopPerformBlock(loop, kCFRunLoopDefaultMode, count)
             CFRunLoopWakeUp(loop)
         }
     }
@@ -82,19 +84,13 @@ private func postCF(_ count: Int, _ producers: Int) -> Double {
     return Double(elapsed)
 }
 
-private func postDispatch(_ count: Int, _ producers: Int) -> Double {
+private func postDispatch(_ posts: Int, _ producers: Int) -> Double {
     let queue = DispatchQueue(label: "post")
     let done = DispatchSemaphore(value: 0)
-    nonisolated(unsafe) var left = count * producers
+    left = posts * producers
+    finish = { done.signal() }
     let began = now()
-    startProducers(producers) {
-        for _ in 0..<count {
-            queue.async {
-                left -= 1
-                if left == 0 { done.signal() }
-            }
-        }
-    }
+    startProducers(producers) { for _ in 0..<posts { queue.async(execute: count) } }
     done.wait()
     return Double(now() - began)
 }
