@@ -84,6 +84,10 @@ extension EventRunLoop {
         lock.lock()
         requireAlive()
         guard mode != .common else {
+            guard source.isValid else {
+                lock.unlock()
+                return false
+            }
             if !commonSources.contains(where: { $0 === source }) { commonSources.append(source) }
             let common = commonModesInUse()
             lock.unlock()
@@ -111,8 +115,9 @@ extension EventRunLoop {
         lock.lock()
         requireAlive()
         guard mode != .common else {
-            let common = commonModesInUse()
+            let common = source.isValid ? commonModesInUse() : []
             lock.unlock()
+            guard !common.isEmpty else { return false }
             for mode in common { try add(source, toMode: mode) }
             lock.lock()
             if !commonDescriptors.contains(where: { $0 === source }) {
@@ -251,7 +256,7 @@ extension EventRunLoop {
     }
 
     /// The items of a mode, which comes to exist. Lets go of the lock to add the common items to a new common mode.
-    private func itemsToAdd(to mode: LoopMode) -> ModeItems {
+    func itemsToAdd(to mode: LoopMode) -> ModeItems {
         if let items = items(of: mode) { return items }
         let items = ModeItems(mode, isCommon: commonModes.contains(mode))
         modes.append(items)

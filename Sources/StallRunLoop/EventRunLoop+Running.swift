@@ -59,9 +59,9 @@ extension EventRunLoop {
     ) -> LoopRunResult {
         precondition(isCurrent, "a run loop can be run only by its own thread")
         guard mode != .common else { return .finished }
-        if items(of: mode) == nil { prepare(mode) }
         lock.lock()
-        guard let items = items(of: mode), !isEmpty(items) else {
+        let items = itemsToAdd(to: mode)
+        guard !isEmpty(items) else {
             lock.unlock()
             return .finished
         }
