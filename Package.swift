@@ -60,6 +60,12 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
             exclude: ["Snapshots"],
             swiftSettings: settings),
+        .executableTarget(
+            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .executableTarget(
+            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
@@ -95,9 +101,6 @@ let package = Package(
                 "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
-        .executableTarget(
-            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
-            path: "Tests/StoreFaults", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

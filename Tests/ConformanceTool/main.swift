@@ -3,16 +3,6 @@
 internal import Foundation
 internal import LoopConformance
 
-func onFreshThread(_ body: @escaping @Sendable () -> Void) {
-    let done = DispatchSemaphore(value: 0)
-    let thread = Thread {
-        body()
-        done.signal()
-    }
-    thread.start()
-    done.wait()
-}
-
 let arguments = CommandLine.arguments.dropFirst()
 let rows = Scenario.all.filter { scenario in
     switch arguments.first {

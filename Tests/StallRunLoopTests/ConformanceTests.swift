@@ -45,16 +45,6 @@ import Testing
     }
 }
 
-/// Runs a body on a new thread, whose loop nobody has used, and waits for the end of the thread's work.
-func onFreshThread(_ body: @escaping @Sendable () -> Void) {
-    let done = DispatchSemaphore(value: 0)
-    Thread {
-        body()
-        done.signal()
-    }.start()
-    done.wait()
-}
-
 /// A number of places that tests take in turn.
 actor Places {
     private var free: Int
