@@ -52,9 +52,12 @@ struct Stallctl: ParsableCommand {
     private static func exit(after error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success || error is ExitCode { exit(withError: error) }
-        let message = code == .failure ? "stallctl: \(error)" : fullMessage(for: error)
-        for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
-            say(String(line).printable)
+        if code == .failure {
+            say("stallctl: \(error)".printable)
+        } else {
+            for line in fullMessage(for: error).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            { say(String(line).printable) }
         }
         Glibc.exit(code.rawValue)
     }

@@ -64,7 +64,8 @@ struct Timeline {
         let inSeconds = report.duration >= .seconds(1)
         let text = (0...4).map { quarter in
             let part = report.duration * quarter / 4
-            return inSeconds ? part.hundredths : String(Int(part.milliseconds.rounded()))
+            return part.decimal(
+                unit: inSeconds ? 1_000_000_000 : 1_000_000, digits: inSeconds ? 2 : 0)
         }
         return text.map { $0.padded(to: Self.quarterWidth, .leading) }.joined()
             .trimmingTrailingSpaces
@@ -121,13 +122,5 @@ struct Timeline {
     /// Whether the frame is the function that names the group, itself or a closure in it.
     func isNaming(_ frame: Frame) -> Bool {
         SymbolKey(frame: frame).display == signature.keyFrames.first
-    }
-}
-
-extension Duration {
-    /// Seconds with two decimals.
-    fileprivate var hundredths: String {
-        let hundredths = (nanoseconds + 5_000_000) / 10_000_000
-        return "\(hundredths / 100)." + String(hundredths % 100).padded(with: "0", to: 2)
     }
 }
