@@ -41,6 +41,8 @@ struct CSVWriter {
     ///
     /// **Source:** OWASP, "CSV Injection"; the full-width forms are triggers in some locales.
     private func guarded(_ text: String) -> String {
+        let isOneLine = !text.utf8.contains { $0 == 0x0a || $0 == 0x0d }
+        if isOneLine { return text.unicodeScalars[...].startsFormula ? "'" + text : text }
         var result = ""
         var isLineStart = true
         var rest = text.unicodeScalars[...]
