@@ -49,6 +49,11 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .testTarget(
+            name: "StallCaptureTests",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
