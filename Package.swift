@@ -55,6 +55,11 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .testTarget(
+            name: "StallCaptureTests",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "StallStoreTests",
             dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
