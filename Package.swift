@@ -95,6 +95,12 @@ let package = Package(
             name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
+            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAnalysisTests", dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
+            swiftSettings: settings),
+        .testTarget(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
