@@ -9,7 +9,8 @@ let settings: [SwiftSetting] = [
 ]
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let arguments: Target.Dependency = .product(
+    name: "ArgumentParser", package: "swift-argument-parser")
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
 // A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
@@ -27,11 +28,16 @@ let package = Package(
     targets: [
         .target(name: "StallModel", swiftSettings: settings),
         .target(name: "CLinux"),
-        .target(name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .target(name: "CStackCapture"),
-        .target(name: "StallCapture", dependencies: ["StallModel", "CStackCapture"], swiftSettings: settings),
-        .target(name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCapture", dependencies: ["StallModel", "CStackCapture"],
+            swiftSettings: settings),
+        .target(
+            name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -60,6 +66,41 @@ let package = Package(
         .executableTarget(
             name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
             path: "Tests/StoreFaults", swiftSettings: settings),
+        .target(
+            name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
+            path: "Tests/LoopConformance", swiftSettings: settings),
+        .executableTarget(
+            name: "conformance", dependencies: ["LoopConformance"],
+            path: "Tests/ConformanceTool", swiftSettings: settings),
+        .testTarget(
+            name: "StallRunLoopTests",
+            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAgentTests",
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallctlTests",
+            dependencies: [
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+            ],
+            exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

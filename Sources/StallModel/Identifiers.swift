@@ -60,6 +60,13 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// How many hexadecimal digits from the first on this identifier and another one share.
+    package func sharedDigitCount(with other: UniqueID) -> Int {
+        let difference = high ^ other.high
+        if difference != 0 { return difference.leadingZeroBitCount / 4 }
+        return 16 + (low ^ other.low).leadingZeroBitCount / 4
+    }
+
     /// The 32 hexadecimal digits without dashes: what people type a prefix of.
     public var description: String { bytes.hexadecimal }
 }
@@ -68,7 +75,8 @@ extension Sequence<UInt8> {
     /// Two lower-case hexadecimal digits a byte.
     package var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return String(
+            decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 }
 

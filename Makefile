@@ -1,0 +1,34 @@
+# The commands of the README. Every one works on a fresh clone.
+
+SWIFT ?= swift
+SOURCES = Package.swift Sources Tests Examples Benchmarks
+
+.PHONY: all setup build demo test conformance format lint clean
+
+all: build
+
+setup:
+	@scripts/setup
+
+build: setup
+	$(SWIFT) build -c release
+
+demo: setup
+	@scripts/demo
+
+test: setup
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+# Every scenario of the golden table, on our run loop and on the real CFRunLoop.
+conformance: setup
+	$(SWIFT) run -c release conformance
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)
+
+lint:
+	$(SWIFT) format lint --strict --parallel --recursive --configuration .swift-format $(SOURCES)
+
+clean:
+	rm -rf .build

@@ -1,0 +1,150 @@
+// A run loop: waits in the kernel for timers, sources, descriptors and blocks, and calls their handlers on its thread.
+// The semantics are those of CFRunLoop, rule by rule; the conformance suite plays every rule on both.
+//
+//     one iteration:  beforeTimers, beforeSources, blocks, signalled sources, (blocks), beforeWaiting, sleep,
+//                     afterWaiting, then one of: due timers, a ready descriptor, the main queue; blocks
+//
+// The loop publishes what it does in a beacon (stall_beacon.h), so that a watchdog can tell waiting from stalling.
+// Files: +Modes (what is in a mode), +Running (runs and iterations), +Waiting, +Callouts, +Perform.
+
+package import CLinux
+internal import Glibc
+public import StallModel
+internal import Synchronization
+
+/// The run loop of one thread, with the semantics of CFRunLoop.
+///
+/// Every thread has one loop, made when it first asks for ``current``. It lives until its thread ends; then its sources
+/// are cancelled and blocks that did not run are dropped.
+///
+/// **Thread safety:** only the loop's own thread may run it. Everything else is allowed on any thread.
+public final class EventRunLoop: @unchecked Sendable {
+    /// How ready descriptors are served.
+    public enum DescriptorDelivery: Sendable {
+        /// One descriptor an iteration, as CFRunLoop does, so that timers and sources get their turn in between.
+        case strict
+        /// All that the kernel reports at once, in one iteration. A handler may find that an earlier one of
+        /// the same iteration has already used up what made its descriptor ready.
+        case batch
+    }
+
+    /// The thread that runs it.
+    public let thread: ThreadID
+
+    /// How ready descriptors are served. Set it on the loop's own thread, before running it.
+    public var descriptorDelivery = DescriptorDelivery.strict
+
+    /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
+    package let beacon: UnsafeMutablePointer<stall_beacon>
+
+    let wake = WakeSignal()
+    /// The thread has ended; only for the message of a precondition, which may come too late.
+    let hasEnded = Atomic<Bool>(false)
+    let timerDescriptor: CInt
+    let isMain: Bool
+    let lock = LoopLock()
+
+    // Guarded by `lock`.
+    var modes: [LoopMode: ModeItems] = [:]
+    var commonModes: Set<LoopMode> = [.default, .tracking]
+    var commonObservers: [LoopObserver] = []
+    var commonTimers: [LoopTimer] = []
+    var commonSources: [LoopSource] = []
+    var commonDescriptors: [DescriptorSource] = []
+    var isDead = false
+    /// The innermost run: its mode, and whether `stop()` was called for it.
+    var running: ModeItems?
+    var isStopRequested = false
+
+    // Touched by the loop's thread alone.
+    var blocks = BlockQueue()
+    /// The last reading of the clock, and whether a callout has run since.
+    var now: UInt64 = 0
+    var isNowStale = true
+    var phase = LoopPhase.unknown
+    var armedDeadline: UInt64 = 0
+    var isInMainQueue = false
+    var servedTimersLast = false
+    let mainQueueDescriptor: CInt
+
+    /// The loop of the main thread. Any thread may ask for it.
+    public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
+
+    /// The loop of the calling thread, made when it first asks.
+    public static var current: EventRunLoop { LoopOfThread.current }
+
+    init(thread: ThreadID, isMain: Bool) {
+        guard let beacon = stall_beacon_create() else {
+            fatalError("no memory for a run loop's beacon")
+        }
+        self.thread = thread
+        self.isMain = isMain
+        self.beacon = beacon
+        timerDescriptor = stall_timerfd_create()
+        precondition(timerDescriptor >= 0, "a run loop needs a timerfd: errno \(errno)")
+        mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
+        stall_beacon_publish_thread(beacon, thread.rawValue)
+        modes[.default] = ModeItems(.default, isCommon: true)
+    }
+
+    deinit {
+        close(timerDescriptor)
+        stall_beacon_release(beacon)
+    }
+
+    /// Whether the calling thread is the loop's own.
+    public var isCurrent: Bool { LoopOfThread.isCurrent(self) }
+
+    /// The mode of the innermost run; nil while the loop does not run.
+    public var currentMode: LoopMode? {
+        lock.lock()
+        defer { lock.unlock() }
+        return running?.mode
+    }
+
+    /// Whether the loop is in the kernel, waiting for something to do. Any thread may ask.
+    public var isWaiting: Bool { wake.isSleeping }
+
+    /// Ends the loop's sleep, so that it looks at its blocks and signalled sources.
+    ///
+    /// Wake-ups coalesce. One that comes while the loop is awake and about to look anyway is dropped, as is one that
+    /// comes while the loop does not run.
+    public func wakeUp() { wake.wakeUp() }
+
+    /// Ends the innermost run. Does nothing while the loop does not run.
+    public func stop() {
+        lock.lock()
+        let isRunning = running != nil
+        if isRunning { isStopRequested = true }
+        lock.unlock()
+        if isRunning { wake.wakeUp() }
+    }
+
+    /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
+    package func modeName(number: UInt32) -> String? { LoopModeNames.nameIfAvailable(of: number) }
+
+    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks.
+    func threadEnded() {
+        lock.lock()
+        isDead = true
+        hasEnded.store(true, ordering: .relaxed)
+        let (items, observers, timers, sources, descriptors) =
+            (modes, commonObservers, commonTimers, commonSources, commonDescriptors)
+        modes = [:]
+        (commonObservers, commonTimers, commonSources, commonDescriptors) = ([], [], [], [])
+        lock.unlock()
+        for (mode, items) in items { disown(items, mode: mode) }
+        for observer in observers { observer.owner.withLock { $0 = nil } }
+        withExtendedLifetime((timers, sources, descriptors)) { dropBlocks() }
+    }
+
+    private func disown(_ items: ModeItems, mode: LoopMode) {
+        for observer in items.observers { observer.owner.withLock { $0 = nil } }
+        items.timers.forEach { $0.owner.withLock { $0 = nil } }
+        for source in items.sources {
+            source.owners.withLock { $0.removeAll { $0 === self } }
+            source.onCancel?(self, mode)
+        }
+        for source in items.descriptors { source.owners.withLock { $0.removeAll { $0 === self } } }
+    }
+}
