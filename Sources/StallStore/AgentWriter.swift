@@ -69,16 +69,9 @@ final class AgentWriter {
             activity: try report.activity.map(interner.label), phase: report.phase,
             state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
-            detectionDelay_ns: report.detectionDelay.nanoseconds)
+            detectionDelay_ns: report.detectionDelay.nanoseconds,
+            samples: try report.samples.map(stored))
         _ = try reports.put(row, source: source)
-        for (position, sample) in report.samples.enumerated() {
-            let look = SampleRow(
-                offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
-                isLate: sample.isLate, thread: Int64(sample.thread.rawValue),
-                method: sample.method.map { Int64($0.rawValue) }, stack: try stack(of: sample),
-                captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
-            try reports.add(look, position: Int64(position), ofReport: row.seq, source: source)
-        }
         let used = Set(report.samples.flatMap(\.locations).map(key))
         for image in images {
             let key = ImageKey(path: image.path, buildID: image.buildID)
@@ -136,6 +129,14 @@ final class AgentWriter {
             throw nextRevision.damage("its identity is gone")
         }
         return revision
+    }
+
+    private func stored(_ sample: Sample) throws -> StoredSample {
+        StoredSample(
+            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
+            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
+            stack: try stack(of: sample), captureCost_ns: sample.captureCost.nanoseconds,
+            failure: sample.failure)
     }
 
     /// The number of the sample's stack; nil when it has none.

@@ -87,24 +87,18 @@ final class StackReader {
 struct ReportReader {
     /// Selects the columns that `all` reads; conditions, order and limit follow it.
     static let query = """
-        select report.source, report.seq, report.id, report.phase, report.state, report.verdict,
+        select report.id, report.phase, report.state, report.verdict,
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
-            loop.name, loop.threshold_ns, mode.value, activity.value, \(ProcessRun.columns)
+            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
         left join label activity on activity.id = report.activity
         """
-    private let findSamples: Statement
     private let stacks: StackReader
 
     init(_ connection: Connection) throws {
         stacks = try StackReader(connection)
-        findSamples = try connection.prepare(
-            """
-            select offset_ns, weight_ns, is_late, thread, method, stack, capture_cost_ns, failure
-            from sample where source = ? and seq = ? order by position
-            """)
     }
 
     /// The reports of all rows.
@@ -113,42 +107,30 @@ struct ReportReader {
         while try rows.step() {
             reports.append(
                 StallReport(
-                    id: try rows.uniqueID(at: 2), run: try ProcessRun(rows, at: 14),
-                    loop: rows.text(at: 10), mode: rows.text(at: 12), phase: try rows.value(at: 3),
-                    activity: rows.optionalText(at: 13),
-                    start: UnixTime(microseconds: rows.integer(at: 6)),
-                    duration: try rows.duration(at: 7), cpuTime: try rows.duration(at: 8),
-                    threshold: try rows.duration(at: 11), detectionDelay: try rows.duration(at: 9),
-                    state: try rows.value(at: 4), verdict: try rows.value(at: 5),
-                    samples: try samples(source: rows.integer(at: 0), seq: rows.integer(at: 1))))
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 13),
+                    loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
+                    activity: rows.optionalText(at: 11),
+                    start: UnixTime(microseconds: rows.integer(at: 4)),
+                    duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
+                    threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
+                    state: try rows.value(at: 2), verdict: try rows.value(at: 3),
+                    samples: try rows.samples(at: 12).map { try sample($0, rows) }))
         }
         return reports
     }
 
-    private func samples(source: Int64, seq: Int64) throws -> [Sample] {
-        var samples: [Sample] = []
-        try findSamples.bind(source, seq)
-        while try findSamples.step() {
-            let number = findSamples.optionalInteger(at: 5)
-            let stack = try number.map { number in
-                guard let stack = try stacks.stack(number) else {
-                    throw findSamples.damage("a sample names stack \(number), which is missing")
-                }
-                return stack
+    private func sample(_ stored: StoredSample, _ rows: Statement) throws -> Sample {
+        let stack = try stored.stack.map { number in
+            guard let stack = try stacks.stack(number) else {
+                throw rows.damage("a sample names stack \(number), which is missing")
             }
-            samples.append(
-                Sample(
-                    offset: try findSamples.duration(at: 0),
-                    weight: try findSamples.duration(at: 1),
-                    isLate: findSamples.integer(at: 2) != 0,
-                    thread: ThreadID(
-                        rawValue: Int32(truncatingIfNeeded: findSamples.integer(at: 3))),
-                    method: findSamples.isNull(at: 4) ? nil : try findSamples.value(at: 4),
-                    isTruncated: stack?.isTruncated ?? false,
-                    captureCost: try findSamples.duration(at: 6),
-                    failure: findSamples.optionalText(at: 7), locations: stack?.locations ?? [],
-                    frames: stack?.frames ?? []))
+            return stack
         }
-        return samples
+        return Sample(
+            offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(stored.weight_ns),
+            isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
+            locations: stack?.locations ?? [], frames: stack?.frames ?? [])
     }
 }
