@@ -29,7 +29,7 @@ struct ReportView {
     private var sentence: String {
         let (verb, preposition, end) =
             switch report.state {
-            case .open: ("has been stalled for", "since", "")
+            case .open: ("stalled so far for", "since", "; its end is not recorded yet")
             case .ended: ("stalled for", "on", "")
             case .hang: ("hung for at least", "on", "; its process died in it")
             }

@@ -60,7 +60,8 @@ struct TopView {
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
             let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
-            let callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
