@@ -10,6 +10,8 @@ struct Ranking {
     var runs: [ProcessRun]
     /// The worst first.
     var hotspots: [Hotspot]
+    /// What makes one group.
+    var group = GroupKey.signature
 }
 
 extension Ranking {
@@ -20,7 +22,8 @@ extension Ranking {
         let frames = try store.frames(ofStacks: stacks)
         self.init(
             reports: selection.reports, runs: selection.runs,
-            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group))
+            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
+            group: group)
     }
 
     /// The time lost in all ranked reports.

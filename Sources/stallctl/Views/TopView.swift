@@ -55,7 +55,7 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WAIT"), .init("WHERE"),
+            .init("WAIT"), .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
@@ -114,5 +114,15 @@ extension String {
                     || "_-./+:@%,".utf8.contains(byte)
             }
         return plain ? self : "'" + replacing("'", with: #"'\''"#).printable + "'"
+    }
+}
+
+extension GroupKey {
+    /// What the last column of the ranking is called.
+    fileprivate var title: String {
+        switch self {
+        case .signature, .family, .function: "WHERE"
+        case .loop, .version, .host, .app: rawValue.uppercased()
+        }
     }
 }
