@@ -7,7 +7,8 @@ import Testing
 @testable import StallStore
 @testable import stallctl
 
-/// Goal: the command as people and scripts meet it: its output, its one line about bad input, its exit codes.
+/// Goal: the command as people and scripts meet it: its output, its one line about bad input, its
+/// exit codes.
 /// Method: the built program on stores that this test writes as an agent does.
 @Suite struct CommandTests {
     /// Runs stallctl in an empty environment, in UTC.
@@ -341,7 +342,8 @@ import Testing
     private func writeNewerStore(at url: URL) throws {
         try writeStore(at: url, [SampleReports.report()])
         let file = try FileHandle(forUpdating: url)
-        try file.seek(toOffset: 60)  // user_version in the header; SQLite's file format, section 1.3
+        // The header's user_version; SQLite's file format, section 1.3.
+        try file.seek(toOffset: 60)
         try file.write(contentsOf: Data([0, 0, 0, 99]))
         try file.close()
     }

@@ -4,7 +4,8 @@ import Testing
 @testable import stallctl
 
 /// Goal: flame graph tools read every line, and no time is lost or made up.
-/// Method: reports made by hand; the grammar that FlameGraph and speedscope share as a regular expression.
+/// Method: reports made by hand; the grammar that FlameGraph and speedscope share as a regular
+/// expression.
 @Suite struct FoldedStacksTests {
     @Test func `equal stacks are one line, root first, with the time they stand for`() {
         var stacks = FoldedStacks()

@@ -1,3 +1,5 @@
+// `ingest`: many stores into one. StallStore does it; here it is told, and failures are named.
+
 internal import ArgumentParser
 internal import Glibc
 internal import StallStore

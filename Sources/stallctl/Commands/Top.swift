@@ -1,3 +1,5 @@
+// `top`: what to fix first. Ranking.swift asks and ranks, TopView.swift tells people.
+
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel

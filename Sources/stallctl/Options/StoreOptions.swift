@@ -24,8 +24,8 @@ struct StoreOptions: ParsableArguments {
         try ReportStore.open(path: path)
     }
 
-    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in the
-    /// state folder of the XDG base directory specification.
+    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in
+    /// the state folder of the XDG base directory specification.
     static func path(
         option: String?, environment: [String: String], exists: (String) -> Bool
     ) -> String {

@@ -36,8 +36,8 @@ struct CSVWriter {
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
 
-    /// Puts `'` before each line that a spreadsheet would run, or that starts with `'` itself, so that a reader
-    /// gets the text back by dropping one `'` from each line that has one.
+    /// Puts `'` before each line that a spreadsheet would run, or that starts with `'` itself, so
+    /// that a reader gets the text back by dropping one `'` from each line that has one.
     ///
     /// **Source:** OWASP, "CSV Injection"; the full-width forms are triggers in some locales.
     private func guarded(_ text: String) -> String {

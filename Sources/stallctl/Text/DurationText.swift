@@ -3,7 +3,7 @@
 internal import StallModel
 
 extension Duration {
-    /// Two digits that matter and a unit, for columns: `610 ms`, `1.9 s`, `1m 58s`, `3h 04m`, `2d 03h`.
+    /// Two digits that matter and a unit, for columns: `610 ms`, `1.9 s`, `1m 58s`, `2d 03h`.
     var compact: String {
         guard self >= .zero else { return "-" + (Duration.zero - self).compact }
         return switch nanoseconds {

@@ -1,4 +1,4 @@
-// Columns that line up. One column takes what is left of the width; nothing here knows what it shows.
+// Columns that line up, one of them in what is left of the width. Nothing here knows what it shows.
 
 /// Rows of cells under titles.
 struct Table {
@@ -43,8 +43,8 @@ struct Table {
     private static let narrowest = 24
     private static let gap = "  "
 
-    /// The title line and one line a row, without line ends and trailing spaces. Columns with nothing in them
-    /// are left out.
+    /// The title line and one line a row, without line ends and trailing spaces. Columns with
+    /// nothing in them are left out.
     func lines(for terminal: Terminal) -> [String] {
         let shown = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
         let table = Table(

@@ -40,7 +40,8 @@ struct Explanation {
         }
     }
 
-    /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's callout.
+    /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's
+    /// callout.
     private static func explain(
         _ frames: [Frame], _ signature: Signature, executable: BuildID?
     ) -> [Explained] {

@@ -1,4 +1,5 @@
-// The answer to "what to fix first", before it is shown: asked of the store, ranked by the analysis.
+// The answer to "what to fix first", before it is shown: asked of the store, ranked by the
+// analysis.
 
 internal import StallAnalysis
 internal import StallModel

@@ -1,4 +1,5 @@
-// What was seen of a stall, in order of time: how its samples cover it, and the different stacks among them.
+// What was seen of a stall, in order of time: how its samples cover it, and the different stacks
+// among them.
 
 internal import StallAnalysis
 internal import StallModel
@@ -72,7 +73,8 @@ struct Timeline {
             + (inSeconds ? " s" : " ms")
     }
 
-    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-` without.
+    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-`
+    /// without.
     private var bar: String {
         let count = 4 * Self.quarterWidth
         var cells: [Character] = Array(repeating: "-", count: count)
