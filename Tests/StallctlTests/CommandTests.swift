@@ -254,6 +254,20 @@ import Testing
         }
     }
 
+    @Test func `without a store of its own, ingest makes one in the state folder`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "a.sqlite"), [SampleReports.report()])
+            let ingest = try stallctl(["ingest", "a.sqlite"], in: directory)
+            #expect(ingest.status == 0, "\(ingest.errors)")
+            #expect(
+                try firstObject(stallctl(["status", "--json"], in: directory).output)["role"]
+                    as? String == "central")
+            let folder = directory.appending(path: ".local/state/stallwatch").path
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+        }
+    }
+
     // MARK: bad input
 
     @Test(arguments: [
