@@ -39,7 +39,8 @@ struct DominantPath {
         }
         // Nothing of the app's, mostly: what the system did, or at least where.
         let classes: [(ClassifiedFrame) -> Bool] = [
-            { $0.frameClass == .system }, { $0.frameClass != .kernel }, { _ in true },
+            \.isEntryPoint, { $0.frameClass == .system }, { $0.frameClass != .kernel },
+            { _ in true },
         ]
         let found = classes.lazy.map { isWanted in
             Self.dominant(stacks.map { Steps(from: $0, isWanted) }.filter { !$0.steps.isEmpty })

@@ -287,7 +287,7 @@ private func plainComponent(_ part: NameText) -> NameText {
         return NameText(isDictionary ? "Dictionary" : "Array")
     }
     if part.last == UInt8(ascii: "?"), part.count > 1 { return NameText("Optional") }
-    while let first = part.first, first.isIdentifier || first == UInt8(ascii: "`"),
+    while let first = part.first, first.isIdentifier,
         let angle = part.firstIndex(of: UInt8(ascii: "<"))
     {
         let end = part[angle...].endOfAngles ?? part.endIndex

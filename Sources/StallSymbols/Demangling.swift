@@ -23,5 +23,6 @@ private func demangle(
         return nil
     }
     defer { free(name) }
-    return String(cString: name)
+    // Manglings cannot hold the blanks of raw identifiers, and have no-break spaces instead.
+    return String(cString: name).replacing("\u{a0}", with: " ")
 }
