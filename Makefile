@@ -1,9 +1,9 @@
 # The commands of the README. Every one works on a fresh clone.
 
 SWIFT ?= swift
-SOURCES = Package.swift Sources Tests Examples
+SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test format lint clean
+.PHONY: all setup build demo test conformance format lint clean
 
 all: build
 
@@ -19,6 +19,10 @@ demo: setup
 test: setup
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
+
+# Every scenario of the golden table, on our run loop and on the real CFRunLoop.
+conformance: setup
+	$(SWIFT) run -c release conformance
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

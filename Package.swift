@@ -55,8 +55,35 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .testTarget(
+            name: "StallCaptureTests",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallStoreTests",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
+            exclude: ["Snapshots"],
+            swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo", swiftSettings: settings),
+            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .executableTarget(
+            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            path: "Tests/StoreFaults", swiftSettings: settings),
+        .target(
+            name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
+            path: "Tests/LoopConformance", swiftSettings: settings),
+        .executableTarget(
+            name: "conformance", dependencies: ["LoopConformance"],
+            path: "Tests/ConformanceTool", swiftSettings: settings),
+        .testTarget(
+            name: "StallRunLoopTests",
+            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
@@ -65,7 +92,8 @@ let package = Package(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
             swiftSettings: settings),
         .testTarget(
-            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"], swiftSettings: settings),
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
             swiftSettings: settings),
@@ -74,8 +102,16 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",
-            dependencies: ["StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture"],
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+            ],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallctlTests",
+            dependencies: [
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+            ],
+            exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -52,7 +52,6 @@ create table image_load (
     image integer not null references image,
     load_address integer not null,
     end_address integer not null,
-    revision integer not null,
     primary key (run, image)
 ) strict, without rowid;
 
@@ -63,8 +62,10 @@ create table location (
     image integer not null references image,
     offset integer not null,
     kind integer not null,
-    -- When its names were last attached; null while it has none.
-    revision integer
+    -- What is known of it. 0: not looked up, 1: no symbol, 2: a function, 3: a function and its line.
+    detail integer not null default 0,
+    -- When that last changed, as the store's revision.
+    revision integer not null default 0
 ) strict;
 
 -- A function as line tables and symbols name it.
@@ -119,28 +120,14 @@ create table report (
     duration_ns integer not null,
     cpu_ns integer not null,
     detection_delay_ns integer not null,
+    -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
+    -- Not a table: measured, a row for each sample doubles the time and the space of a report.
+    samples blob not null,
     primary key (source, seq)
 ) strict, without rowid;
 
 -- The few that may still change, or need closing when their process is gone.
 create index report_open on report (source, seq) where state = 0;
-
--- One look at the stalled thread. No stack: `failure` says why.
-create table sample (
-    source integer not null,
-    seq integer not null,
-    position integer not null,
-    offset_ns integer not null,
-    weight_ns integer not null,
-    is_late integer not null,
-    thread integer not null,
-    method integer,
-    stack integer references stack,
-    capture_cost_ns integer not null,
-    failure text,
-    primary key (source, seq, position),
-    foreign key (source, seq) references report
-) strict, without rowid;
 
 -- Stalls that an agent saw and could not or would not keep, by reason.
 create table loss (

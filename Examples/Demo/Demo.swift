@@ -47,7 +47,8 @@ final class Script {
     /// A repeating timer whose callback sleeps: the classic.
     private func sleepingTimer() {
         var firings = 0
-        let timer = LoopTimer(after: .milliseconds(300), every: .milliseconds(500)) { [self] timer in
+        let timer = LoopTimer(after: .milliseconds(300), every: .milliseconds(500)) {
+            [self] timer in
             firings += 1
             log.measure("sleepInTimer") { sleepInTimer() }
             guard firings == 3 else { return }

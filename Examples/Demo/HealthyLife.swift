@@ -31,7 +31,9 @@ final class HealthyLife {
             }, toMode: .common)
         let writer = pipe.fileHandleForWriting
         Thread.detachNewThread {
-            while (try? writer.write(contentsOf: [1])) != nil { Thread.sleep(forTimeInterval: 0.05) }
+            while (try? writer.write(contentsOf: [1])) != nil {
+                Thread.sleep(forTimeInterval: 0.05)
+            }
         }
     }
 

@@ -50,13 +50,16 @@ extension StallMonitor {
             if let disabled = environment["STALLWATCH_DISABLED"], !["", "0"].contains(disabled) {
                 configuration.isEnabled = false
             }
-            if let store = environment["STALLWATCH_STORE"], !store.isEmpty { configuration.store = store }
+            if let store = environment["STALLWATCH_STORE"], !store.isEmpty {
+                configuration.store = store
+            }
             if let text = environment["STALLWATCH_THRESHOLD_MS"] {
                 if let milliseconds = Int(text), milliseconds >= 20 {
                     configuration.threshold = .milliseconds(milliseconds)
                 } else {
                     logger.warning(
-                        "STALLWATCH_THRESHOLD_MS is \(text); expected a whole number of at least 20; ignored")
+                        "STALLWATCH_THRESHOLD_MS is \(text); expected a whole number of at least 20; ignored"
+                    )
                 }
             }
             return configuration

@@ -10,7 +10,8 @@ extension ProcessRun {
         let now = UnixTime(microseconds: stall_unix_us())
         var random = SystemRandomNumberGenerator()
         return ProcessRun(
-            id: UniqueID(version7At: now, random: &random), app: app, version: version, buildID: buildID,
+            id: UniqueID(version7At: now, random: &random), app: app, version: version,
+            buildID: buildID,
             host: hostName(), pid: getpid(),
             bootID: firstLine(of: "/proc/sys/kernel/random/boot_id") ?? "",
             startTicks: startTicks(), started: now)
@@ -26,7 +27,9 @@ extension ProcessRun {
 
     /// Field 22 of `/proc/self/stat`. The name in field 2 may hold spaces and parentheses: count from the last one.
     private static func startTicks() -> UInt64 {
-        guard let line = firstLine(of: "/proc/self/stat"), let name = line.lastIndex(of: ")") else { return 0 }
+        guard let line = firstLine(of: "/proc/self/stat"), let name = line.lastIndex(of: ")") else {
+            return 0
+        }
         let fields = line[name...].split(separator: " ")
         return fields.count > 20 ? UInt64(fields[20]) ?? 0 : 0
     }

@@ -55,7 +55,8 @@ private struct Recording {
         self.notifier = notifier
         symbolizer = Symbolizer()
         let executable = ImageTable.current().images.first
-        run = .current(app: configuration.app, version: configuration.version, buildID: executable?.buildID)
+        run = .current(
+            app: configuration.app, version: configuration.version, buildID: executable?.buildID)
         store = StoreConnection(path: configuration.store, run: run, logger: configuration.logger)
     }
 
@@ -108,7 +109,8 @@ extension StallReport {
     fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
         let incident = pending.incident
         let weights = sampleWeights(
-            pending.samples.map { ($0.offset, $0.isLate || $0.stack == nil) }, of: incident.duration)
+            pending.samples.map { ($0.offset, $0.isLate || $0.stack == nil) }, of: incident.duration
+        )
         let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
         self.init(
             id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
@@ -118,7 +120,8 @@ extension StallReport {
             verdict: incident.verdict,
             samples: zip(pending.samples, weights).map { sample, weight in
                 Sample(
-                    offset: sample.offset, weight: weight, isLate: sample.isLate, thread: sample.thread,
+                    offset: sample.offset, weight: weight, isLate: sample.isLate,
+                    thread: sample.thread,
                     method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
                     captureCost: sample.cost, failure: sample.failure,
                     locations: sample.stack.map(images.locate) ?? [])

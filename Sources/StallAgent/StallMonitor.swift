@@ -45,7 +45,9 @@ public final class StallMonitor: Sendable {
     /// and losses are counted until the store can be written.
     ///
     /// - Throws: ``ConfigurationError`` for a configuration that makes no sense; nothing has started then.
-    public static func start(_ configuration: Configuration) throws(ConfigurationError) -> StallMonitor {
+    public static func start(_ configuration: Configuration) throws(ConfigurationError)
+        -> StallMonitor
+    {
         guard !configuration.app.isEmpty else { throw .emptyAppName }
         guard configuration.threshold >= .milliseconds(20) else {
             throw .thresholdTooShort(configuration.threshold)
@@ -55,7 +57,9 @@ public final class StallMonitor: Sendable {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
-        guard configuration.isEnabled, let recorder = Recorder(configuration), let watchdog = Watchdog() else {
+        guard configuration.isEnabled, let recorder = Recorder(configuration),
+            let watchdog = Watchdog()
+        else {
             agent = nil
             if configuration.isEnabled {
                 configuration.logger.error("no thread for the agent; stalls will not be recorded")
@@ -99,7 +103,8 @@ public final class StallMonitor: Sendable {
         let beacon = LoopBeacon(loop.beacon)
         let witness = LoopWitness(
             name: name, threshold: threshold, thread: thread, sampler: agent.sampler,
-            modeName: { [weak loop] number in loop?.modeName(number: number) }, queue: agent.recorder.queue)
+            modeName: { [weak loop] number in loop?.modeName(number: number) },
+            queue: agent.recorder.queue)
         let entry = WatchedLoop(
             beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
         let earlier = watched.withLock { watched in

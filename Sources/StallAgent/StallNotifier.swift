@@ -21,7 +21,9 @@ final class StallNotifier: Sendable {
             guard thread == nil else { return }
             thread = AgentThread(name: "stall-callback") { [self] in
                 while let report = queue.pop() {
-                    let bodies = handlers.withLock { $0.filter { $0.state == report.state }.map(\.body) }
+                    let bodies = handlers.withLock {
+                        $0.filter { $0.state == report.state }.map(\.body)
+                    }
                     for body in bodies { body(report) }
                 }
             }

@@ -91,7 +91,7 @@ extension EventRunLoop {
             servedTimersLast = true
             fireTimers(in: items)
             return false
-        case .mainQueue: return serveMainQueue()
+        case .mainQueue: return serveMainQueue(in: items)
         case .descriptor(let source, let events): return serve(source, events)
         case .descriptors(let batch):
             var handled = false
@@ -113,13 +113,15 @@ extension EventRunLoop {
         return true
     }
 
-    private func serveMainQueue() -> Bool {
+    private func serveMainQueue(in items: ModeItems) -> Bool {
         lock.unlock()
         _ = stall_eventfd_take(mainQueueDescriptor)
         isInMainQueue = true
         callOut(.mainQueue) { stall_main_queue_drain() }
         isInMainQueue = false
         lock.lock()
+        // A nested run of a block of the queue has stopped watching it.
+        watchMainQueue(in: items)
         return true
     }
 

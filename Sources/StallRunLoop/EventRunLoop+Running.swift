@@ -88,6 +88,7 @@ extension EventRunLoop {
             items: running, isStopRequested: isStopRequested, acceptedWakeUps: wake.isAccepting,
             phase: phase)
         running = items
+        runDepth += 1
         isStopRequested = false
         wake.accept()
         stall_beacon_publish_thread(beacon, thread.rawValue)
@@ -101,6 +102,7 @@ extension EventRunLoop {
 
     private func endRun(restoring outer: OuterRun) {
         running = outer.items
+        runDepth -= 1
         isStopRequested = outer.isStopRequested
         wake.restore(accepting: outer.acceptedWakeUps, isNested: outer.items != nil)
         readClock()
@@ -183,7 +185,7 @@ extension EventRunLoop {
     }
 
     /// Serves the main queue in this run, or not. Not inside of a block of that queue: it would be drained twice.
-    private func watchMainQueue(in items: ModeItems) {
+    func watchMainQueue(in items: ModeItems) {
         guard mainQueueDescriptor >= 0 else { return }
         let watch = items.isCommon && !isInMainQueue
         guard watch || items.poller != nil else { return }

@@ -37,6 +37,8 @@ extension EventRunLoop {
         var isAsleep = false
         while true {
             let wakeAt = min(items.timers.wakeDeadline(), deadline)
+            // To arm for an instant that has just passed costs 40 times a look at the clock.
+            if wakeAt &- now < 10_000 { readClock() }
             guard wakeAt > now else { return poll(items) }
             if !isAsleep {
                 isAsleep = true
@@ -65,18 +67,22 @@ extension EventRunLoop {
     private func ask(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
         let poller = items.poller(of: self)
         if descriptorDelivery == .batch { return askForBatch(poller, forEver: forEver) }
-        var ready = stall_ready()
-        lock.unlock()
-        let count = withUnsafeMutablePointer(to: &ready) {
-            poller.wait(into: UnsafeMutableBufferPointer(start: $0, count: 1), forEver: forEver)
+        // The loop's own two descriptors are reported once a change; a poll looks behind them.
+        for _ in 0..<(forEver ? 1 : 3) {
+            var ready = stall_ready()
+            lock.unlock()
+            let count = withUnsafeMutablePointer(to: &ready) {
+                poller.wait(into: UnsafeMutableBufferPointer(start: $0, count: 1), forEver: forEver)
+            }
+            lock.lock()
+            guard count > 0 else { return nil }
+            switch poller.resolve(ready) {
+            case .nothing: continue
+            case .mainQueue: return .mainQueue
+            case .descriptor(let source, let events): return .descriptor(source, events)
+            }
         }
-        lock.lock()
-        guard count > 0 else { return nil }
-        switch poller.resolve(ready) {
-        case .nothing: return nil
-        case .mainQueue: return .mainQueue
-        case .descriptor(let source, let events): return .descriptor(source, events)
-        }
+        return nil
     }
 
     private func askForBatch(_ poller: Poller, forEver: Bool) -> LoopEvent? {

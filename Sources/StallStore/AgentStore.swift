@@ -1,51 +1,102 @@
 // Writes an agent's reports. Called on the agent's own writer thread, never on a watched one.
+//
+// Every call is one short transaction, so that what returned is safe from kill -9, and so that several
+// processes can write one store by turns. Places are written first; their names come when they are known.
 
+internal import GRDB
 package import StallModel
 
 /// The store that an agent writes. Several processes may write one at the same time.
+///
+/// **Thread safety:** one thread at a time, which need not be the one that opened it.
 package final class AgentStore {
+    private let file: StoreFile
+    private let run: ProcessRun
+    // Nil once closed: statements must go before their connection does.
+    private var writer: AgentWriter?
+
     /// Opens the store; creates or migrates it where needed.
-    package init(path: String, run: ProcessRun) throws(StoreError) {
-        fatalError("\(path): follows in the next commit")
+    ///
+    /// - Parameters:
+    ///   - path: The file; its directory must exist. A new file may be read by its owner only.
+    ///   - run: This process.
+    ///   - wait: How long each call may wait for another process that writes the same store.
+    package init(
+        path: String, run: ProcessRun, wait: Duration = .seconds(5)
+    ) throws(StoreError) {
+        self.run = run
+        let file = try StoreFile.openForWriting(
+            path: path, role: .agent, followsLinks: false, wait: wait)
+        self.file = file
+        writer = try StoreError.catching(path: path) {
+            try file.queue.inDatabase { try AgentWriter(Connection($0, path: path), run: run) }
+        }
     }
 
-    /// Keeps a report: adds it, or brings the one with its id up to date. One short transaction.
+    /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A report that
+    /// has ended is final.
     ///
     /// - Parameter images: Where the loader has put the images that the report's locations name; others may be
     ///   among them.
     package func record(_ report: StallReport, images: [Image]) throws(StoreError) {
-        fatalError("follows in the next commit")
+        precondition(report.run.id == run.id, "an agent records its own process only")
+        try write { writer in try writer.record(report, images: images) }
     }
 
-    /// Brings the duration of an open report up to date.
+    /// Brings the duration of an open report up to date; does nothing when it is not open any more.
     package func updateDuration(
         of id: UniqueID, to duration: Duration, cpuTime: Duration
     ) throws(StoreError) {
-        fatalError("follows in the next commit")
+        try write { writer in try writer.updateDuration(of: id, to: duration, cpuTime: cpuTime) }
     }
 
-    /// Those of the locations that have no names yet, each once.
+    /// Those of the locations that nobody has looked up yet, each once.
     package func unsymbolized(_ locations: [CodeLocation]) throws(StoreError) -> [CodeLocation] {
-        fatalError("follows in the next commit")
+        try write { writer in try writer.unsymbolized(locations) }
     }
 
-    /// Attaches names to locations that recorded reports use.
+    /// Attaches names to locations, instead of those they had; locations that no report uses are left out.
+    ///
+    /// - Parameter frames: For each location what runs there, innermost first. One frame without a function says:
+    ///   looked up, and there is no symbol.
     package func symbolize(_ frames: [CodeLocation: [Frame]]) throws(StoreError) {
-        fatalError("follows in the next commit")
+        try write { writer in try writer.symbolize(frames) }
     }
 
     /// Adds to the count of stalls that were seen and not kept.
     package func countLosses(_ count: Int, reason: LossReason) throws(StoreError) {
-        fatalError("follows in the next commit")
+        try write { writer in try writer.countLosses(count, reason: reason) }
     }
 
-    /// Turns open reports of processes that are gone into hangs.
+    /// Turns open reports of processes that are gone into hangs, with the duration they had reached.
     package func closeAbandoned() throws(StoreError) {
-        fatalError("follows in the next commit")
+        let here = ProcessLife.current()
+        try write { writer in try writer.closeAbandoned { here.isOver($0) } }
     }
 
     /// Closes the store; when no other process uses it, one portable file remains.
     package func close() throws(StoreError) {
-        fatalError("follows in the next commit")
+        writer = nil
+        try file.close()
+    }
+
+    /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
+    private func write<Answer>(_ body: (AgentWriter) throws -> Answer) throws(StoreError) -> Answer
+    {
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        do {
+            return try file.queue.inDatabase { database in
+                var answer: Answer?
+                try database.inTransaction(.immediate) {
+                    try writer.notice()
+                    answer = try body(writer)
+                    return .commit
+                }
+                return answer!  // set, or `body` has thrown
+            }
+        } catch {
+            writer.forget()
+            throw StoreError(error, path: file.path)
+        }
     }
 }

@@ -1,5 +1,7 @@
 // What can be wrong with a store, each as one clear line: the path, and what was expected there.
 
+internal import CSQLite
+internal import GRDB
 package import StallModel
 
 /// Why a store could not be used. Every case is an operating condition; bugs trap instead.
@@ -77,5 +79,54 @@ extension StoreError: CustomStringConvertible {
                 + "give more digits: \(ids.prefix(5).map(\.description).joined(separator: ", "))"
         case .sqlite(let path, let code, let message): "\(path): SQLite error \(code): \(message)"
         }
+    }
+}
+
+extension StoreError {
+    /// The store it is about; nil when it is about what was asked for.
+    package var path: String? {
+        switch self {
+        case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
+            .notADatabase(let path), .foreign(let path, _), .wrongRole(let path, _),
+            .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
+            .readOnly(let path), .full(let path), .busy(let path), .damaged(let path, _),
+            .sharedIdentity(let path), .sqlite(let path, _, _):
+            path
+        case .unknownReport, .ambiguousReport: nil
+        }
+    }
+
+    /// What a failure of SQLite means for the store at `path`.
+    init(code: CInt, message: String, path: String) {
+        self =
+            switch code & 0xff {
+            case SQLITE_BUSY, SQLITE_LOCKED: .busy(path: path)
+            case SQLITE_READONLY: .readOnly(path: path)
+            case SQLITE_FULL: .full(path: path)
+            case SQLITE_NOTADB: .notADatabase(path: path)
+            case SQLITE_CORRUPT: .damaged(path: path, detail: message)
+            case SQLITE_CANTOPEN: .cannotOpen(path: path, reason: message)
+            default: .sqlite(path: path, code: code, message: message)
+            }
+    }
+
+    /// What any error that comes out of this module's calls to GRDB means.
+    init(_ error: any Error, path: String) {
+        self =
+            switch error {
+            case let error as StoreError: error
+            case let error as DatabaseError:
+                StoreError(
+                    code: error.extendedResultCode.rawValue, message: error.message ?? "",
+                    path: path)
+            default: .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
+            }
+    }
+
+    /// Runs `body`; whatever it throws is a `StoreError`.
+    static func catching<Value>(
+        path: String, _ body: () throws -> Value
+    ) throws(StoreError) -> Value {
+        do { return try body() } catch { throw StoreError(error, path: path) }
     }
 }

@@ -24,7 +24,9 @@ struct AgentFixture {
         let loop = EventRunLoop.main
         monitor.watch(loop, as: "main", threshold: .milliseconds(200))
         monitor.onStall { report in
-            say("stall \(report.id) \(report.samples.first?.frames.compactMap(\.function).first ?? "?")")
+            say(
+                "stall \(report.id) \(report.samples.first?.frames.compactMap(\.function).first ?? "?")"
+            )
         }
 
         switch mode {

@@ -25,11 +25,14 @@ import Testing
             #expect(status == 0 && errors == "")
             let reports = reports(store)
             #expect(reports.count == 3)
-            #expect(output.matches(of: /stall [0-9a-f]{32}/).count == 3, "onStall hears of each one once")
+            #expect(
+                output.matches(of: /stall [0-9a-f]{32}/).count == 3,
+                "onStall hears of each one once")
             for report in reports {
                 #expect(report.state == .ended && report.verdict == .stalled)
                 #expect(report.duration >= .milliseconds(399))
-                #expect(report.loop == "main" && report.phase == .timer && report.activity == "planned")
+                #expect(
+                    report.loop == "main" && report.phase == .timer && report.activity == "planned")
                 #expect(report.run.app == "fixture" && report.run.version == "7.1")
                 #expect(report.samples.count >= 2)
                 #expect(functions(report).contains("plannedStall()"))
@@ -66,7 +69,8 @@ import Testing
     @Test func `an app that exits without a word to the agent leaves a readable store`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite").path
-            #expect(try BuiltProgram("AgentFixture", ["leave", store]).finish().status == 0)
+            let program = try BuiltProgram("AgentFixture", ["leave", store])
+            #expect(program.finish().status == 0)
             #expect(reports(store).count == 1)
         }
     }
@@ -75,12 +79,16 @@ import Testing
         let program = try BuiltProgram("AgentFixture", ["stalls", "/proc/none/stalls.sqlite", "2"])
         let (status, output, errors) = program.finish()
         #expect(status == 0)
-        #expect(output.hasSuffix("done\n") && output.contains("stall "), "the app still hears of its stalls")
+        #expect(
+            output.hasSuffix("done\n") && output.contains("stall "),
+            "the app still hears of its stalls")
         let lines = errors.split(separator: "\n").filter { $0.contains("stalls are counted") }
         #expect(lines.count == 1 && lines[0].contains("/proc/none/stalls.sqlite"))
     }
 
-    @Test func `an operator can switch the agent off, move its store and change its threshold`() throws {
+    @Test func `an operator can switch the agent off, move its store and change its threshold`()
+        throws
+    {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "a.sqlite").path
             let off = try BuiltProgram(
@@ -108,9 +116,12 @@ import Testing
                 let tasks = "/proc/\(program.pid)/task"
                 let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
                 return threads.reduce(into: [:]) { counts, thread in
-                    let status = (try? String(contentsOfFile: "\(tasks)/\(thread)/status", encoding: .utf8)) ?? ""
+                    let status =
+                        (try? String(contentsOfFile: "\(tasks)/\(thread)/status", encoding: .utf8))
+                        ?? ""
                     guard status.hasPrefix("Name:\tstall-") else { return }
-                    let count = status.firstMatch(of: /\nvoluntary_ctxt_switches:\s+(\d+)/)?.1 ?? "0"
+                    let count =
+                        status.firstMatch(of: /\nvoluntary_ctxt_switches:\s+(\d+)/)?.1 ?? "0"
                     counts[thread] = Int(count)
                 }
             }

@@ -15,7 +15,8 @@ package final class BuiltProgram {
     package init(
         _ name: String, _ arguments: [String] = [], environment: [String: String] = [:]
     ) throws {
-        errors = FileManager.default.temporaryDirectory.appending(path: "stderr-\(UUID().uuidString)")
+        errors = FileManager.default.temporaryDirectory.appending(
+            path: "stderr-\(UUID().uuidString)")
         _ = FileManager.default.createFile(atPath: errors.path, contents: nil)
         process.executableURL = Self.directory.appending(path: name)
         process.arguments = arguments
@@ -50,7 +51,9 @@ package final class BuiltProgram {
 
     /// Reads the rest of the output and waits for the end.
     package func finish() -> (status: Int32, output: String, errors: String) {
-        let rest = unread + String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let rest =
+            unread
+            + String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         let errors = (try? String(contentsOf: errors, encoding: .utf8)) ?? ""
         return (process.terminationStatus, rest, errors)
@@ -74,14 +77,17 @@ package final class BuiltProgram {
 
 /// A directory that is removed with its contents at the end of `body`.
 package func withTemporaryDirectory<Result>(_ body: (URL) throws -> Result) throws -> Result {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "stallwatch-\(UUID().uuidString)")
+    let directory = FileManager.default.temporaryDirectory.appending(
+        path: "stallwatch-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
     return try body(directory)
 }
 
 /// Asks again until there is an answer, or `limit` seconds have passed.
-package func eventually<Result>(within limit: Double = 30, _ body: () throws -> Result?) rethrows -> Result? {
+package func eventually<Result>(within limit: Double = 30, _ body: () throws -> Result?) rethrows
+    -> Result?
+{
     let deadline = Date(timeIntervalSinceNow: limit)
     while Date() < deadline {
         if let result = try body() { return result }

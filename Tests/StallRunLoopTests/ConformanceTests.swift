@@ -1,0 +1,66 @@
+import Foundation
+import LoopConformance
+import Testing
+
+/// Goal: the loop follows CFRunLoop in every row of the golden table.
+/// Method: each row is played on EventRunLoop and on the toolchain's CFRunLoop, and the traces are compared with each
+/// other and with the recorded one. The rows take real time, some tens of milliseconds each.
+@Suite struct ConformanceTests {
+    /// How many rows are played at once: enough to overlap their sleeps, not so many that they disturb each other.
+    static let places = Places(count: 6)
+
+    @Test(arguments: Scenario.all.filter { !$0.isMain })
+    func `a row of the golden table has the trace of the real loop`(scenario: Scenario) async {
+        await Self.places.take()
+        let verdict = await withCheckedContinuation { continuation in
+            Thread { continuation.resume(returning: scenario.compare(perform: onFreshThread)) }
+                .start()
+        }
+        await Self.places.giveBack()
+        if case .differs(let ours, let real) = verdict {
+            Issue.record(
+                "\(scenario)\nours \(ours.joined(separator: " "))\nreal \(real.joined(separator: " "))"
+            )
+        }
+    }
+
+    /// The conformance tool has a main thread of its own to give.
+    @Test func `the rows of the main thread have the trace of the real loop`() throws {
+        let tool = Process()
+        tool.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+            .deletingLastPathComponent().appendingPathComponent("conformance")
+        tool.arguments = ["main"]
+        let output = Pipe()
+        tool.standardOutput = output
+        try tool.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        tool.waitUntilExit()
+        #expect(text == "conformance agree=4 better=0 of=4\n")
+    }
+
+    @Test func `the table has the 78 rows that were recorded`() {
+        #expect(Scenario.all.count == 78)
+        #expect(Set(Scenario.all.map(\.id)).count == 78)
+    }
+}
+
+/// A number of places that tests take in turn.
+actor Places {
+    private var free: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(count: Int) { free = count }
+
+    func take() async {
+        guard free == 0 else {
+            free -= 1
+            return
+        }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func giveBack() {
+        if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+    }
+}
