@@ -84,7 +84,8 @@ enum FrameTables {
         "_start", "start_thread", "clone", "clone3", "thread_start", "libc_start_main",
         "libc_start_call_main", "start_main", "libc_start_main_impl",
         "execute_native_thread_routine",
-        "async_Main", "_swift_task_run", "NSThreadStart", "pthread_start", "_pthread_start",
+        "async_Main", "completeTaskWithClosure", "completeTaskAndRelease", "NSThreadStart",
+        "pthread_start", "_pthread_start",
     ]
 
     /// What takes one callout after the other. The bare name begins with one of these.

@@ -105,6 +105,22 @@ import Testing
         #expect(quantile(part, of: []) == .zero)
     }
 
+    @Test func `stalls with cut stacks count where the whole stacks lead`() {
+        let stacks: [Int64: [Frame]] = [
+            1: frames("fsync <- save() <- tick() <- start_thread"), 2: frames("fsync <- save()"),
+            3: frames("fsync <- save() <- quit() <- start_thread"), 4: frames("usleep <- wait()"),
+        ]
+        let reports = [
+            report(300, stack: 1, number: 1), report(900, stack: 2, number: 2),
+            report(400, stack: 3, number: 3),
+            report(100, stack: 4, number: 4),
+        ]
+        let hotspots = rank(reports, runs: [], frames: stacks)
+        #expect(
+            hotspots.map(\.frames) == [["save()", "quit()"], ["save()", "tick()"], ["wait()"]])
+        #expect(hotspots.map(\.count) == [2, 1, 1])
+    }
+
     /// Method: shuffled input, and stacks whose frames the store does not know.
     @Test func `the same reports rank the same in any order`() {
         var random = SplitMix(state: 3)

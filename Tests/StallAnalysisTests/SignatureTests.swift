@@ -124,6 +124,31 @@ import Testing
         #expect(signature(stack).keyFrames == ["b()", "a()", "start()"])
     }
 
+    @Test func `functions that await come where they would have called`() {
+        var stack = frames(
+            "usleep <- load() <- completeTaskWithClosure <- start_thread <- show() <- refresh()")
+        for index in stack.indices.suffix(2) { stack[index].kind = .asyncResume }
+        let found = StallAnalysis.signature(of: [(stack, .seconds(1))])
+        #expect(found.keyFrames == ["load()", "show()", "refresh()"])
+    }
+
+    @Test func `a cut stack gets its callers from a whole one of the same stall`() {
+        let whole = "fsync <- save() <- tick() <- StallRunLoop/EventRunLoop.run()"
+        let found = signature(whole, "fsync <- save()", "write <- save()", "malloc")
+        #expect(found.hash == signature(whole).hash)
+        #expect(!found.isCut)
+    }
+
+    @Test func `a stall of which all stacks were cut says so`() {
+        let found = signature("fsync <- save()", "write <- save()")
+        #expect(found.keyFrames == ["save()"])
+        #expect(found.isCut)
+        #expect(!signature("write <- save() <- start_thread").isCut)
+        let thread =
+            frames("write <- save()") + [Frame(nil, image: "/lib/x86_64-linux-gnu/libc.so.6")]
+        #expect(!StallAnalysis.signature(of: [(thread, .seconds(1))]).isCut)
+    }
+
     // MARK: - What never matters
 
     @Test func `lines, addresses and the numbers of closures do not matter`() {
