@@ -26,9 +26,10 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     }
     let written = parts.drop { $0 == "closure" || $0 == "defer" }
     let text = parts.joined(separator: " in ")
-    return SymbolKey(
-        text: text, display: written.isEmpty ? text : written.joined(separator: " in "),
-        role: .function)
+    let function = written.joined(separator: " in ")
+    // `closure in photos`: top-level code has no function, and a module's name alone would say little.
+    let isFunction = function.contains { $0 == "(" || $0 == "." || $0 == " " }
+    return SymbolKey(text: text, display: isFunction ? function : text, role: .function)
 }
 
 // MARK: - What is around a name

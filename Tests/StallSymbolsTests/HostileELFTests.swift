@@ -48,6 +48,27 @@ import Testing
         for symbol in file.symbols(at: addresses).values { #expect(!symbol.isEmpty) }
     }
 
+    /// The test's own program, for its debug information: damage in it, not in the headers that lead there.
+    @Test(arguments: 0..<60)
+    func `damaged debug information yields fewer lines at worst`(seed: UInt64) throws {
+        var random = SplitMix(state: seed)
+        let source = DamagedBytes(bytes: Self.program, damage: seed, everyBytes: 200 << (seed % 8))
+        guard let file = ELFFile(source),
+            var debug = DebugInformation(file, limit: 1 << 24, isOverBudget: { false })
+        else { return }
+        let addresses = (0..<40).map { _ in
+            UInt64.random(in: file.lowestAddress...file.highestAddress, using: &random)
+        }
+        for context in debug.contexts(at: addresses + [0, .max]).values {
+            #expect(!context.places.isEmpty)
+        }
+    }
+
+    static let program: [UInt8] = {
+        let path = ImageTable.current().images[0].path
+        return [UInt8](FileManager.default.contents(atPath: path)!)
+    }()
+
     @Test func `a directory, a FIFO and a missing file are no bytes`() {
         #expect(FileBytes(path: "/tmp") == nil)
         #expect(FileBytes(path: "/nowhere/at/all") == nil)
@@ -55,6 +76,29 @@ import Testing
         mkfifo(fifo, 0o600)
         defer { unlink(fifo) }
         #expect(FileBytes(path: fifo) == nil)
+    }
+}
+
+/// A file in whose second half a byte in so many is wrong, at the same places whoever reads them.
+private struct DamagedBytes: ByteSource {
+    let bytes: [UInt8]
+    let damage: UInt64
+    let everyBytes: UInt64
+    var size: UInt64 { UInt64(bytes.count) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool {
+        guard CopiedBytes(bytes: bytes).read(into: buffer, at: offset) else { return false }
+        let last = offset + UInt64(buffer.count)
+        // Headers at the start and section headers at the end stay whole.
+        for place in stride(from: offset / everyBytes * everyBytes, to: last, by: Int(everyBytes)) {
+            var random = SplitMix(state: damage ^ place)
+            let target = place + random.next() % everyBytes
+            guard target >= max(offset, 4096), target < min(last, size - min(size, 8192)) else {
+                continue
+            }
+            buffer[Int(target - offset)] = UInt8.random(in: 0...255, using: &random)
+        }
+        return true
     }
 }
 
