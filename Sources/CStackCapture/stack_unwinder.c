@@ -3,6 +3,7 @@
 #include "stack_unwinder.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -14,6 +15,8 @@ enum {
     FAR_SIZE = 4096,
     SIGNAL_FRAME_LIMIT = 32,
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a lost frame pointer
+    TRIAL_LIMIT = 64,      // candidates for it that are tried
+    TRIAL_DEPTH = 512,     // frames after which a trial is believed
 };
 
 #define IN_REGISTER INT16_MIN
@@ -44,6 +47,7 @@ typedef struct {
     stall_registers registers;
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
+    bool is_trial;        ///< follows an assumed frame pointer; makes no further assumptions
     unsigned signal_frames;
 } walk;
 
@@ -99,43 +103,99 @@ static bool read_word(void *context, uint64_t address, uint64_t *value) {
 // A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it tells where
 // it is, by its prologue. What must lie above it is a return address behind a call of this function.
 
-typedef enum { NO_CALL, SOME_CALL, CALL_OF_FUNCTION } call_evidence;
+/// What lies before a return address: no call; a direct call of another function, which may have jumped on to this one;
+/// a call that may be of this function; a direct call of it.
+typedef enum { NO_CALL, CALL_ELSEWHERE, SOME_CALL, CALL_OF_FUNCTION } call_evidence;
 
-static call_evidence examine_return_address(walk *walk, uint64_t address, uint64_t function) {
+static call_evidence examine_return_address(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
-    uint64_t return_address, target;
+    uint64_t target;
     uint8_t code[8];
-    if (!read_word(walk, address, &return_address)) return NO_CALL;
     return_address &= architecture->address_mask;
     if (return_address < 8 || !cfi_image_containing(&walk->unwinder->tables, return_address - 1)) return NO_CALL;
     if (!stall_read_exactly(code, return_address - 8, 8)) return NO_CALL;
     if (!architecture->call_target(code, return_address, &target)) return NO_CALL;
     if (target == function) return CALL_OF_FUNCTION;
     if (target == 0) return SOME_CALL;
-    return stall_read_exactly(code, target, 8) && architecture->is_jump(code) ? SOME_CALL : NO_CALL;
+    return stall_read_exactly(code, target, 8) && architecture->is_jump(code) ? SOME_CALL : CALL_ELSEWHERE;
 }
 
+static step_result step(walk *walk);
+
+/// How a walk from an assumed frame pointer went.
+typedef struct {
+    bool reaches_outermost;
+    unsigned contradictions;         ///< direct calls on the way that are of another function than the one they led to
+    uint64_t inner_frame_pointer;    ///< not 0: the way led through `function` again, with this frame pointer
+} trial;
+
+static trial try_frame_pointer(const walk *start, uint64_t frame_pointer, uint64_t function) {
+    const stall_architecture *architecture = start->architecture;
+    trial trial = {0};
+    walk walk = *start;
+    walk.is_trial = true;
+    stall_registers_set(&walk.registers, architecture->frame_pointer, frame_pointer);
+    uint64_t called = function;
+    for (unsigned depth = 0; depth < TRIAL_DEPTH; depth++) {
+        step_result result = step(&walk);
+        if (result == STEP_LOST) return trial;
+        if (result == STEP_OUTERMOST) break;
+        const uint64_t return_address = walk.registers.value[architecture->program_counter];
+        if (called && examine_return_address(&walk, return_address, called) == CALL_ELSEWHERE) trial.contradictions++;
+        cfi_function caller;
+        called = cfi_find_function(&walk.unwinder->tables, return_address - 1, &caller) ? caller.start : 0;
+        if (called == function && !trial.inner_frame_pointer) {
+            trial.inner_frame_pointer = walk.registers.value[architecture->frame_pointer];
+        }
+    }
+    trial.reaches_outermost = true;
+    return trial;
+}
+
+// The usual frame has the size that the prologue says. A function that makes room on the stack later (Swift does for
+// values whose size is known at run time only) has its frame pointer somewhere above. Below it lies dead stack that may
+// hold return addresses of earlier calls, so a candidate counts only if the walk from it reaches the outermost frame;
+// a way that leads through this very function again began in a dead frame of a callee, and that frame tells where the
+// live one is. Of several candidates the one that the direct calls contradict least wins, and then the lowest.
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
+    if (walk->is_trial) return false;
     uint8_t code[64];
     uint64_t size = 0;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     size_t length = stall_read_memory(code, function, sizeof code);
-    if (architecture->frame_size(code, length, &size)
-        && examine_return_address(walk, stack + size + 8, function) != NO_CALL) {
-        stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
-        return true;
-    }
-    // Room was made on the stack after the prologue. Only a call of this very function is evidence enough.
+    const bool has_frame = architecture->frame_size(code, length, &size);
+    uint64_t best = 0;
+    unsigned fewest = UINT_MAX;
+    unsigned trials = 0;
     for (uint64_t at = (stack + size) & ~UINT64_C(7); at - stack < SEARCH_LIMIT; at += 8) {
-        uint64_t word;
-        if (!read_word(walk, at + 8, &word)) return false;
-        if (examine_return_address(walk, at + 8, function) != CALL_OF_FUNCTION) continue;
-        stall_registers_set(&walk->registers, architecture->frame_pointer, at);
-        walk->is_guessed = true;
-        return true;
+        uint64_t return_address;
+        if (!read_word(walk, at + 8, &return_address)) break;
+        const call_evidence evidence = examine_return_address(walk, return_address, function);
+        if (evidence == NO_CALL) continue;
+        const bool is_usual = has_frame && at == stack + size;
+        if (is_usual && evidence == CALL_OF_FUNCTION) {
+            best = at;
+            fewest = 0;
+            break;
+        }
+        if (++trials > TRIAL_LIMIT) break;
+        const trial trial = try_frame_pointer(walk, at, function);
+        if (!trial.reaches_outermost) continue;
+        if (evidence != CALL_OF_FUNCTION && trial.inner_frame_pointer > at) {
+            at = (trial.inner_frame_pointer & ~UINT64_C(7)) - 8;
+            continue;
+        }
+        if (trial.contradictions < fewest) {
+            best = at;
+            fewest = trial.contradictions;
+        }
+        if (fewest == 0) break;
     }
-    return false;
+    if (fewest == UINT_MAX) return false;
+    stall_registers_set(&walk->registers, architecture->frame_pointer, best);
+    walk->is_guessed = walk->is_guessed || !(has_frame && best == stack + size);
+    return true;
 }
 
 static bool make_known(walk *walk, uint64_t number, uint64_t function) {
