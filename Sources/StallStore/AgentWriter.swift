@@ -127,18 +127,23 @@ final class AgentWriter {
 
     /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit` bytes.
     func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
-        var count = try time.map(eviction.delete(before:)) ?? 0
-        let used = try eviction.usedBytes()
-        // The log may take a part of what is allowed. Going well below the limit makes evictions rare.
-        if used > limit / 10 * 9 {
+        var total = try time.map(eviction.delete(before:)) ?? 0
+        if total > 0 { try eviction.collect(keeping: interner.run(run)) }
+        // The log may take a part of what is allowed. Going well below the limit makes evictions rare. What reports
+        // share goes late, so that a share of the reports may free less than that share of the bytes.
+        var used = try eviction.usedBytes()
+        while used > limit / 10 * 9 {
             let share = Double(used - limit / 10 * 7) / Double(used)
             let reports = Double(try eviction.reportCount()) * share
-            count += try eviction.deleteOldest(Int64(reports.rounded(.up)), of: source)
+            let count = try eviction.deleteOldest(Int64(reports.rounded(.up)), of: source)
+            guard count > 0 else { break }
+            try eviction.collect(keeping: interner.run(run))
+            total += count
+            used = try eviction.usedBytes()
         }
-        guard count > 0 else { return }
-        try eviction.collect(keeping: interner.run(run))
+        guard total > 0 else { return }
         forget()
-        try countLosses(count, reason: .evicted)
+        try countLosses(total, reason: .evicted)
     }
 
     /// Deletes the oldest reports and nothing else: as few writes as can be.
