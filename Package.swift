@@ -55,6 +55,11 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .testTarget(
+            name: "StallCaptureTests",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "StallStoreTests",
             dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
@@ -88,6 +93,12 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAnalysisTests", dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",

@@ -35,10 +35,11 @@ final class Completion: @unchecked Sendable {
         }
     }
 
-    fileprivate func finish(done: Bool) {
+    /// Ends every wait, now and later. The first outcome counts.
+    func finish(done: Bool) {
         pthread_mutex_lock(mutex)
         if outcome == nil { outcome = done ? .done : .dropped }
-        pthread_cond_signal(condition)
+        pthread_cond_broadcast(condition)
         pthread_mutex_unlock(mutex)
     }
 }

@@ -88,6 +88,7 @@ extension EventRunLoop {
             items: running, isStopRequested: isStopRequested, acceptedWakeUps: wake.isAccepting,
             phase: phase)
         running = items
+        runDepth += 1
         isStopRequested = false
         wake.accept()
         stall_beacon_publish_thread(beacon, thread.rawValue)
@@ -101,6 +102,7 @@ extension EventRunLoop {
 
     private func endRun(restoring outer: OuterRun) {
         running = outer.items
+        runDepth -= 1
         isStopRequested = outer.isStopRequested
         wake.restore(accepting: outer.acceptedWakeUps, isNested: outer.items != nil)
         readClock()

@@ -51,6 +51,7 @@ public final class EventRunLoop: @unchecked Sendable {
     var commonTimers: [LoopTimer] = []
     var commonSources: [LoopSource] = []
     var commonDescriptors: [DescriptorSource] = []
+    var idleWork: [LoopMode: IdleWork] = [:]
     var isDead = false
     /// The innermost run: its mode, and whether `stop()` was called for it.
     var running: ModeItems?
@@ -62,6 +63,7 @@ public final class EventRunLoop: @unchecked Sendable {
     var now: UInt64 = 0
     var isNowStale = true
     var phase = LoopPhase.unknown
+    var runDepth = 0
     var armedDeadline: UInt64 = 0
     var isInMainQueue = false
     var servedTimersLast = false
@@ -94,6 +96,9 @@ public final class EventRunLoop: @unchecked Sendable {
 
     /// Whether the calling thread is the loop's own.
     public var isCurrent: Bool { LoopOfThread.isCurrent(self) }
+
+    /// Whether a run of it is inside of another one. On the loop's own thread.
+    var isNested: Bool { runDepth > 1 }
 
     /// The mode of the innermost run; nil while the loop does not run.
     public var currentMode: LoopMode? {
@@ -132,10 +137,12 @@ public final class EventRunLoop: @unchecked Sendable {
             (modes, commonObservers, commonTimers, commonSources, commonDescriptors)
         modes = [:]
         (commonObservers, commonTimers, commonSources, commonDescriptors) = ([], [], [], [])
+        let idle = idleWork
+        idleWork = [:]
         lock.unlock()
         for (mode, items) in items { disown(items, mode: mode) }
         for observer in observers { observer.owner.withLock { $0 = nil } }
-        withExtendedLifetime((timers, sources, descriptors)) { dropBlocks() }
+        withExtendedLifetime((timers, sources, descriptors, idle)) { dropBlocks() }
     }
 
     private func disown(_ items: ModeItems, mode: LoopMode) {

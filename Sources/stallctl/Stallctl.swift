@@ -21,7 +21,7 @@ struct Stallctl: ParsableCommand {
             Exit codes: 0 done, 1 failed, 2 a threshold that you gave was crossed, 64 wrong usage.
             """,
         subcommands: [
-            Top.self, List.self, Show.self, Export.self, IngestCommand.self, Migrate.self,
+            Top.self, List.self, Show.self, Why.self, Export.self, IngestCommand.self, Migrate.self,
             Status.self,
             Completions.self,
         ])

@@ -1,4 +1,4 @@
-// epoll, eventfd and timerfd for the run loop, and the main dispatch queue's hooks: what Swift's Glibc module lacks.
+// What the run loop needs and Swift's Glibc module lacks: epoll, eventfd, timerfd, the main dispatch queue's hooks.
 // Every function returns what the system call returns and leaves errno alone.
 #pragma once
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -77,3 +78,6 @@ static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
 int stall_main_queue_descriptor(void);
 /// Runs the blocks of the main dispatch queue. Only on the main thread, after taking the descriptor's counter.
 void stall_main_queue_drain(void);
+
+/// Names the calling thread, for debuggers and `top -H`; Linux keeps 15 bytes.
+static inline void stall_name_this_thread(const char *_Nonnull name) { prctl(PR_SET_NAME, name); }

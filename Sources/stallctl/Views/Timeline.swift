@@ -14,13 +14,13 @@ struct Timeline {
     }
 
     private let report: StallReport
-    private let namingKey: String?
+    private let signature: Signature
     /// The samples that may be blamed and have a stack.
     private let samples: [Sample]
 
-    init(report: StallReport, namingKey: String?) {
+    init(report: StallReport, signature: Signature) {
         self.report = report
-        self.namingKey = namingKey
+        self.signature = signature
         samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
     }
 
@@ -94,13 +94,12 @@ struct Timeline {
     private var finding: String {
         let count = counted(samples.count, "sample")
         let named = samples.filter(isNamed)
-        guard let namingKey, let first = named.first, let last = named.last else {
-            return "\(count), no function of the app on the stack."
-        }
+        guard let name = signature.keyFrames.first, let first = named.first, let last = named.last
+        else { return "\(count)." }
         let weight = named.reduce(.zero) { $0 + $1.weight }
         let end = last.offset == samples.last?.offset ? "the end" : last.offset.precise
         return
-            "\(count), \(namingKey.printable) on the stack from \(first.offset.precise) to \(end) "
+            "\(count), \(name.printable) on the stack from \(first.offset.precise) to \(end) "
             + "(\(percent(weight, of: totalWeight)))."
     }
 
@@ -117,8 +116,11 @@ struct Timeline {
         return parts.joined(separator: " ")
     }
 
-    private func isNamed(_ sample: Sample) -> Bool {
-        sample.frames.contains { $0.isNamed(by: namingKey) }
+    private func isNamed(_ sample: Sample) -> Bool { sample.frames.contains(where: isNaming) }
+
+    /// Whether the frame is the function that names the group, itself or a closure in it.
+    func isNaming(_ frame: Frame) -> Bool {
+        SymbolKey(frame: frame).display == signature.keyFrames.first
     }
 }
 

@@ -55,7 +55,7 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WHERE"),
+            .init("WAIT"), .init("WHERE"),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
@@ -65,6 +65,7 @@ struct TopView {
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
+                .init(hotspot.signature.wait?.rawValue ?? ""),
                 .init(frames[0], additions: callers, style: .strong),
             ]
         }

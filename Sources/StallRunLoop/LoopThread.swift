@@ -1,0 +1,109 @@
+// A thread that lives for its loop: it sleeps until it gets a task, and ends when it is told to.
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// A thread kept alive by its run loop, which runs tasks in the order they are submitted.
+///
+/// Every task that was submitted runs, also those that wait when the thread is told to stop. Letting go of the last
+/// reference stops the thread and waits for it.
+///
+/// **Thread safety:** any thread may use it, its own included.
+public final class LoopThread: Sendable {
+    /// The thread's loop. It ends with the thread.
+    public let loop: EventRunLoop
+
+    /// 63: told to stop; 62...0: how many threads are handing over a task. No task can come after the last one, since
+    /// `stop()` waits for them before it posts the end.
+    private let gate = Atomic<UInt64>(0)
+    private static let isStopping: UInt64 = 1 << 63
+    /// Taken by the one who joins it.
+    private let thread: Mutex<pthread_t?>
+    private let ended = Completion()
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
+    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give.
+    public init(name: String = "loop") throws(LoopError) {
+        let start = Start(name: name, ended: ended)
+        let argument = Unmanaged.passRetained(start)
+        var thread = pthread_t()
+        let error = pthread_create(
+            &thread, nil,
+            {
+                Unmanaged<Start>.fromOpaque($0!).takeRetainedValue().runThread()
+                return nil
+            }, argument.toOpaque())
+        guard error == 0 else {
+            argument.release()
+            throw .system(call: "pthread_create", errno: error)
+        }
+        _ = start.started.wait()
+        loop = start.loop!
+        self.thread = Mutex(thread)
+    }
+
+    deinit { stop() }
+
+    /// Adds a task; it runs on the thread after all that were submitted before.
+    ///
+    /// - Throws: ``LoopError/stopped`` once `stop()` was called. The task has then not been taken.
+    public func submit(_ task: sending @escaping () -> Void) throws(LoopError) {
+        let before = gate.add(1, ordering: .acquiringAndReleasing).oldValue
+        defer { gate.subtract(1, ordering: .releasing) }
+        guard before & Self.isStopping == 0 else { throw .stopped }
+        loop.post(inMode: .common, task)
+    }
+
+    /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread
+    /// itself it cannot wait: it returns at once, and the thread ends after the task that called it.
+    public func stop() {
+        let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
+        if before & Self.isStopping == 0 {
+            while gate.load(ordering: .acquiring) != Self.isStopping { sched_yield() }
+            Self.finish(loop)
+        }
+        let thread = thread.withLock { $0.take() }
+        if loop.isCurrent {
+            if let thread { pthread_detach(thread) }
+        } else if let thread {
+            pthread_join(thread, nil)
+        } else {
+            _ = ended.wait()
+        }
+    }
+
+    /// Ends the loop behind all tasks. A task may be running the loop itself: then every nested run is ended in turn.
+    private static func finish(_ loop: EventRunLoop) {
+        loop.post(inMode: .common) {
+            if loop.isNested { finish(loop) }
+            loop.stop()
+        }
+    }
+
+    /// What the new thread and its maker tell each other.
+    private final class Start: @unchecked Sendable {
+        let name: String
+        let started = Completion()
+        let ended: Completion
+        /// Written by the new thread before `started`, read by the maker after it.
+        var loop: EventRunLoop?
+
+        init(name: String, ended: Completion) {
+            self.name = name
+            self.ended = ended
+        }
+
+        func runThread() {
+            stall_name_this_thread(name)
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            self.loop = loop
+            started.finish(done: true)
+            loop.run()
+            ended.finish(done: true)
+        }
+    }
+}
