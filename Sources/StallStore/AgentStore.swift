@@ -118,14 +118,14 @@ package final class AgentStore {
 
     /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
     ///
-    /// On a full disk the ballast is given up and the oldest reports with it; then once more.
+    /// On a full disk the ballast is given up, and with the room it gives the oldest reports go; then once more.
     private func write<Answer>(
         _ body: (AgentWriter) throws -> Answer
     ) throws(StoreError) -> Answer {
         do throws(StoreError) {
             return try writeOnce(body)
         } catch .full where ballast.release() {
-            try writeOnce { writer in try writer.evictOldest(500) }
+            try writeOnce { writer in try writer.makeRoom() }
             file.queue.inDatabase { _ = try? $0.execute(sql: "pragma wal_checkpoint(truncate)") }
             return try writeOnce(body)
         }

@@ -146,9 +146,11 @@ final class AgentWriter {
         try countLosses(total, reason: .evicted)
     }
 
-    /// Deletes the oldest reports and nothing else: as few writes as can be.
-    func evictOldest(_ reportCount: Int64) throws {
-        let count = try eviction.deleteOldest(reportCount, of: source)
+    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store so small that the
+    /// ballast alone will do for long keeps all.
+    func makeRoom() throws {
+        guard try eviction.usedBytes() > 256 << 10 else { return }
+        let count = try eviction.deleteOldest(eviction.reportCount() / 10 + 1, of: source)
         if count > 0 { try countLosses(count, reason: .evicted) }
     }
 
