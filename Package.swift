@@ -68,8 +68,10 @@ let package = Package(
         .executableTarget(
             name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
-            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            name: "StoreFaults",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
