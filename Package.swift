@@ -68,6 +68,10 @@ let package = Package(
         .executableTarget(
             name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
+        .executableTarget(
+            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
