@@ -4,7 +4,9 @@
 #
 # A blocked victim prints its stack and stays blocked; gdb then looks at the same wait. A running one is stopped by gdb
 # at the first instruction of its SIGPROF handler; what gdb sees outside of the signal frame is what the handler copies.
-# Inlined and tail-called frames, which gdb shows and a return address does not, are left out.
+# Inlined and tail-called frames, which gdb shows and a return address does not, are left out. Where gdb itself is lost
+# (an address outside of code; the jump behind `pop %rbp` of a function without unwind tables, where it still believes in
+# the frame), the victim is stopped again; the count of those stops is printed.
 #
 # Environment: TRUTH_BUILDS (name=path, space separated), TRUTH_STOPS (stops of each running victim), TRUTH_ONLY (a
 # regular expression of scenarios), TRUTH_VERBOSE.
@@ -23,7 +25,7 @@ VERBOSE = bool(os.environ.get("TRUTH_VERBOSE"))
 
 for setting in (
     "pagination off", "confirm off", "debuginfod enabled off", "backtrace limit 10000", "backtrace past-main on",
-    "print thread-events off", "auto-load no", "startup-with-shell off",
+    "print thread-events off", "auto-load no", "suppress-cli-notifications on",
 ):
     gdb.execute("set " + setting, to_string=True)
 gdb.execute("handle all nostop noprint pass", to_string=True)
@@ -33,7 +35,7 @@ class Comparison:
     """The counts of one scenario in one build."""
 
     def __init__(self):
-        self.total = self.equal = self.caller = 0
+        self.total = self.equal = self.caller = self.gdb_lost = 0
         self.notes = []
 
 
@@ -54,14 +56,13 @@ def gdb_addresses(tid):
     return addresses
 
 
-def image_ranges(pid, path):
-    """Where the victim's own code is mapped: the executable and its plug-in."""
+def mapped_ranges(pid, is_wanted):
+    """The mappings of a process whose line in /proc/PID/maps is wanted."""
     ranges = []
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
-            fields = line.split(maxsplit=5)
-            if len(fields) == 6 and fields[5].strip().startswith(path):
-                ranges.append(tuple(int(end, 16) for end in fields[0].split("-")))
+            if is_wanted(line.split(maxsplit=5)):
+                ranges.append(tuple(int(end, 16) for end in line.split()[0].split("-")))
     return ranges
 
 
@@ -73,6 +74,14 @@ def parse_stack(line):
     entries = [entry.split(":") for entry in fields[3:]]
     physical = [int(address, 16) for address, kind, _ in entries if kind != "2"]
     return physical, [int(a, 16) for a, kind, _ in entries if kind == "2"], fields[2] == "1"
+
+
+def gdb_is_lost(addresses, code):
+    """Whether gdb's stack cannot be the truth: see above."""
+    if any(not any(low <= pc < high for low, high in code) for pc in addresses):
+        return True
+    before, at = bytes(gdb.selected_inferior().read_memory(addresses[0] - 1, 2))
+    return before == 0x5D and at in (0xE9, 0xEB)
 
 
 def compare(result, truth, line, ranges):
@@ -111,17 +120,22 @@ def look_at_blocked(process, pid, tid, ranges, result):
 def look_at_running(process, pid, tid, handler, ranges, result):
     gdb.execute(f"attach {pid}", to_string=True)
     gdb.execute(f"break *{handler}", to_string=True)
+    code = mapped_ranges(pid, lambda fields: "x" in fields[1])
     truths = []
-    for _ in range(STOPS):
+    while sum(truth is not None for truth in truths) < STOPS:
         ask(process)
         gdb.execute("continue", to_string=True)
         addresses = gdb_addresses(tid)
         signal = next((i for i, (_, is_signal) in enumerate(addresses) if is_signal), -1)
-        truths.append([pc for pc, _ in addresses[signal + 1:]])
+        truth = [pc for pc, _ in addresses[signal + 1:]]
+        truths.append(None if gdb_is_lost(truth, code) else truth)
+    result.gdb_lost += sum(truth is None for truth in truths)
     gdb.execute("delete", to_string=True)
     gdb.execute("detach", to_string=True)
     for truth in truths:
-        compare(result, truth, process.stdout.readline(), ranges)
+        line = process.stdout.readline()
+        if truth is not None:
+            compare(result, truth, line, ranges)
 
 
 def run(path, scenario):
@@ -134,7 +148,8 @@ def run(path, scenario):
             result.total, result.notes = 1, ["did not start: " + " ".join(ready)]
             return result
         pid, tid, handler = (int(field) for field in ready[1:4])
-        ranges = image_ranges(pid, os.path.realpath(path))
+        own = os.path.realpath(path)  # the executable and its plug-in
+        ranges = mapped_ranges(pid, lambda fields: len(fields) == 6 and fields[5].startswith(own))
         if scenario.startswith("cpu-"):
             look_at_running(process, pid, tid, handler, ranges, result)
         else:
@@ -161,9 +176,11 @@ for scenario in scenarios:
         total.total += result.total
         total.equal += result.equal
         total.caller += result.caller
+        total.gdb_lost += result.gdb_lost
     print(f"{scenario:20}" + "".join(f"{cell:>14}" for cell in cells))
     for note in notes:
         print(note)
     sys.stdout.flush()
+print(f"stops where gdb was lost, taken again: {total.gdb_lost}")
 print(f"truth stacks equal={total.equal} of={total.total} app_caller={total.caller} of={total.total}")
 sys.stdout.flush()

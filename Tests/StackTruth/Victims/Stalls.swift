@@ -12,16 +12,34 @@ nonisolated(unsafe) let stalls: [String: () -> Void] = [
     "connect": { onMain(connectToFullBacklog) },
     "getaddrinfo": { onMain { victim_resolve_name(1) } },
     "poll": { onMain(pollEmptyPipe) },
-    "thread-sleep": { onMain { Thread.sleep(forTimeInterval: 300); return 1 } },
-    "dispatch-semaphore": { onMain { DispatchSemaphore(value: 0).wait(); return 1 } },
+    "thread-sleep": {
+        onMain {
+            Thread.sleep(forTimeInterval: 300); return 1
+        }
+    },
+    "dispatch-semaphore": {
+        onMain {
+            DispatchSemaphore(value: 0).wait(); return 1
+        }
+    },
     "queue-sync": { onMain(syncOnBusyQueue) },
     "file-handle": { onMain(readFileHandle) },
     "condition": { onMain(waitForCondition) },
-    "recursion-2000": { register(); print(recurse(2000) { usleep(300_000_000) }) },
-    "recursion-5000": { onThread(stackSize: 64 << 20) { print(recurse(5000) { usleep(300_000_000) }) } },
-    "async": { Task.detached { print(await asyncTop(3)) }; sleepForever() },
-    "async-main-queue": { Task { @MainActor in print(await asyncTop(3)) }; dispatchMain() },
-    "queue-block": { DispatchQueue(label: "serial").async { onMain { usleep(300_000_000) } }; sleepForever() },
+    "recursion-2000": {
+        register(); print(recurse(2000) { usleep(300_000_000) })
+    },
+    "recursion-5000": {
+        onThread(stackSize: 64 << 20) { print(recurse(5000) { usleep(300_000_000) }) }
+    },
+    "async": {
+        Task.detached { print(await asyncTop(3)) }; sleepForever()
+    },
+    "async-main-queue": {
+        Task { @MainActor in print(await asyncTop(3)) }; dispatchMain()
+    },
+    "queue-block": {
+        DispatchQueue(label: "serial").async { onMain { usleep(300_000_000) } }; sleepForever()
+    },
     "small-stack": { onThread(stackSize: 64 << 10) { print(callChain { usleep(300_000_000) }) } },
     "alternate-stack": { onMain { victim_on_alternate_stack(1) { _ in usleep(300_000_000) } } },
     "alloca": { onMain { victim_with_alloca(33) { _ in usleep(300_000_000) } } },
@@ -33,12 +51,24 @@ nonisolated(unsafe) let stalls: [String: () -> Void] = [
     "unspecialized": { onMain { unspecialized(depth: 12, value: 1) { usleep(300_000_000) } } },
     "regex-file": { onMain(readFileInRegexLoop) },
     // Running.
-    "cpu-integer": { register(); print(computeForever(3)) },
-    "cpu-foundation": { register(); print(decodeForever()) },
-    "cpu-malloc": { register(); print(allocateForever()) },
-    "cpu-files": { register(); print(scanFilesForever()) },
-    "cpu-generic": { register(); print(generateForever()) },
-    "cpu-exceptions": { register(); print(victim_throw_forever()) },
+    "cpu-integer": {
+        register(); print(computeForever(3))
+    },
+    "cpu-foundation": {
+        register(); print(decodeForever())
+    },
+    "cpu-malloc": {
+        register(); print(allocateForever())
+    },
+    "cpu-files": {
+        register(); print(scanFilesForever())
+    },
+    "cpu-generic": {
+        register(); print(generateForever())
+    },
+    "cpu-exceptions": {
+        register(); print(victim_throw_forever())
+    },
 ]
 
 // MARK: Ways to get there
@@ -83,7 +113,9 @@ final class ClosureWorker: Worker {
     func work(_ number: Int) -> Int { body(number) &+ 5 }
 }
 
-@inline(never) func throughWitness(_ worker: any Worker, _ number: Int) -> Int { worker.work(number) &+ 9 }
+@inline(never) func throughWitness(_ worker: any Worker, _ number: Int) -> Int {
+    worker.work(number) &+ 9
+}
 
 @inline(never) func callChain(_ block: @escaping () -> CInt) -> Int {
     let worker = ClosureWorker { number in
@@ -187,7 +219,8 @@ func connectToFullBacklog() -> CInt {
             var result: CInt = 0
             for attempt in 0..<8 {
                 let mode = attempt < 4 ? CInt(SOCK_NONBLOCK.rawValue) : 0
-                result = connect(socket(AF_INET, CInt(SOCK_STREAM.rawValue) | mode, 0), pointer, length)
+                result = connect(
+                    socket(AF_INET, CInt(SOCK_STREAM.rawValue) | mode, 0), pointer, length)
                 if attempt < 4 { usleep(20_000) }
             }
             return result &+ 1
@@ -237,16 +270,19 @@ struct Record: Codable {
 
 @inline(never) func decodeForever() -> Int {
     let records = (0..<200).map {
-        Record(id: $0, name: "name \($0) é", tags: ["a", "b"], values: ["x": 1.5, "y": Double($0)])
+        Record(
+            id: $0, name: "name \($0) é", tags: ["a", "b"], values: ["x": 1.5, "y": Double($0)])
     }
     let data = try! JSONEncoder().encode(records)
     var total = 0
     while total != -1 {
         let decoded = try! JSONDecoder().decode([Record].self, from: data)
         let names = decoded.map { $0.name.uppercased() + String($0.id &* 7919 % 1000) }.sorted()
-        let expression = try! NSRegularExpression(pattern: "([a-z]+) (\\d+)", options: [.caseInsensitive])
+        let expression = try! NSRegularExpression(
+            pattern: "([a-z]+) (\\d+)", options: [.caseInsensitive])
         for name in names.prefix(50) {
-            total &+= expression.numberOfMatches(in: name, range: NSRange(name.startIndex..., in: name))
+            total &+= expression.numberOfMatches(
+                in: name, range: NSRange(name.startIndex..., in: name))
         }
         let formatter = DateFormatter()
         formatter.dateFormat = "yyyy-MM-dd"
@@ -286,7 +322,9 @@ struct Record: Codable {
 }
 
 @inline(never) @_semantics("optimize.sil.specialize.generic.never")
-func foldForever<S: Sequence, R>(_ make: (Int) -> S, _ initial: R, _ combine: (R, S.Element) -> R) -> R {
+func foldForever<S: Sequence, R>(_ make: (Int) -> S, _ initial: R, _ combine: (R, S.Element) -> R)
+    -> R
+{
     var result = initial
     var round = 0
     while round >= 0 {
@@ -298,7 +336,8 @@ func foldForever<S: Sequence, R>(_ make: (Int) -> S, _ initial: R, _ combine: (R
 
 @inline(never) func generateForever() -> Int {
     foldForever(
-        { round in (0..<50).lazy.map { ($0 &* round, "\($0)") }.filter { $0.0 % 3 == 0 } }, [String: Int]()
+        { round in (0..<50).lazy.map { ($0 &* round, "\($0)") }.filter { $0.0 % 3 == 0 } },
+        [String: Int]()
     ) { table, element in
         var next = table.count > 100 ? [:] : table
         next[element.1, default: 0] &+= element.0
