@@ -56,6 +56,10 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
+        .executableTarget(
+            name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
