@@ -55,6 +55,15 @@ let package = Package(
             name: "stallctl",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
+        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
+        .executableTarget(
+            name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .testTarget(
+            name: "StallCaptureTests",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "StallStoreTests",
             dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
@@ -67,8 +76,10 @@ let package = Package(
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
             path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
+        .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
-            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            name: "StoreFaults",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
@@ -92,6 +103,12 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAnalysisTests", dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",

@@ -120,28 +120,14 @@ create table report (
     duration_ns integer not null,
     cpu_ns integer not null,
     detection_delay_ns integer not null,
+    -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
+    -- Not a table: measured, a row for each sample doubles the time and the space of a report.
+    samples blob not null,
     primary key (source, seq)
 ) strict, without rowid;
 
 -- The few that may still change, or need closing when their process is gone.
 create index report_open on report (source, seq) where state = 0;
-
--- One look at the stalled thread. No stack: `failure` says why.
-create table sample (
-    source integer not null,
-    seq integer not null,
-    position integer not null,
-    offset_ns integer not null,
-    weight_ns integer not null,
-    is_late integer not null,
-    thread integer not null,
-    method integer,
-    stack integer references stack,
-    capture_cost_ns integer not null,
-    failure text,
-    primary key (source, seq, position),
-    foreign key (source, seq) references report
-) strict, without rowid;
 
 -- Stalls that an agent saw and could not or would not keep, by reason.
 create table loss (

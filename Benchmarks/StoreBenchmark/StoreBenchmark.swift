@@ -163,7 +163,7 @@ struct Workload {
         paths = (0..<2_000).map { (path: Int) -> [CodeLocation] in
             let depths = 0..<Int.random(in: 15...45, using: &random)
             return depths.reversed().map { (depth: Int) -> CodeLocation in
-                let function = (depth < 12 ? path % 200 : path) * 64 + depth
+                let function = (depth < 12 ? path / 100 : path) * 64 + depth
                 let image = images[depth % 8]
                 return CodeLocation(
                     imagePath: image.path, buildID: image.buildID, offset: UInt64(function * 32),
@@ -184,9 +184,10 @@ struct Workload {
     mutating func report(_ run: ProcessRun) -> StallReport {
         clock += 900_000
         let start = UnixTime(microseconds: clock)
-        // Few are hot: the square of a uniform number, twice.
+        // An app has a hundred ways to stall, of which few are hot.
         let uniform = Double.random(in: 0..<1, using: &random)
-        let path = paths[Int(uniform * uniform * uniform * 2_000)]
+        let way = Int(uniform * uniform * uniform * 100)
+        let path = paths[Int(run.pid) % 20 * 100 + way]
         let count = Int.random(in: 1...4, using: &random)
         return StallReport(
             id: UniqueID(version7At: start, random: &random), run: run, loop: "main",

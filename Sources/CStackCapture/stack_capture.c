@@ -1,1 +1,194 @@
-// C.
+#define _GNU_SOURCE
+#include "stack_capture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process_memory.h"
+#include "signal_copy.h"
+#include "thread_files.h"
+
+enum {
+    KEPT_FILES = 16,         // threads whose descriptors stay open
+    ATTEMPT_PAUSE_NS = 200000,
+};
+
+struct stall_sampler {
+    size_t mapped_size;
+    stall_unwinder *unwinder;
+    thread_files files[KEPT_FILES];
+    uint32_t next_files;
+    uint32_t frame_capacity, stack_capacity;
+    bool may_signal;
+    stall_frame *frames;
+    uint8_t *stack;
+};
+
+int stall_thread_describe(stall_thread *thread) {
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+    int error = pthread_getattr_np(pthread_self(), &attributes);
+    if (error != 0) return error;
+    error = pthread_attr_getstack(&attributes, &low, &size);
+    pthread_attr_destroy(&attributes);
+    thread->id = (pid_t)syscall(SYS_gettid);
+    thread->stack_low = (uint64_t)low;
+    thread->stack_high = (uint64_t)low + size;
+    return error != 0 ? error : thread_start_ticks(thread->id, &thread->start_ticks);
+}
+
+static size_t rounded_up(size_t size) { return (size + 4095) & ~(size_t)4095; }
+
+stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capacity, stall_signal_use use) {
+    const size_t header = rounded_up(sizeof(stall_sampler));
+    const size_t frames = rounded_up(frame_capacity * sizeof(stall_frame));
+    const size_t size = header + frames + rounded_up(stack_capacity);
+    int error = signal_copy_prepare(stack_capacity, use);
+    if (error != 0) {
+        errno = error;
+        return NULL;
+    }
+    uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    stall_sampler *sampler = (stall_sampler *)(void *)memory;
+    sampler->unwinder = stall_unwinder_create(NULL);
+    if (!sampler->unwinder) {
+        munmap(memory, size);
+        return NULL;
+    }
+    sampler->mapped_size = size;
+    sampler->frame_capacity = frame_capacity;
+    sampler->stack_capacity = stack_capacity;
+    sampler->may_signal = use != STALL_SIGNAL_NEVER;
+    sampler->frames = (stall_frame *)(void *)(memory + header);
+    sampler->stack = memory + header + frames;
+    return sampler;
+}
+
+void stall_sampler_destroy(stall_sampler *sampler) {
+    for (int i = 0; i < KEPT_FILES; i++) thread_files_close(&sampler->files[i]);
+    stall_unwinder_destroy(sampler->unwinder);
+    munmap(sampler, sampler->mapped_size);
+}
+
+static int find_files(stall_sampler *sampler, const stall_thread *thread, thread_files **files, const char **failed) {
+    for (int i = 0; i < KEPT_FILES; i++) {
+        *files = &sampler->files[i];
+        if ((*files)->thread == thread->id && (*files)->start_ticks == thread->start_ticks) return 0;
+    }
+    *files = &sampler->files[sampler->next_files];
+    thread_files_close(*files);
+    int error = thread_files_open(*files, thread, failed);
+    if (error == 0) sampler->next_files = (sampler->next_files + 1) % KEPT_FILES;
+    return error;
+}
+
+static void unwind(
+    stall_sampler *sampler, const stall_registers *registers, const stall_stack_copy *copy, stall_stack *stack
+) {
+    stack->frames = sampler->frames;
+    stack->count = stall_unwind(
+        sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
+}
+
+// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the end.
+// Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
+static int capture_blocked(
+    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, stall_stack *stack
+) {
+    const stall_architecture *architecture = stall_native_architecture;
+    thread_activity before, after;
+    thread_position position;
+    stack->failed_call = "read /proc/self/task";
+    int error = thread_files_activity(files, &before);
+    if (error == 0) error = thread_files_position(files, &position);
+    if (error != 0) return error;
+    if (position.is_running) return EBUSY;
+
+    stall_registers registers = {.known = 0};
+    stall_registers_set(&registers, architecture->stack_pointer, position.stack_pointer);
+    stall_registers_set(&registers, architecture->program_counter, position.program_counter);
+    stall_stack_copy copy = {.bytes = sampler->stack, .base = position.stack_pointer - 128, .is_live = true};
+    if (position.stack_pointer - thread->stack_low < 128) copy.base = thread->stack_low;
+    uint64_t length = sampler->stack_capacity;
+    if (copy.base < thread->stack_high && thread->stack_high - copy.base < length) {
+        length = thread->stack_high - copy.base;
+    }
+    copy.length = stall_read_memory(sampler->stack, copy.base, length);
+    stall_unwinder_refresh(sampler->unwinder);
+    unwind(sampler, &registers, &copy, stack);
+    explicit_bzero(sampler->stack, copy.length);
+
+    stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
+    error = thread_files_activity(files, &after);
+    if (error != 0) return error;
+    return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
+}
+
+// An interrupted system call that will be restarted stands at its instruction; one that is looked at from outside,
+// behind it. Grouping must not see two places.
+static void normalize_system_call(stall_registers *registers) {
+    const stall_architecture *architecture = stall_native_architecture;
+    uint64_t *counter = &registers->value[architecture->program_counter];
+    uint8_t code[8] = {0};
+    if (stall_read_memory(code, *counter, sizeof code) > 0) *counter += architecture->system_call_length(code);
+}
+
+static int capture_running(
+    stall_sampler *sampler, const stall_thread *thread, uint64_t deadline_ns, stall_stack *stack
+) {
+    stall_registers registers;
+    stall_stack_copy copy;
+    if (!sampler->may_signal) return EBUSY;
+    switch (signal_copy_request(thread, deadline_ns, &registers, &copy)) {
+    case SIGNAL_COPIED: break;
+    case SIGNAL_UNAVAILABLE: return EBUSY;
+    case SIGNAL_THREAD_ENDED: return ESRCH;
+    case SIGNAL_TIMED_OUT: return ETIMEDOUT;
+    }
+    normalize_system_call(&registers);
+    stall_unwinder_refresh(sampler->unwinder);
+    unwind(sampler, &registers, &copy, stack);
+    signal_copy_release();
+    stack->used_signal = true;
+    return 0;
+}
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void pause_until_next_attempt(void) {
+    const struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+int stall_sampler_capture(
+    stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
+) {
+    const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
+    thread_files *files;
+    *stack = (stall_stack){0};
+    int error = find_files(sampler, thread, &files, &stack->failed_call);
+    if (error != 0) return error;
+    for (;;) {
+        error = capture_blocked(sampler, thread, files, stack);
+        if (error == EBUSY) {
+            error = capture_running(sampler, thread, deadline, stack);
+            // It may have blocked before the signal came, with the signal masked: look once more from outside.
+            if (error == ETIMEDOUT && capture_blocked(sampler, thread, files, stack) == 0) return 0;
+        }
+        if (error == ESRCH) thread_files_close(files);
+        if (error != EAGAIN && error != EBUSY) return error;
+        if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
+        pause_until_next_attempt();
+    }
+}

@@ -50,7 +50,7 @@ private struct ManglingReader {
         rest = rest.dropFirst(isConcurrency ? 3 : 2)
         switch second {
         case UInt8(ascii: "o"), UInt8(ascii: "C"): return "__C"
-        default: return isConcurrency ? "_Concurrency" : "Swift"
+        default: return "Swift"
         }
     }
 

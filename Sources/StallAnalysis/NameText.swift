@@ -10,7 +10,7 @@ extension NameText {
     var string: String { String(decoding: self, as: UTF8.self) }
 
     func starts(with prefix: StaticString) -> Bool {
-        count >= prefix.utf8CodeUnitCount
+        count >= prefix.utf8CodeUnitCount && self[startIndex] == prefix.utf8Start.pointee
             && prefix.withUTF8Buffer { $0.elementsEqual(self[startIndex..<startIndex + $0.count]) }
     }
 
@@ -83,20 +83,34 @@ extension UInt8 {
 struct BracketScan {
     private(set) var depth = 0
     private var angles = 0
+    private var closedAngle = false
+    private var isQuoted = false
 
     mutating func step(over byte: UInt8, after previous: UInt8?) {
+        let followsAngle = closedAngle
+        closedAngle = false
+        if byte == UInt8(ascii: "`") {
+            // A raw identifier may hold anything.
+            isQuoted.toggle()
+            depth = max(0, depth + (isQuoted ? 1 : -1))
+        }
+        guard !isQuoted else { return }
         switch byte {
         case UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
         case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"): depth = max(0, depth - 1)
-        // A generic argument list follows a name, or the word before it.
-        case UInt8(ascii: "<")
-        where previous.map { $0.isIdentifier || $0 == UInt8(ascii: " ") } ?? false:
+        case UInt8(ascii: "<") where followsAngle || previous.map(Self.precedesGenerics) ?? false:
             angles += 1
             depth += 1
         case UInt8(ascii: ">") where angles > 0 && previous != UInt8(ascii: "-"):
             angles -= 1
             depth = max(0, depth - 1)
+            closedAngle = true
         default: break
         }
+    }
+
+    /// A name, a private name's `)`, or the word before: anything else is a `<` in an operator's name.
+    private static func precedesGenerics(_ byte: UInt8) -> Bool {
+        byte.isIdentifier || byte == UInt8(ascii: " ") || byte == UInt8(ascii: ")")
     }
 }

@@ -15,17 +15,21 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     }
 
     var parts: [String] = []
-    for context in name.split(at: " in ") {
-        let part = contextKey(context, module: module)
+    let contexts = name.split(at: " in ")
+    for (index, context) in contexts.enumerated() {
+        // Only the outermost context is written with its module.
+        let isOutermost = index == contexts.count - 1
+        let part = contextKey(context, module: module, isOutermost: isOutermost)
         // A closure in a closure is one place in the source's eyes.
         if part == "closure", parts.last == "closure" { continue }
         parts.append(part)
     }
     let written = parts.drop { $0 == "closure" || $0 == "defer" }
     let text = parts.joined(separator: " in ")
-    return SymbolKey(
-        text: text, display: written.isEmpty ? text : written.joined(separator: " in "),
-        role: .function)
+    let function = written.joined(separator: " in ")
+    // `closure in photos`: top-level code has no function, and a module's name alone would say little.
+    let isFunction = function.contains { $0 == "(" || $0 == "." || $0 == " " }
+    return SymbolKey(text: text, display: isFunction ? function : text, role: .function)
 }
 
 // MARK: - What is around a name
@@ -62,7 +66,7 @@ private func peelPrefixes(_ name: inout NameText) {
         for word in words where name.strip(word) { continue peeling }
         for start in specializations where name.starts(with: start) {
             let open = name.startIndex + start.utf8CodeUnitCount - 1
-            guard let end = name[open...].endOfBracket, name[end...].starts(with: " of ") else {
+            guard let end = name[open...].endOfAngles, name[end...].starts(with: " of ") else {
                 return
             }
             name = name[(end + 4)...]
@@ -96,9 +100,10 @@ private func isRuntimeHelper(_ name: NameText) -> Bool {
         "projectBuffer", "extraInhabitant", "enum tag", "protocol conformance",
         "property descriptor",
         "nominal type descriptor", "reflection metadata", "method lookup function", "get_",
-        "__swift_", "swift_", "_swift_", "objc_", "coroutine continuation prototype",
+        "coroutine continuation prototype",
         "one-time initialization token", "protocol requirements", "async let", "resilient ",
-        "runtime ", "opaque type descriptor", "default override of ", "copy helper",
+        "runtime ", "opaque type descriptor", "canonical ", "noncanonical ", "default override of ",
+        "copy helper",
         "destroy helper",
     ]
     if starts.contains(where: { name.starts(with: $0) }) { return true }
@@ -112,9 +117,13 @@ private func witnessKey(_ name: NameText, module: NameText?) -> SymbolKey {
     }
     // Only full names go on: `in conformance M.Cache<A> : M.Worker in M`.
     var type = name[(conformance + 16)...]
+    // `<A where A: P>` in front says when it conforms.
+    if type.first == UInt8(ascii: "<"), let end = type.endOfAngles {
+        type = type[end...].dropFirst()
+    }
     let protocolStart = type.firstIndex(of: " : ")
     if let protocolStart { type = type[..<protocolStart] }
-    let requirement = entity(name[..<conformance], module: nil)
+    let requirement = entity(name[..<conformance], module: nil, isOutermost: true)
     let member = requirement.path.suffix(requirement.memberCount).joined(separator: [
         UInt8(ascii: ".")
     ])
@@ -127,7 +136,8 @@ private func witnessKey(_ name: NameText, module: NameText?) -> SymbolKey {
 // MARK: - One context
 
 /// The key of one step of a context chain: a closure, a local function, or a member of a type.
-private func contextKey(_ context: NameText, module: NameText?) -> String {
+private func contextKey(_ context: NameText, module: NameText?, isOutermost: Bool = true) -> String
+{
     var context = context
     peelPrefixes(&context)
     if context.starts(with: "closure #") || context.starts(with: "implicit closure #")
@@ -140,13 +150,14 @@ private func contextKey(_ context: NameText, module: NameText?) -> String {
         || context.strip("property wrapper backing initializer of ")
         || context.strip("property wrapper init from projected value of ")
     {
-        return "varinit in " + contextKey(context, module: module)
+        return "varinit in " + contextKey(context, module: module, isOutermost: isOutermost)
     }
     if context.strip("default argument ") {
         guard let of = context.firstIndex(of: " of ") else { return context.string }
-        return "defaultarg " + contextKey(context[(of + 4)...], module: module)
+        return "defaultarg "
+            + contextKey(context[(of + 4)...], module: module, isOutermost: isOutermost)
     }
-    return entity(context, module: module).text
+    return entity(context, module: module, isOutermost: isOutermost).text
 }
 
 /// A named declaration: its path, then its argument labels when it is a function.
@@ -167,14 +178,11 @@ private struct Entity {
     }
 }
 
-private func entity(_ name: NameText, module: NameText?) -> Entity {
+private func entity(_ name: NameText, module: NameText?, isOutermost: Bool) -> Entity {
     var name = name
     peelPrefixes(&name)
-    let isExtension = name.starts(with: "(extension in ")
-    if isExtension, let end = name.endOfBracket, end < name.endIndex { name = name[(end + 1)...] }
-
-    // `: Type` ends an accessor; only full names have it, as only they have `-> Type`.
-    var isFull = isExtension
+    // Only full names have it, as only they have the `: Type` of an accessor and the `-> Type` of a function.
+    var isFull = dropExtension(&name)
     if let type = name.firstIndex(of: " : ") {
         name = name[..<type]
         isFull = true
@@ -190,11 +198,20 @@ private func entity(_ name: NameText, module: NameText?) -> Entity {
         name = name[..<callStart]
     }
     var path = pathComponents(name)
-    if dropsModule(path, module: module, isFull: isFull || isExtension) { path.removeFirst() }
+    if isOutermost, dropsModule(path, module: module, isFull: isFull) { path.removeFirst() }
     guard let last = path.last else { return Entity(path: [name], arguments: arguments) }
     path[path.count - 1] = memberName(last, hasArguments: callStart != nil)
     if path.last?.string == "deinit" { arguments = "" }
     return Entity(path: path, arguments: arguments)
+}
+
+/// Removes `(extension in M):`, once for every type that is itself nested in an extension.
+private func dropExtension(_ name: inout NameText) -> Bool {
+    let length = name.count
+    while name.starts(with: "(extension in "), let end = name.endOfBracket, end < name.endIndex {
+        name = name[(end + 1)...]
+    }
+    return name.count < length
 }
 
 /// The first `(` outside of brackets that is neither a private name's nor an operator's own.
@@ -251,7 +268,7 @@ private func pathComponents(_ name: NameText) -> [NameText] {
         rest = rest[(dot + 1)...]
         if !(next.isIdentifier || next == UInt8(ascii: "(") || next == UInt8(ascii: "`")) { break }
     }
-    return parts + [plainComponent(rest)]
+    return (parts + [plainComponent(rest)]).filter { !$0.isEmpty }
 }
 
 private func plainComponent(_ part: NameText) -> NameText {
@@ -271,11 +288,17 @@ private func plainComponent(_ part: NameText) -> NameText {
         return NameText(isDictionary ? "Dictionary" : "Array")
     }
     if part.last == UInt8(ascii: "?"), part.count > 1 { return NameText("Optional") }
-    if let first = part.first, first.isIdentifier || first == UInt8(ascii: "`"),
+    while let first = part.first, first.isIdentifier,
         let angle = part.firstIndex(of: UInt8(ascii: "<"))
     {
-        let end = part[angle...].endOfGenericArguments ?? part.endIndex
+        let end = part[angle...].endOfAngles ?? part.endIndex
         part = NameText(Array(part[..<angle] + part[end...]))
+    }
+    // `== infix<A>`: an operator's own generic arguments.
+    for fix: StaticString in [" infix<", " prefix<", " postfix<"] {
+        if let start = part.firstIndex(of: fix) {
+            part = part[..<(start + fix.utf8CodeUnitCount - 1)]
+        }
     }
     // `inner #1`: local declarations are numbered in the order of the source.
     if let number = part.firstIndex(of: " #") { part = part[..<number] }
@@ -284,12 +307,14 @@ private func plainComponent(_ part: NameText) -> NameText {
 }
 
 extension NameText {
-    fileprivate var endOfGenericArguments: Int? {
-        var scan = BracketScan()
+    /// The index after the `>` that closes the `<` at the start. Other brackets do not count: the demangler leaves
+    /// some open in the arguments of specializations.
+    fileprivate var endOfAngles: Int? {
+        var depth = 0
         for index in startIndex..<endIndex {
-            scan.step(
-                over: self[index], after: index == startIndex ? UInt8(ascii: " ") : self[index - 1])
-            if scan.depth == 0 { return index + 1 }
+            if self[index] == UInt8(ascii: "<") { depth += 1 }
+            if self[index] == UInt8(ascii: ">"), self[index - 1] != UInt8(ascii: "-") { depth -= 1 }
+            if depth == 0 { return index + 1 }
         }
         return nil
     }
@@ -300,8 +325,8 @@ private func dropsModule(_ path: [NameText], module: NameText?, isFull: Bool) ->
     guard path.count > 1, let first = path.first else { return false }
     if isFull { return true }
     // A deinitializer shows no type, so its full name looks like a simplified one.
-    if let module { return first.elementsEqual(module) && isDeinitializer(path) }
-    return isDeinitializer(path) && !(first.first?.isUppercase ?? true)
+    guard path.count > 2, isDeinitializer(path) else { return false }
+    return module.map { first.elementsEqual($0) } ?? !(first.first?.isUppercase ?? true)
 }
 
 private func isDeinitializer(_ path: [NameText]) -> Bool {
@@ -329,9 +354,7 @@ private func member(of name: NameText, module: NameText?) -> NameText {
 
 private func typePath(_ type: NameText, isFull: Bool) -> NameText {
     var type = type
-    if type.starts(with: "(extension in "), let end = type.endOfBracket, end < type.endIndex {
-        type = type[(end + 1)...]
-    }
+    _ = dropExtension(&type)
     var path = pathComponents(type)
     if isFull, path.count > 1 { path.removeFirst() }
     return NameText(Array(path.joined(separator: [UInt8(ascii: ".")])))

@@ -26,8 +26,12 @@ package struct SymbolKey: Hashable, Sendable {
     ///   - symbol: The symbol, when it is known: its module tells which part of a full name is the module.
     package init(name: String, symbol: String? = nil) {
         let text = NameText(name)
-        let plain = Language(text, symbol: symbol)
-        switch plain {
+        if name.hasPrefix("Swift runtime failure: ") {
+            // What the compiler calls the trap that it inlined.
+            self = .runtime
+            return
+        }
+        switch Language(text, symbol: symbol) {
         case .swift: self = swiftKey(text, module: symbol.flatMap(mangledModule))
         case .cxx: self = cxxKey(text)
         case .objectiveC: self = objectiveCKey(text)
@@ -65,11 +69,7 @@ private enum Language {
             self = .objectiveC
         } else if symbol.starts(with: "_Z") || name.firstIndex(of: "::") != nil {
             self = .cxx
-        } else if name.allSatisfy({
-            $0.isIdentifier || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "@")
-        }),
-            name.firstIndex(where: { $0 == UInt8(ascii: ".") }) == nil || symbol.elementsEqual(name)
-        {
+        } else if withoutLinkerSuffix(name).allSatisfy(\.isIdentifier) {
             self = .c
         } else {
             self = .swift

@@ -9,6 +9,7 @@ final class AgentWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
+    private let eviction: Eviction
     private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
@@ -27,6 +28,7 @@ final class AgentWriter {
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
+        eviction = Eviction(connection)
         nextRevision = try connection.prepare(
             "update source set revision = revision + 1 where id = ? returning revision")
         contentVersion = try connection.prepare("pragma data_version")
@@ -69,16 +71,9 @@ final class AgentWriter {
             activity: try report.activity.map(interner.label), phase: report.phase,
             state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
-            detectionDelay_ns: report.detectionDelay.nanoseconds)
+            detectionDelay_ns: report.detectionDelay.nanoseconds,
+            samples: try report.samples.map(stored))
         _ = try reports.put(row, source: source)
-        for (position, sample) in report.samples.enumerated() {
-            let look = SampleRow(
-                offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
-                isLate: sample.isLate, thread: Int64(sample.thread.rawValue),
-                method: sample.method.map { Int64($0.rawValue) }, stack: try stack(of: sample),
-                captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
-            try reports.add(look, position: Int64(position), ofReport: row.seq, source: source)
-        }
         let used = Set(report.samples.flatMap(\.locations).map(key))
         for image in images {
             let key = ImageKey(path: image.path, buildID: image.buildID)
@@ -130,12 +125,49 @@ final class AgentWriter {
         }
     }
 
+    /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit` bytes.
+    func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
+        var total = try time.map(eviction.delete(before:)) ?? 0
+        if total > 0 { try eviction.collect(keeping: interner.run(run)) }
+        // The log may take a part of what is allowed. Going well below the limit makes evictions rare. What reports
+        // share goes late, so that a share of the reports may free less than that share of the bytes.
+        var used = try eviction.usedBytes()
+        while used > limit / 10 * 9 {
+            let share = Double(used - limit / 10 * 7) / Double(used)
+            let reports = Double(try eviction.reportCount()) * share
+            let count = try eviction.deleteOldest(Int64(reports.rounded(.up)), of: source)
+            guard count > 0 else { break }
+            try eviction.collect(keeping: interner.run(run))
+            total += count
+            used = try eviction.usedBytes()
+        }
+        guard total > 0 else { return }
+        forget()
+        try countLosses(total, reason: .evicted)
+    }
+
+    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store so small that the
+    /// ballast alone will do for long keeps all.
+    func makeRoom() throws {
+        guard try eviction.usedBytes() > 256 << 10 else { return }
+        let count = try eviction.deleteOldest(eviction.reportCount() / 10 + 1, of: source)
+        if count > 0 { try countLosses(count, reason: .evicted) }
+    }
+
     /// The next number of this store, never given out before.
     private func revision() throws -> Int64 {
         guard let revision = try nextRevision.integer(source) else {
             throw nextRevision.damage("its identity is gone")
         }
         return revision
+    }
+
+    private func stored(_ sample: Sample) throws -> StoredSample {
+        StoredSample(
+            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
+            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
+            stack: try stack(of: sample), captureCost_ns: sample.captureCost.nanoseconds,
+            failure: sample.failure)
     }
 
     /// The number of the sample's stack; nil when it has none.

@@ -79,7 +79,7 @@ struct IncomingStore {
 
 /// The rows of an incoming store, each checked on its way in.
 struct IncomingRows {
-    private let findLastReport, findState, findReports, findSamples, findRun, findLoop: Statement
+    private let findLastReport, findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
     private let findStack, findLosses: Statement
 
@@ -90,13 +90,8 @@ struct IncomingRows {
         findReports = try connection.prepare(
             """
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
-                duration_ns, cpu_ns, detection_delay_ns
+                duration_ns, cpu_ns, detection_delay_ns, samples
             from report where source = ? and revision > ? order by seq
-            """)
-        findSamples = try connection.prepare(
-            """
-            select offset_ns, weight_ns, is_late, thread, method, stack, capture_cost_ns, failure
-            from sample where source = ? and seq = ? order by position
             """)
         findRun = try connection.prepare(
             "select \(ProcessRun.columns) from process_run where id = ?")
@@ -148,24 +143,8 @@ struct IncomingRows {
                     activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
                     state: rows.value(at: 7), verdict: rows.value(at: 8),
                     start_us: rows.integer(at: 9), duration_ns: rows.duration_ns(at: 10),
-                    cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12)))
-        }
-    }
-
-    /// Gives every sample of a report to `body`, in order of time, with this file's numbers.
-    func forEachSample(
-        ofReport seq: Int64, source: Int64, _ body: (SampleRow) throws -> Void
-    ) throws {
-        let rows = findSamples
-        try rows.bind(source, seq)
-        while try rows.step() {
-            let method: CaptureMethod? = rows.isNull(at: 4) ? nil : try rows.value(at: 4)
-            try body(
-                SampleRow(
-                    offset_ns: rows.duration_ns(at: 0), weight_ns: rows.duration_ns(at: 1),
-                    isLate: rows.integer(at: 2) != 0, thread: rows.integer(at: 3),
-                    method: method.map { Int64($0.rawValue) }, stack: rows.optionalInteger(at: 5),
-                    captureCost_ns: rows.duration_ns(at: 6), failure: rows.optionalText(at: 7)))
+                    cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
+                    samples: rows.samples(at: 13)))
         }
     }
 

@@ -139,17 +139,13 @@ final class SourceTransfer {
             row.loop = try loop(row.loop)
             row.mode = try label(row.mode)
             row.activity = try row.activity.map(label)
+            for index in row.samples.indices {
+                row.samples[index].stack = try row.samples[index].stack.map(stack)
+            }
             switch try reports.put(row, source: target) {
             case .added: added += 1
             case .changed: changed += 1
             case nil: throw StoreError.sharedIdentity(path: path)
-            }
-            var position: Int64 = 0
-            try rows.forEachSample(ofReport: row.seq, source: source) { sample in
-                var sample = sample
-                sample.stack = try sample.stack.map(stack)
-                try reports.add(sample, position: position, ofReport: row.seq, source: target)
-                position += 1
             }
         }
         return (added, changed)

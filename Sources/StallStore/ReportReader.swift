@@ -13,7 +13,17 @@ struct StoredStack {
 final class StackReader {
     private let findStack, findLocation, findFrames: Statement
     private var stacks: [Int64: StoredStack] = [:]
-    private var places: [Int64: (location: CodeLocation, frames: [Frame])] = [:]
+    private var places: [Int64: Place] = [:]
+
+    /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
+    private final class Place {
+        let location: CodeLocation
+        let frames: [Frame]
+        init(location: CodeLocation, frames: [Frame]) {
+            self.location = location
+            self.frames = frames
+        }
+    }
 
     init(_ connection: Connection) throws {
         findStack = try connection.prepare("select is_truncated, locations from stack where id = ?")
@@ -34,27 +44,48 @@ final class StackReader {
     /// Nil when the store has no stack of this number.
     func stack(_ id: Int64) throws -> StoredStack? {
         if let stack = stacks[id] { return stack }
-        try findStack.bind(id)
-        guard try findStack.step() else { return nil }
-        var stack = StoredStack(
-            locations: [], frames: [], isTruncated: findStack.integer(at: 0) != 0)
-        guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
-            throw findStack.damage("stack \(id) is not a list of places")
-        }
-        findStack.reset()
-        for entry in entries {
-            var (location, frames) = try place(entry.location)
-            location.isGuessed = entry.isGuessed
-            for index in frames.indices { frames[index].isGuessed = entry.isGuessed }
-            stack.locations.append(location)
-            stack.frames += frames
-        }
+        guard let (entries, isTruncated) = try entries(ofStack: id) else { return nil }
+        let stack = StoredStack(
+            locations: try entries.map { entry in
+                var location = try place(entry.location).location
+                location.isGuessed = entry.isGuessed
+                return location
+            }, frames: try frames(entries), isTruncated: isTruncated)
         stacks[id] = stack
         return stack
     }
 
+    /// Only the frames of a stack; nil when the store has no stack of this number.
+    func frames(ofStack id: Int64) throws -> [Frame]? {
+        try entries(ofStack: id).map { try frames($0.entries) }
+    }
+
+    private func frames(_ entries: [StackEntry]) throws -> [Frame] {
+        var frames: [Frame] = []
+        frames.reserveCapacity(entries.count)
+        for entry in entries {
+            let first = frames.count
+            frames += try place(entry.location).frames
+            guard entry.isGuessed else { continue }
+            for index in first..<frames.count { frames[index].isGuessed = true }
+        }
+        return frames
+    }
+
+    private func entries(
+        ofStack id: Int64
+    ) throws -> (entries: [StackEntry], isTruncated: Bool)? {
+        try findStack.bind(id)
+        guard try findStack.step() else { return nil }
+        defer { findStack.reset() }
+        guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
+            throw findStack.damage("stack \(id) is not a list of places")
+        }
+        return (entries, findStack.integer(at: 0) != 0)
+    }
+
     /// A place and its frames; one frame without a function where nothing is known.
-    private func place(_ id: Int64) throws -> (location: CodeLocation, frames: [Frame]) {
+    private func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         try findLocation.bind(id)
         guard try findLocation.step() else {
@@ -78,8 +109,9 @@ final class StackReader {
             frames.append(frame)
         }
         if frames.isEmpty { frames = [Frame(location)] }
-        places[id] = (location, frames)
-        return (location, frames)
+        let place = Place(location: location, frames: frames)
+        places[id] = place
+        return place
     }
 }
 
@@ -87,24 +119,18 @@ final class StackReader {
 struct ReportReader {
     /// Selects the columns that `all` reads; conditions, order and limit follow it.
     static let query = """
-        select report.source, report.seq, report.id, report.phase, report.state, report.verdict,
+        select report.id, report.phase, report.state, report.verdict,
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
-            loop.name, loop.threshold_ns, mode.value, activity.value, \(ProcessRun.columns)
+            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
         left join label activity on activity.id = report.activity
         """
-    private let findSamples: Statement
     private let stacks: StackReader
 
     init(_ connection: Connection) throws {
         stacks = try StackReader(connection)
-        findSamples = try connection.prepare(
-            """
-            select offset_ns, weight_ns, is_late, thread, method, stack, capture_cost_ns, failure
-            from sample where source = ? and seq = ? order by position
-            """)
     }
 
     /// The reports of all rows.
@@ -113,42 +139,30 @@ struct ReportReader {
         while try rows.step() {
             reports.append(
                 StallReport(
-                    id: try rows.uniqueID(at: 2), run: try ProcessRun(rows, at: 14),
-                    loop: rows.text(at: 10), mode: rows.text(at: 12), phase: try rows.value(at: 3),
-                    activity: rows.optionalText(at: 13),
-                    start: UnixTime(microseconds: rows.integer(at: 6)),
-                    duration: try rows.duration(at: 7), cpuTime: try rows.duration(at: 8),
-                    threshold: try rows.duration(at: 11), detectionDelay: try rows.duration(at: 9),
-                    state: try rows.value(at: 4), verdict: try rows.value(at: 5),
-                    samples: try samples(source: rows.integer(at: 0), seq: rows.integer(at: 1))))
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 13),
+                    loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
+                    activity: rows.optionalText(at: 11),
+                    start: UnixTime(microseconds: rows.integer(at: 4)),
+                    duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
+                    threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
+                    state: try rows.value(at: 2), verdict: try rows.value(at: 3),
+                    samples: try rows.samples(at: 12).map { try sample($0, rows) }))
         }
         return reports
     }
 
-    private func samples(source: Int64, seq: Int64) throws -> [Sample] {
-        var samples: [Sample] = []
-        try findSamples.bind(source, seq)
-        while try findSamples.step() {
-            let number = findSamples.optionalInteger(at: 5)
-            let stack = try number.map { number in
-                guard let stack = try stacks.stack(number) else {
-                    throw findSamples.damage("a sample names stack \(number), which is missing")
-                }
-                return stack
+    private func sample(_ stored: StoredSample, _ rows: Statement) throws -> Sample {
+        let stack = try stored.stack.map { number in
+            guard let stack = try stacks.stack(number) else {
+                throw rows.damage("a sample names stack \(number), which is missing")
             }
-            samples.append(
-                Sample(
-                    offset: try findSamples.duration(at: 0),
-                    weight: try findSamples.duration(at: 1),
-                    isLate: findSamples.integer(at: 2) != 0,
-                    thread: ThreadID(
-                        rawValue: Int32(truncatingIfNeeded: findSamples.integer(at: 3))),
-                    method: findSamples.isNull(at: 4) ? nil : try findSamples.value(at: 4),
-                    isTruncated: stack?.isTruncated ?? false,
-                    captureCost: try findSamples.duration(at: 6),
-                    failure: findSamples.optionalText(at: 7), locations: stack?.locations ?? [],
-                    frames: stack?.frames ?? []))
+            return stack
         }
-        return samples
+        return Sample(
+            offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(stored.weight_ns),
+            isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
+            locations: stack?.locations ?? [], frames: stack?.frames ?? [])
     }
 }

@@ -1,4 +1,4 @@
-// Writes one report and its samples. The agent and ingest both write through this.
+// Writes one report. The agent and ingest both write through this.
 
 internal import StallModel
 
@@ -17,45 +17,28 @@ struct ReportRow: Hashable {
     var duration_ns: Int64
     var cpu_ns: Int64
     var detectionDelay_ns: Int64
-}
-
-/// The columns of a sample's row.
-struct SampleRow: Hashable {
-    var offset_ns: Int64
-    var weight_ns: Int64
-    var isLate: Bool
-    var thread: Int64
-    var method: Int64?
-    var stack: Int64?
-    var captureCost_ns: Int64
-    var failure: String?
+    var samples: [StoredSample]
 }
 
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 struct ReportRows {
     private let connection: Connection
-    private let add, update, removeSamples, addSample: Statement
+    private let add, update: Statement
 
     init(_ connection: Connection) throws {
         self.connection = connection
         add = try connection.prepare(
             """
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
-                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
-                verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?
+                verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
+                samples = ?
             where source = ? and seq = ? and id = ?
-            """)
-        removeSamples = try connection.prepare("delete from sample where source = ? and seq = ?")
-        addSample = try connection.prepare(
-            """
-            insert into sample (source, seq, position, offset_ns, weight_ns, is_late, thread, method,
-                stack, capture_cost_ns, failure)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
     }
 
@@ -68,22 +51,12 @@ struct ReportRows {
         try add.run(
             source, row.seq, row.revision, row.id.bytes, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
-            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns)
+            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded)
         if connection.changeCount > 0 { return .added }
         try update.run(
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
-            row.cpu_ns, row.detectionDelay_ns, source, row.seq, row.id.bytes)
-        guard connection.changeCount > 0 else { return nil }
-        try removeSamples.run(source, row.seq)
-        return .changed
-    }
-
-    func add(
-        _ sample: SampleRow, position: Int64, ofReport seq: Int64, source: Int64
-    ) throws {
-        try addSample.run(
-            source, seq, position, sample.offset_ns, sample.weight_ns, sample.isLate, sample.thread,
-            sample.method, sample.stack, sample.captureCost_ns, sample.failure)
+            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, source, row.seq, row.id.bytes)
+        return connection.changeCount > 0 ? .changed : nil
     }
 }

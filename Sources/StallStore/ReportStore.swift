@@ -1,7 +1,7 @@
 // Reads a store: an agent's or a central one alike, also while its owner writes to it.
 //
-// A question is answered from one snapshot. Reports are scanned and filtered in SQL and aggregated by the
-// caller: measured, that is five times faster over millions of rows than a `group by`.
+// A question is answered from one snapshot. SQL filters the reports and the caller aggregates them: measured,
+// that is five times faster over millions of rows than a `group by`.
 
 internal import GRDB
 package import StallModel
@@ -45,35 +45,25 @@ package final class ReportStore {
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select report.source, report.seq, report.id, report.loop, report.start_us,
-                    report.duration_ns, report.state, report.verdict, sample.stack, sample.weight_ns
-                from report left join sample
-                    on sample.source = report.source and sample.seq = report.seq
-                    and not sample.is_late and sample.stack is not null
+                select id, loop, start_us, duration_ns, state, verdict, samples from report
                 where \(condition.sql)
-                order by report.source, report.seq, sample.position
                 """)
             try condition.bind(to: rows)
             var reports: [ReportSummary] = []
-            var last: (source: Int64, seq: Int64)?
             while try rows.step() {
-                let key = (source: rows.integer(at: 0), seq: rows.integer(at: 1))
-                if last == nil || key != last! {
-                    guard let loop = loops[rows.integer(at: 3)] else {
-                        throw rows.damage("a report of no loop")
-                    }
-                    last = key
-                    reports.append(
-                        ReportSummary(
-                            id: try rows.uniqueID(at: 2), run: loop.run, loop: loop.name,
-                            start: UnixTime(microseconds: rows.integer(at: 4)),
-                            duration: try rows.duration(at: 5), state: try rows.value(at: 6),
-                            verdict: try rows.value(at: 7), stacks: []))
+                guard let loop = loops[rows.integer(at: 1)] else {
+                    throw rows.damage("a report of no loop")
                 }
-                if let stack = rows.optionalInteger(at: 8) {
-                    reports[reports.count - 1].stacks.append(
-                        WeightedStack(stack: stack, weight: try rows.duration(at: 9)))
+                let stacks = try rows.samples(at: 6).compactMap { sample -> WeightedStack? in
+                    guard let stack = sample.stack, !sample.isLate else { return nil }
+                    return WeightedStack(stack: stack, weight: .nanoseconds(sample.weight_ns))
                 }
+                reports.append(
+                    ReportSummary(
+                        id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
+                        start: UnixTime(microseconds: rows.integer(at: 2)),
+                        duration: try rows.duration(at: 3), state: try rows.value(at: 4),
+                        verdict: try rows.value(at: 5), stacks: stacks))
             }
             return ReportSelection(runs: runs, reports: reports)
         }
@@ -87,7 +77,7 @@ package final class ReportStore {
             let reader = try StackReader(connection)
             var frames: [Int64: [Frame]] = [:]
             for stack in stacks where frames[stack] == nil {
-                frames[stack] = try reader.stack(stack)?.frames
+                frames[stack] = try reader.frames(ofStack: stack)
             }
             return frames
         }
@@ -174,25 +164,22 @@ package final class ReportStore {
                 bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0),
                 sourceCount: try count("select count(*) from source"),
                 runCount: try count("select count(*) from process_run"),
-                reportCount: 0, sampleCount: try count("select count(*) from sample"),
-                stackCount: try count("select count(*) from stack"), reportsByState: [:],
+                reportCount: 0, sampleCount: 0, stackCount: try count("select count(*) from stack"),
+                reportsByState: [:],
                 reportsByVerdict: [:],
                 apps: try list("select distinct app from process_run order by app"),
                 hosts: try list("select distinct host from process_run order by host"),
                 first: nil, last: nil, losses: [:])
-            let groups = try connection.prepare(
-                """
-                select state, verdict, count(*), min(start_us), max(start_us) from report
-                group by state, verdict
-                """)
-            while try groups.step() {
-                let count = Int(groups.integer(at: 2))
-                status.reportCount += count
-                status.reportsByState[try groups.value(at: 0), default: 0] += count
-                status.reportsByVerdict[try groups.value(at: 1), default: 0] += count
-                let (first, last) = (groups.integer(at: 3), groups.integer(at: 4))
-                status.first = min(status.first ?? .max, UnixTime(microseconds: first))
-                status.last = max(status.last ?? .min, UnixTime(microseconds: last))
+            let rows = try connection.prepare(
+                "select state, verdict, start_us, samples from report")
+            while try rows.step() {
+                status.reportCount += 1
+                status.reportsByState[try rows.value(at: 0), default: 0] += 1
+                status.reportsByVerdict[try rows.value(at: 1), default: 0] += 1
+                let start = UnixTime(microseconds: rows.integer(at: 2))
+                status.first = min(status.first ?? start, start)
+                status.last = max(status.last ?? start, start)
+                status.sampleCount += try rows.samples(at: 3).count
             }
             let losses = try connection.prepare(
                 "select reason, sum(report_count) from loss group by reason")
@@ -254,11 +241,6 @@ private struct Condition {
     }
 
     func bind(to statement: Statement) throws(StoreError) { try statement.bind(all: values) }
-}
-
-extension UnixTime {
-    fileprivate static var min: UnixTime { UnixTime(microseconds: .min) }
-    fileprivate static var max: UnixTime { UnixTime(microseconds: .max) }
 }
 
 extension String {

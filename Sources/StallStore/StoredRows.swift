@@ -49,4 +49,11 @@ extension Statement {
     func duration(at column: CInt) throws(StoreError) -> Duration {
         .nanoseconds(try duration_ns(at: column))
     }
+
+    func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
+        guard let samples = [StoredSample](encoded: blob(at: column)) else {
+            throw damage("a report's samples are no list of samples")
+        }
+        return samples
+    }
 }

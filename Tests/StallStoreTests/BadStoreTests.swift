@@ -181,11 +181,12 @@ import Testing
 
     @Test(arguments: [
         "update report set state = 9", "update report set verdict = -1",
-        "update sample set stack = 4711",
+        "update report set samples = x'02808080'", "update report set samples = x'120000000763'",
+        "update report set samples = x'f0ffff7f00000007'", "delete from stack",
         "update report set duration_ns = -5", "update report set loop = 99", "delete from label",
         "update stack set locations = x'ffffffffffffffffffffff'",
         "update stack set locations = x'80'",
-        "update process_run set uuid = zeroblob(16)", "delete from source", "drop table sample",
+        "update process_run set uuid = zeroblob(16)", "delete from source", "drop table label",
         "update report set id = x'0102030405060708090a0b0c0d0e0f10'; pragma user_version = 1",
     ])
     func `contradictions neither crash a reader nor enter a central store`(damage: String) throws {

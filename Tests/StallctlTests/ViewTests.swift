@@ -70,6 +70,12 @@ import Testing
             "list-hosts")
     }
 
+    @Test func `why tells which rule kept or dropped each frame`() throws {
+        let explanation = Explanation(SampleReports.report())
+        try expectSnapshot(WhyView(explanation: explanation, terminal: .plain).lines, "why")
+        try expectSnapshot(JSONLines.line(WhyRow(explanation)), "why-json")
+    }
+
     @Test func `status is a few sentences`() throws {
         try expectSnapshot(StatusView.lines(for: status, on: .plain), "status")
     }
@@ -134,6 +140,7 @@ import Testing
             ).lines
             + ListView(listing: listing, terminal: .plain).lines
             + StatusView.lines(for: status, on: .plain)
+            + WhyView(explanation: Explanation(report), terminal: .plain).lines
         #expect(!lines.joined().unicodeScalars.contains { $0.steersTerminal })
     }
 

@@ -31,8 +31,9 @@ extension Listing {
         let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
         let entries = newest.map { report in
             let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
+            let run = selection.runs[report.run]
             return Entry(
-                report: report, run: selection.runs[report.run], signature: signature(of: stacks))
+                report: report, run: run, signature: signature(of: stacks, executable: run.buildID))
         }
         self.init(
             entries: entries, reportCount: selection.reports.count,
@@ -56,6 +57,7 @@ struct ListingRow: Encodable {
     var signature: String
     var title: String
     var frames: [String]
+    @Nullable var wait: String?
 
     init(_ entry: Listing.Entry) {
         id = entry.report.id.description
@@ -68,14 +70,15 @@ struct ListingRow: Encodable {
         host = entry.run.host
         pid = entry.run.pid
         loop = entry.report.loop
-        signature = entry.signature.text
+        signature = hexadecimal(entry.signature.hash)
         title = entry.signature.title
         frames = entry.signature.keyFrames
+        wait = entry.signature.wait?.rawValue
     }
 
     static let csvHeader = [
         "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
-        "signature", "title", "frames",
+        "signature", "title", "wait", "frames",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -83,7 +86,7 @@ struct ListingRow: Encodable {
             .plain(id), .plain(start), .plain("\(durationMs)"), .plain(state), .plain(verdict),
             .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
             .plain(signature),
-            .text(title), .text(frames.joined(separator: " <- ")),
+            .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
         ]
     }
 }
@@ -105,6 +108,7 @@ struct ListView {
             hosts.count > 1 ? (.init("HOST"), { .init($0.run.host) }) : nil,
             (.init("LOOP"), { .init($0.report.loop) }),
             (.init("STATE"), { state(of: $0.report) }),
+            (.init("WAIT"), { .init($0.signature.wait?.rawValue ?? "") }),
             (.init("WHERE"), { place(of: $0.signature) }),
         ]
         let shown = columns.compactMap(\.self)

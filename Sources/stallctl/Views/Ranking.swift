@@ -1,4 +1,5 @@
-// The answer to "what to fix first", before it is shown: asked of the store, ranked by the analysis.
+// The answer to "what to fix first", before it is shown: asked of the store, ranked by the
+// analysis.
 
 internal import StallAnalysis
 internal import StallModel
@@ -10,6 +11,8 @@ struct Ranking {
     var runs: [ProcessRun]
     /// The worst first.
     var hotspots: [Hotspot]
+    /// What makes one group.
+    var group = GroupKey.signature
 }
 
 extension Ranking {
@@ -20,7 +23,8 @@ extension Ranking {
         let frames = try store.frames(ofStacks: stacks)
         self.init(
             reports: selection.reports, runs: selection.runs,
-            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group))
+            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
+            group: group)
     }
 
     /// The time lost in all ranked reports.
@@ -40,6 +44,8 @@ struct HotspotRow: Encodable {
     let schema = "stallctl.hotspot/1"
     var rank: Int
     var signature: String
+    /// The group of the first function alone, whoever called it.
+    var family: String
     var title: String
     var count: Int
     var totalMs: Double
@@ -48,22 +54,27 @@ struct HotspotRow: Encodable {
     var p50Ms: Double
     var p95Ms: Double
     var maxMs: Double
-    /// The functions that make the group, app frame first.
+    /// The functions that make the group, app frame first; empty for groups that other things make.
     var frames: [String]
+    /// None of the app's functions was on the stacks; `frames` are the system's.
+    var withoutAppFrame: Bool
+    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    @Nullable var wait: String?
     var apps: [String]
     var versions: [String]
     var firstSeen: String
     var lastSeen: String
     /// The id of a report that shows it well.
     var example: String
-    /// What the loop waited for. Not known from frames alone.
+    /// The kernel's evidence for a cause. Not recorded yet.
     @Nullable var cause: String?
     /// Not known without the time that the loops were watched for.
     @Nullable var rateMsPerHour: Double?
 
     init(_ hotspot: Hotspot, rank: Int, totalLostMs: Double) {
         self.rank = rank
-        signature = hotspot.signature.text
+        signature = hexadecimal(hotspot.signature.hash)
+        family = hexadecimal(hotspot.signature.family)
         title = hotspot.title
         count = hotspot.count
         totalMs = hotspot.total.milliseconds
@@ -72,6 +83,8 @@ struct HotspotRow: Encodable {
         p95Ms = hotspot.p95.milliseconds
         maxMs = hotspot.max.milliseconds
         frames = hotspot.frames
+        withoutAppFrame = hotspot.signature.isWithoutAppFrame
+        wait = hotspot.signature.wait?.rawValue
         apps = hotspot.apps
         versions = hotspot.versions
         firstSeen = hotspot.firstSeen.rfc3339
@@ -82,23 +95,23 @@ struct HotspotRow: Encodable {
     }
 }
 
-extension Signature {
-    /// The hash as data and commands name it: sixteen hexadecimal digits.
-    var text: String {
-        String(UInt64(bitPattern: hash), radix: 16).padded(with: "0", to: 16)
-    }
+/// A hash as data and commands name it: sixteen hexadecimal digits.
+func hexadecimal(_ hash: Int64) -> String {
+    String(UInt64(bitPattern: hash), radix: 16).padded(with: "0", to: 16)
 }
 
 /// The shape of `top --csv`.
 enum HotspotCSV {
     static let header = [
-        "rank", "signature", "title", "count", "total_ms", "share", "p50_ms", "p95_ms", "max_ms",
+        "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
+        "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
         [
-            .plain("\(row.rank)"), .plain(row.signature), .text(row.title), .plain("\(row.count)"),
+            .plain("\(row.rank)"), .plain(row.signature), .plain(row.family), .text(row.title),
+            .plain(row.wait ?? ""), .plain("\(row.count)"),
             .plain("\(row.totalMs)"), .plain("\(row.share)"), .plain("\(row.p50Ms)"),
             .plain("\(row.p95Ms)"), .plain("\(row.maxMs)"),
             .text(row.frames.joined(separator: " <- ")),

@@ -5,7 +5,8 @@ enum ReportCSV {
     static let header = [
         "id", "start", "duration_ms", "cpu_ms", "state", "verdict", "app", "version", "build_id",
         "host",
-        "pid", "loop", "mode", "phase", "activity", "signature", "title", "frames", "sample_count",
+        "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
+        "sample_count",
         "stack",
     ]
 
@@ -17,7 +18,7 @@ enum ReportCSV {
             .plain(row.state), .plain(row.verdict), .text(row.app), .text(row.version),
             .plain(row.buildId ?? ""), .text(row.host), .plain("\(row.pid)"), .text(row.loop),
             .text(row.mode), .plain(row.phase), .text(row.activity ?? ""), .plain(row.signature),
-            .text(row.title), .text(row.frames.joined(separator: " <- ")),
+            .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
             .plain("\(row.samples.count)"),
             .text((heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")),
         ]
@@ -47,7 +48,8 @@ enum FrameCSV {
 }
 
 extension FrameRow {
-    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any spreadsheet.
+    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any
+    /// spreadsheet.
     var qualifiedName: String {
         let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
         return name + "`" + (function ?? offset)

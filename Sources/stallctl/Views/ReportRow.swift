@@ -23,12 +23,17 @@ struct ReportRow: Encodable {
     var detectionDelayMs: Double
     var state: String
     var verdict: String
-    /// What the loop waited for, with the evidence. Not known from frames alone.
+    /// The kernel's evidence for a cause. Not recorded yet.
     @Nullable var cause: String?
     /// The group, and the functions that make it, app frame first.
     var signature: String
+    var family: String
     var title: String
     var frames: [String]
+    /// None of the app's functions was on the stacks; `frames` are the system's.
+    var withoutAppFrame: Bool
+    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    @Nullable var wait: String?
     var samples: [SampleRow]
     var threads: [ThreadRow]
 
@@ -52,9 +57,12 @@ struct ReportRow: Encodable {
         state = report.state.word
         verdict = report.verdict.word
         cause = nil
-        self.signature = signature.text
+        self.signature = hexadecimal(signature.hash)
+        family = hexadecimal(signature.family)
         title = signature.title
         frames = signature.keyFrames
+        withoutAppFrame = signature.isWithoutAppFrame
+        wait = signature.wait?.rawValue
         let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
         }
         samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
@@ -131,6 +139,8 @@ struct ThreadRow: Encodable {
 extension StallReport {
     /// The group that its samples put it in; late ones have no say.
     var signature: Signature {
-        StallAnalysis.signature(of: samples.filter { !$0.isLate }.map { ($0.frames, $0.weight) })
+        StallAnalysis.signature(
+            of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },
+            executable: run.buildID)
     }
 }

@@ -8,14 +8,14 @@ struct ReportView {
     var stackLimit: Int
     var terminal: Terminal
 
+    private var signature: Signature { report.signature }
+
     var lines: [String] {
-        let signature = report.signature
-        let namingKey = signature.keyFrames.first
+        let timeline = Timeline(report: report, signature: signature)
         var lines = [sentence] + circumstances
-        let timeline = Timeline(report: report, namingKey: namingKey)
         lines += [""] + timeline.lines + [""]
         for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
-            lines += stackLines(stack, number: index + 1, of: timeline, namingKey: namingKey) + [""]
+            lines += stackLines(stack, number: index + 1, of: timeline) + [""]
         }
         if timeline.stacks.count > stackLimit {
             let rest = timeline.stacks.count - stackLimit
@@ -25,11 +25,12 @@ struct ReportView {
         return Array(lines.dropLast())
     }
 
-    /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout of mode default`
+    /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
+    /// of mode default`
     private var sentence: String {
         let (verb, preposition, end) =
             switch report.state {
-            case .open: ("has been stalled for", "since", "")
+            case .open: ("stalled so far for", "since", "; its end is not recorded yet")
             case .ended: ("stalled for", "on", "")
             case .hang: ("hung for at least", "on", "; its process died in it")
             }
@@ -54,19 +55,20 @@ struct ReportView {
             "Its thread used \(report.cpuTime.precise) of CPU (\(share)). The threshold was "
                 + "\(report.threshold.precise); it was noticed \(report.detectionDelay.compact) late."
         )
+        if !signature.keyFrames.isEmpty { lines.append("Grouped as: \(signature.title.printable)") }
         lines.append("Report \(report.id)")
         return lines
     }
 
     private func stackLines(
-        _ stack: Timeline.Stack, number: Int, of timeline: Timeline, namingKey: String?
+        _ stack: Timeline.Stack, number: Int, of timeline: Timeline
     ) -> [String] {
         let share = percent(stack.weight, of: timeline.totalWeight)
         let samples = counted(stack.sampleCount, "sample")
         let first = stack.firstOffset.precise
         let title =
             "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
-        let naming = stack.frames.firstIndex { $0.isNamed(by: namingKey) }
+        let naming = stack.frames.firstIndex(where: timeline.isNaming)
         let digits = String(max(0, stack.frames.count - 1)).count + 1
         var table = Table(
             columns: [.init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE")],
@@ -100,10 +102,5 @@ extension Frame {
         guard let file else { return "" }
         let name = file.split(separator: "/").last.map(String.init) ?? file
         return line.map { "\(name):\($0)" } ?? name
-    }
-
-    /// Whether the frame is the function that names the group.
-    func isNamed(by key: String?) -> Bool {
-        key != nil && SymbolKey(frame: self).display == key
     }
 }

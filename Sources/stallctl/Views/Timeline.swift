@@ -1,4 +1,5 @@
-// What was seen of a stall, in order of time: how its samples cover it, and the different stacks among them.
+// What was seen of a stall, in order of time: how its samples cover it, and the different stacks
+// among them.
 
 internal import StallAnalysis
 internal import StallModel
@@ -14,13 +15,13 @@ struct Timeline {
     }
 
     private let report: StallReport
-    private let namingKey: String?
+    private let signature: Signature
     /// The samples that may be blamed and have a stack.
     private let samples: [Sample]
 
-    init(report: StallReport, namingKey: String?) {
+    init(report: StallReport, signature: Signature) {
         self.report = report
-        self.namingKey = namingKey
+        self.signature = signature
         samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
     }
 
@@ -64,14 +65,16 @@ struct Timeline {
         let inSeconds = report.duration >= .seconds(1)
         let text = (0...4).map { quarter in
             let part = report.duration * quarter / 4
-            return inSeconds ? part.hundredths : String(Int(part.milliseconds.rounded()))
+            return part.decimal(
+                unit: inSeconds ? 1_000_000_000 : 1_000_000, digits: inSeconds ? 2 : 0)
         }
         return text.map { $0.padded(to: Self.quarterWidth, .leading) }.joined()
             .trimmingTrailingSpaces
             + (inSeconds ? " s" : " ms")
     }
 
-    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-` without.
+    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-`
+    /// without.
     private var bar: String {
         let count = 4 * Self.quarterWidth
         var cells: [Character] = Array(repeating: "-", count: count)
@@ -94,13 +97,12 @@ struct Timeline {
     private var finding: String {
         let count = counted(samples.count, "sample")
         let named = samples.filter(isNamed)
-        guard let namingKey, let first = named.first, let last = named.last else {
-            return "\(count), no function of the app on the stack."
-        }
+        guard let name = signature.keyFrames.first, let first = named.first, let last = named.last
+        else { return "\(count)." }
         let weight = named.reduce(.zero) { $0 + $1.weight }
         let end = last.offset == samples.last?.offset ? "the end" : last.offset.precise
         return
-            "\(count), \(namingKey.printable) on the stack from \(first.offset.precise) to \(end) "
+            "\(count), \(name.printable) on the stack from \(first.offset.precise) to \(end) "
             + "(\(percent(weight, of: totalWeight)))."
     }
 
@@ -117,15 +119,10 @@ struct Timeline {
         return parts.joined(separator: " ")
     }
 
-    private func isNamed(_ sample: Sample) -> Bool {
-        sample.frames.contains { $0.isNamed(by: namingKey) }
-    }
-}
+    private func isNamed(_ sample: Sample) -> Bool { sample.frames.contains(where: isNaming) }
 
-extension Duration {
-    /// Seconds with two decimals.
-    fileprivate var hundredths: String {
-        let hundredths = (nanoseconds + 5_000_000) / 10_000_000
-        return "\(hundredths / 100)." + String(hundredths % 100).padded(with: "0", to: 2)
+    /// Whether the frame is the function that names the group, itself or a closure in it.
+    func isNaming(_ frame: Frame) -> Bool {
+        SymbolKey(frame: frame).display == signature.keyFrames.first
     }
 }

@@ -98,23 +98,10 @@ CREATE TABLE report (
     duration_ns integer not null,
     cpu_ns integer not null,
     detection_delay_ns integer not null,
+    -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
+    -- Not a table: measured, a row for each sample doubles the time and the space of a report.
+    samples blob not null,
     primary key (source, seq)
-) strict, without rowid;
-
-CREATE TABLE sample (
-    source integer not null,
-    seq integer not null,
-    position integer not null,
-    offset_ns integer not null,
-    weight_ns integer not null,
-    is_late integer not null,
-    thread integer not null,
-    method integer,
-    stack integer references stack,
-    capture_cost_ns integer not null,
-    failure text,
-    primary key (source, seq, position),
-    foreign key (source, seq) references report
 ) strict, without rowid;
 
 CREATE TABLE source (

@@ -1,0 +1,109 @@
+// arm64: register numbers of "DWARF for the Arm 64-bit Architecture" (aadwarf64), section 4.1.
+#define _GNU_SOURCE
+#include "architecture.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+enum { X19 = 19, X22 = 22, X29 = 29, X30 = 30, SP = 31, PC = 32 };
+
+static uint32_t instruction(const uint8_t *code) {
+    uint32_t word;
+    memcpy(&word, code, 4);
+    return word;
+}
+
+// Frames are set up by `stp x29, x30, [sp, #-n]!` or by `sub sp` and `stp x29, x30, [sp, #k]`; then x29 is sp plus the
+// operand of `add x29, sp, #k` (or `mov x29, sp`). A later `sub sp` adds to the distance.
+static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
+    bool is_set = false;
+    uint64_t distance = 0;
+    for (uint64_t at = 0; at + 4 <= length; at += 4) {
+        uint32_t word = instruction(code + at);
+        uint64_t immediate = (uint64_t)(word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0);
+        if ((word & 0xff8003ff) == 0x910003fd) {  // add x29, sp, #immediate
+            distance = immediate;
+            is_set = true;
+        } else if ((word & 0xff8003ff) == 0xd10003ff) {  // sub sp, sp, #immediate
+            if (is_set) distance += immediate;
+        } else if ((word & 0x3e400000) != 0x28000000 && (word & 0x3f400000) != 0x2d000000  // stp
+                   && word != 0xd503233f && word != 0xd503237f && (word & 0xffffff3f) != 0xd503241f) {  // pac, bti
+            break;
+        }
+    }
+    *size = distance;
+    return is_set;
+}
+
+// x29 points at the saved pair of every function that calls another, so the frame record alone tells the caller.
+static bool examine_code(
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+) {
+    (void)address;
+    *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
+    row->saved_count = 2;
+    row->saved_register[0] = X29;
+    row->saved_offset[0] = -16;
+    row->saved_register[1] = X30;
+    row->saved_offset[1] = -8;
+    for (; !is_interrupted; row->function -= 4) {
+        uint64_t size;
+        if (frame_size(code + row->function, length - row->function, &size)) return true;
+        if (row->function < 4) return false;
+    }
+    return false;
+}
+
+static bool call_target(const uint8_t before[8], uint64_t return_address, uint64_t *target) {
+    uint32_t word = instruction(before + 4);
+    *target = 0;
+    if (word >> 26 == 0x25) {  // bl
+        int64_t distance = (int64_t)((uint64_t)word << 38) >> 36;
+        *target = return_address - 4 + (uint64_t)distance;
+        return true;
+    }
+    return (word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800;  // blr, blraa and kin
+}
+
+static bool is_jump(const uint8_t code[8]) {
+    uint32_t word = instruction(code);
+    if ((word & 0xffffff3f) == 0xd503241f) word = instruction(code + 4);  // bti
+    return word >> 26 == 0x05 || (word & 0x9f00001f) == 0x90000010;       // b, or a PLT entry's adrp x16
+}
+
+// mov x8, #SYS_rt_sigreturn  svc #0
+static bool is_signal_return(const uint8_t code[12]) {
+    return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
+}
+
+static unsigned system_call_length(const uint8_t code[8]) { return instruction(code) == 0xd4000001 ? 4 : 0; }
+
+const stall_architecture stall_architecture_arm64 = {
+    .register_count = 33,
+    .stack_pointer = SP,
+    .frame_pointer = X29,
+    .program_counter = PC,
+    .return_address = X30,
+    .async_context = X22,
+    .saved_count = 12,
+    .saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, X29, X30},
+    .address_mask = (UINT64_C(1) << 48) - 1,
+    .frame_size = frame_size,
+    .examine_code = examine_code,
+    .call_target = call_target,
+    .is_jump = is_jump,
+    .is_signal_return = is_signal_return,
+    .system_call_length = system_call_length,
+};
+
+#if defined(__aarch64__)
+const stall_architecture *const stall_native_architecture = &stall_architecture_arm64;
+
+void stall_registers_from_context(stall_registers *registers, const void *context) {
+    const mcontext_t *saved = &((const ucontext_t *)context)->uc_mcontext;
+    for (unsigned i = 0; i <= X30; i++) registers->value[i] = saved->regs[i];
+    registers->value[SP] = saved->sp;
+    registers->value[PC] = saved->pc;
+    registers->known = (UINT64_C(1) << 33) - 1;
+}
+#endif

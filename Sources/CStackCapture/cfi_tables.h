@@ -1,0 +1,63 @@
+// Finds the call frame information of an address: image -> .eh_frame_hdr -> FDE and CIE.
+//
+// Source: LSB 5.0, "Exception Frames" (.eh_frame, .eh_frame_hdr); DWARF 5, section 6.4.
+#pragma once
+#include "architecture.h"
+#include "byte_cursor.h"
+
+enum {
+    IMAGE_LIMIT = 64,          // images that stacks have passed through
+    IMAGE_HEAD_SIZE = 1024,    // ELF header, program headers and, as linkers place it, the build ID
+    ENTRY_SIZE_LIMIT = 32768,  // the longest FDE that is read
+};
+
+/// A mapped image and its search table. `head` is kept to notice that another one took its place.
+typedef struct {
+    uint64_t start, end;
+    uint64_t header;  ///< .eh_frame_hdr; table entries are relative to it
+    uint64_t table;
+    uint64_t entry_count;
+    uint32_t head_size;
+    uint8_t head[IMAGE_HEAD_SIZE];
+} cfi_image;
+
+/// What a CIE says about all of its FDEs.
+typedef struct {
+    uint64_t address;  ///< 0: none read yet
+    uint64_t code_alignment;
+    int64_t data_alignment;
+    uint64_t return_address;  ///< a register column
+    uint8_t pointer_encoding;
+    bool has_augmentation;
+    bool is_signal_frame;
+    byte_cursor instructions;
+} cfi_common;
+
+/// The instructions that describe the frames of one function.
+typedef struct {
+    uint64_t start, end;  ///< the function
+    const cfi_common *common;
+    byte_cursor instructions;
+} cfi_function;
+
+typedef struct {
+    uint32_t image_count;
+    cfi_image images[IMAGE_LIMIT];
+    uint8_t refreshed_heads[IMAGE_LIMIT][IMAGE_HEAD_SIZE];
+    cfi_common common;
+    uint8_t common_bytes[ENTRY_SIZE_LIMIT];
+    uint8_t function_bytes[ENTRY_SIZE_LIMIT];
+} cfi_tables;
+
+/// Adds an image. False when the header is not one that can be searched, or lies outside the image.
+bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header);
+/// Drops all images when one of them is not mapped any more. Returns whether it dropped them.
+bool cfi_tables_refresh(cfi_tables *tables);
+/// The image that holds `address`, asking the loader when it was not seen before; NULL when there is none.
+const cfi_image *cfi_image_containing(cfi_tables *tables, uint64_t address);
+/// The stretch around `address` that no entry covers. False when an entry does, or when there is no image.
+bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end);
+/// Finds and parses the entry for `address`. Its cursors last until the next call.
+bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function);
+/// A pointer in one of the DW_EH_PE encodings.
+uint64_t cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base);

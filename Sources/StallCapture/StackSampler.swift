@@ -1,0 +1,94 @@
+// One thread's stack, as addresses. The watchdog owns a sampler; the work is done in CStackCapture.
+//
+//     facts of /proc -> blocked: read from outside | running: SIGPROF, copied by itself -> unwind the copy
+//
+// Nothing here waits for the captured thread longer than asked, takes a lock that it may hold, or stops it.
+
+internal import CStackCapture
+internal import Glibc
+package import StallModel
+
+/// Whether SIGPROF may be used to look at a thread that runs.
+package enum SignalUse: Sendable {
+    /// Only blocked threads are captured.
+    case never
+    /// SIGPROF is used, unless the app has a handler for it.
+    case unlessOwned
+    /// SIGPROF is used even then; the app's handler gets every signal that is not the sampler's.
+    case chained
+}
+
+/// Captures stacks of this process's threads, with memory that `init` allocated.
+package struct StackSampler: ~Copyable {
+    private let sampler: OpaquePointer
+
+    /// Allocates the sampler and installs the signal handler, which then stays for the life of the process.
+    ///
+    /// - Parameters:
+    ///   - addressCapacity: The most addresses of one stack; deeper ones are truncated.
+    ///   - stackByteCapacity: The most bytes of a running thread's stack. The first sampler of the process decides.
+    ///   - signalUse: Whether running threads may be signalled.
+    /// - Throws: ``CaptureError/system(call:errno:)`` without memory.
+    package init(
+        addressCapacity: Int = 8192, stackByteCapacity: Int = 1 << 20,
+        signalUse: SignalUse = .unlessOwned
+    ) throws(CaptureError) {
+        let use =
+            switch signalUse {
+            case .never: STALL_SIGNAL_NEVER
+            case .unlessOwned: STALL_SIGNAL_UNLESS_OWNED
+            case .chained: STALL_SIGNAL_CHAINED
+            }
+        guard
+            let sampler = stall_sampler_create(
+                UInt32(clamping: addressCapacity), UInt32(clamping: stackByteCapacity), use)
+        else { throw .system(call: "mmap", errno: errno) }
+        self.sampler = sampler
+    }
+
+    deinit { stall_sampler_destroy(sampler) }
+
+    /// Captures the call stack of one thread, innermost frame first.
+    ///
+    /// A blocked thread is read without disturbing it. A running one is interrupted by a signal whose handler copies its
+    /// stack; it is unwound here.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread to capture, not the calling one. It may end at any moment.
+    ///   - timeout: How long to wait for it to answer or to hold still.
+    /// - Returns: At least one address. Element 0 is the instruction it was at, behind the system call if in one; an
+    ///   address behind a signal frame is an interrupted instruction too; every other one is a return address.
+    /// - Throws: ``CaptureError``. The sampler stays usable after every one of them.
+    ///
+    /// **Thread safety:** one caller at a time; `mutating` makes the compiler check it.
+    /// **Cost:** nothing on a blocked thread. Allocates only the result, after the thread was let go.
+    /// **Source:** proc(5), "/proc/pid/syscall"; DWARF 5, section 6.4 "Call Frame Information".
+    package mutating func captureStack(
+        of thread: RegisteredThread, timeout: Duration
+    ) throws(CaptureError) -> CapturedStack {
+        var (described, stack) = (thread.asC, stall_stack())
+        let result = stall_sampler_capture(sampler, &described, timeout.nanoseconds, &stack)
+        switch result {
+        case 0: return CapturedStack(stack)
+        case ESRCH: throw .threadEnded(thread.id)
+        case EBUSY: throw .running(thread.id)
+        case ETIMEDOUT: throw .timedOut(thread.id, after: timeout)
+        default:
+            let call = stack.failed_call.map { String(cString: $0) } ?? "capture"
+            throw .system(call: call, errno: result)
+        }
+    }
+}
+
+extension CapturedStack {
+    fileprivate init(_ stack: stall_stack) {
+        let frames = UnsafeBufferPointer(start: stack.frames, count: Int(stack.count))
+        self.init(
+            addresses: frames.map { frame in
+                CodeAddress(
+                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
+                    isGuessed: frame.is_guessed)
+            },
+            isTruncated: stack.is_truncated, method: stack.used_signal ? .signal : .signalFree)
+    }
+}
