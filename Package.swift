@@ -92,11 +92,11 @@ let package = Package(
             dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
             swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
