@@ -15,6 +15,7 @@ enum {
     SIGNAL_FRAME_LIMIT = 32,
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a lost frame pointer
     TRIAL_DEPTH = 512,     // frames after which a walk from an assumed frame is believed
+    ASYNC_LIMIT = 256,     // awaiting functions that are followed
     CODE_LIMIT = 65536,    // bytes of code searched for the start of a function
 };
 
@@ -39,6 +40,11 @@ struct stall_unwinder {
     uint8_t far[FAR_SIZE];
 };
 
+/// What a frame may keep Swift's async context in.
+typedef struct {
+    uint64_t context, frame_pointer;  ///< 0: not known
+} async_hint;
+
 /// One walk.
 typedef struct {
     stall_unwinder *unwinder;
@@ -48,6 +54,8 @@ typedef struct {
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
     bool is_trial;        ///< follows an assumed frame pointer; makes no further assumptions
+    async_hint hints[2];     ///< of the two frames inside of this one, the nearer one first
+    uint64_t async_context;  ///< of the innermost job that Swift's concurrency runs on this stack; 0: none
     unsigned signal_frames;
 } walk;
 
@@ -198,6 +206,82 @@ static bool recover(walk *walk, uint64_t number, uint64_t function) {
     return number == walk->architecture->frame_pointer && !walk->is_trial && recover_frame_pointer(walk, function);
 }
 
+// MARK: Async callers
+//
+// The functions that await the running one are not on the stack: each left a context on the heap, {parent context, where
+// to resume}. The running one keeps the address of its own context in a register, at least when it was entered; in debug
+// builds also below its saved frame pointer. Its frame is the one that the runtime calls to run a job, directly or
+// through one function of its own.
+//
+// Source: swift/ABI/Task.h, AsyncContext.
+
+extern char swift_job_run __attribute__((weak));
+extern char swift_job_run_on_task_executor __attribute__((weak));
+extern char swift_job_run_on_serial_and_task_executor __attribute__((weak));
+
+static bool runs_job(uint64_t function) {
+    return function == (uint64_t)&swift_job_run || function == (uint64_t)&swift_job_run_on_task_executor
+        || function == (uint64_t)&swift_job_run_on_serial_and_task_executor;
+}
+
+typedef struct {
+    uint64_t parent, resume;
+} async_context;
+
+static bool is_function_start(walk *walk, uint64_t address) {
+    stall_unwinder *unwinder = walk->unwinder;
+    uint64_t start, end, size;
+    cfi_function function;
+    if (cfi_find_function(&unwinder->tables, address, &function)) return address == function.start;
+    if (!cfi_find_gap(&unwinder->tables, address, &start, &end)) return false;
+    size_t length = stall_read_memory(unwinder->code, address, 64);
+    return walk->architecture->frame_size(unwinder->code, length, &size);
+}
+
+static bool read_context(walk *walk, uint64_t address, async_context *context) {
+    if (address == 0 || address % 8 != 0 || !stall_read_exactly(context, address, sizeof *context)) return false;
+    context->resume &= walk->architecture->address_mask;
+    return context->parent % 8 == 0 && is_function_start(walk, context->resume);
+}
+
+static void find_async_context(walk *walk) {
+    for (unsigned i = 0; i < 2 && walk->async_context == 0; i++) {
+        async_context context;
+        uint64_t kept;
+        const async_hint *hint = &walk->hints[1 - i];
+        if (read_context(walk, hint->context, &context)) {
+            walk->async_context = hint->context;
+        } else if (read_word(walk, hint->frame_pointer - 8, &kept) && read_context(walk, kept, &context)) {
+            walk->async_context = kept;
+        }
+    }
+}
+
+static async_hint hint_of(const walk *walk) {
+    const stall_architecture *architecture = walk->architecture;
+    const stall_registers *registers = &walk->registers;
+    async_hint hint = {0, 0};
+    if (stall_registers_know(registers, architecture->async_context)) {
+        hint.context = registers->value[architecture->async_context];
+    }
+    if (stall_registers_know(registers, architecture->frame_pointer)) {
+        hint.frame_pointer = registers->value[architecture->frame_pointer];
+    }
+    return hint;
+}
+
+// Appends where the awaiting functions will resume. Read from a thread that runs on, they are guesses.
+static uint32_t append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity) {
+    async_context context;
+    uint64_t address = walk->async_context;
+    for (unsigned i = 0; i < ASYNC_LIMIT && count < capacity && read_context(walk, address, &context); i++) {
+        frames[count++] = (stall_frame){
+            .address = context.resume, .kind = STALL_FRAME_ASYNC_RESUME, .is_guessed = !walk->copy->is_live};
+        address = context.parent;
+    }
+    return count;
+}
+
 // MARK: One step
 
 // Moves to the caller. The stack grows down, so each CFA lies above the last; that also ends every loop.
@@ -224,6 +308,7 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
+    if (runs_job(row->function) && walk->async_context == 0 && !walk->is_trial) find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
         return recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
     }
@@ -420,9 +505,13 @@ uint32_t stall_unwind(
             .kind = walk.is_interrupted ? STALL_FRAME_INTERRUPTED : STALL_FRAME_RETURN_ADDRESS,
             .is_guessed = walk.is_guessed,
         };
+        async_hint left = hint_of(&walk);
         result = step(&walk);
+        walk.hints[1] = walk.hints[0];
+        walk.hints[0] = left;
     }
     *is_truncated = result != STEP_OUTERMOST;
+    count = append_async_callers(&walk, frames, count, capacity);
     explicit_bzero(unwinder->far, sizeof unwinder->far);
     return count;
 }
