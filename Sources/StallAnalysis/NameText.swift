@@ -75,6 +75,9 @@ extension UInt8 {
         }
     }
 
+    var isLetter: Bool {
+        isUppercase || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self)
+    }
     var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
     var isUppercase: Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) }
 }
