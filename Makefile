@@ -3,7 +3,7 @@
 SWIFT ?= swift
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance format lint clean
+.PHONY: all setup build demo test conformance faults format lint clean
 
 all: build
 
@@ -23,6 +23,10 @@ test: setup
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
 	$(SWIFT) run -c release conformance
+
+# kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
+faults: setup
+	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

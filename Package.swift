@@ -56,6 +56,10 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
+        .executableTarget(
+            name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
@@ -68,8 +72,14 @@ let package = Package(
         .executableTarget(
             name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
-            name: "StoreFaults", dependencies: ["StallModel", "StallStore"],
+            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
+        .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
+        .executableTarget(
+            name: "StoreFaults",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],

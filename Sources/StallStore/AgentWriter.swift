@@ -9,6 +9,7 @@ final class AgentWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
+    private let eviction: Eviction
     private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
@@ -27,6 +28,7 @@ final class AgentWriter {
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
+        eviction = Eviction(connection)
         nextRevision = try connection.prepare(
             "update source set revision = revision + 1 where id = ? returning revision")
         contentVersion = try connection.prepare("pragma data_version")
@@ -121,6 +123,35 @@ final class AgentWriter {
         for (seq, run) in try openReports.of(source) where run.id != self.run.id && isOver(run) {
             try openReports.markHang(seq, of: source, revision: revision())
         }
+    }
+
+    /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit` bytes.
+    func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
+        var total = try time.map(eviction.delete(before:)) ?? 0
+        if total > 0 { try eviction.collect(keeping: interner.run(run)) }
+        // The log may take a part of what is allowed. Going well below the limit makes evictions rare. What reports
+        // share goes late, so that a share of the reports may free less than that share of the bytes.
+        var used = try eviction.usedBytes()
+        while used > limit / 10 * 9 {
+            let share = Double(used - limit / 10 * 7) / Double(used)
+            let reports = Double(try eviction.reportCount()) * share
+            let count = try eviction.deleteOldest(Int64(reports.rounded(.up)), of: source)
+            guard count > 0 else { break }
+            try eviction.collect(keeping: interner.run(run))
+            total += count
+            used = try eviction.usedBytes()
+        }
+        guard total > 0 else { return }
+        forget()
+        try countLosses(total, reason: .evicted)
+    }
+
+    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store so small that the
+    /// ballast alone will do for long keeps all.
+    func makeRoom() throws {
+        guard try eviction.usedBytes() > 256 << 10 else { return }
+        let count = try eviction.deleteOldest(eviction.reportCount() / 10 + 1, of: source)
+        if count > 0 { try countLosses(count, reason: .evicted) }
     }
 
     /// The next number of this store, never given out before.

@@ -13,7 +13,17 @@ struct StoredStack {
 final class StackReader {
     private let findStack, findLocation, findFrames: Statement
     private var stacks: [Int64: StoredStack] = [:]
-    private var places: [Int64: (location: CodeLocation, frames: [Frame])] = [:]
+    private var places: [Int64: Place] = [:]
+
+    /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
+    private final class Place {
+        let location: CodeLocation
+        let frames: [Frame]
+        init(location: CodeLocation, frames: [Frame]) {
+            self.location = location
+            self.frames = frames
+        }
+    }
 
     init(_ connection: Connection) throws {
         findStack = try connection.prepare("select is_truncated, locations from stack where id = ?")
@@ -34,27 +44,48 @@ final class StackReader {
     /// Nil when the store has no stack of this number.
     func stack(_ id: Int64) throws -> StoredStack? {
         if let stack = stacks[id] { return stack }
-        try findStack.bind(id)
-        guard try findStack.step() else { return nil }
-        var stack = StoredStack(
-            locations: [], frames: [], isTruncated: findStack.integer(at: 0) != 0)
-        guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
-            throw findStack.damage("stack \(id) is not a list of places")
-        }
-        findStack.reset()
-        for entry in entries {
-            var (location, frames) = try place(entry.location)
-            location.isGuessed = entry.isGuessed
-            for index in frames.indices { frames[index].isGuessed = entry.isGuessed }
-            stack.locations.append(location)
-            stack.frames += frames
-        }
+        guard let (entries, isTruncated) = try entries(ofStack: id) else { return nil }
+        let stack = StoredStack(
+            locations: try entries.map { entry in
+                var location = try place(entry.location).location
+                location.isGuessed = entry.isGuessed
+                return location
+            }, frames: try frames(entries), isTruncated: isTruncated)
         stacks[id] = stack
         return stack
     }
 
+    /// Only the frames of a stack; nil when the store has no stack of this number.
+    func frames(ofStack id: Int64) throws -> [Frame]? {
+        try entries(ofStack: id).map { try frames($0.entries) }
+    }
+
+    private func frames(_ entries: [StackEntry]) throws -> [Frame] {
+        var frames: [Frame] = []
+        frames.reserveCapacity(entries.count)
+        for entry in entries {
+            let first = frames.count
+            frames += try place(entry.location).frames
+            guard entry.isGuessed else { continue }
+            for index in first..<frames.count { frames[index].isGuessed = true }
+        }
+        return frames
+    }
+
+    private func entries(
+        ofStack id: Int64
+    ) throws -> (entries: [StackEntry], isTruncated: Bool)? {
+        try findStack.bind(id)
+        guard try findStack.step() else { return nil }
+        defer { findStack.reset() }
+        guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
+            throw findStack.damage("stack \(id) is not a list of places")
+        }
+        return (entries, findStack.integer(at: 0) != 0)
+    }
+
     /// A place and its frames; one frame without a function where nothing is known.
-    private func place(_ id: Int64) throws -> (location: CodeLocation, frames: [Frame]) {
+    private func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         try findLocation.bind(id)
         guard try findLocation.step() else {
@@ -78,8 +109,9 @@ final class StackReader {
             frames.append(frame)
         }
         if frames.isEmpty { frames = [Frame(location)] }
-        places[id] = (location, frames)
-        return (location, frames)
+        let place = Place(location: location, frames: frames)
+        places[id] = place
+        return place
     }
 }
 

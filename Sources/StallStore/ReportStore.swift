@@ -77,7 +77,7 @@ package final class ReportStore {
             let reader = try StackReader(connection)
             var frames: [Int64: [Frame]] = [:]
             for stack in stacks where frames[stack] == nil {
-                frames[stack] = try reader.stack(stack)?.frames
+                frames[stack] = try reader.frames(ofStack: stack)
             }
             return frames
         }

@@ -79,14 +79,19 @@ struct StoreFile {
     }
 
     /// Closes the file. When no other process uses it, the log is folded in and one portable file remains.
-    func close() throws(StoreError) {
+    ///
+    /// - Returns: Whether no other process uses it.
+    @discardableResult
+    func close() throws(StoreError) -> Bool {
         try StoreError.catching(path: path) {
-            queue.inDatabase { database in
+            let isLast = queue.inDatabase { database in
                 // Fails at once while others have the file open, which is what should happen then.
-                _ = try? database.execute(
-                    sql: "pragma busy_timeout = 0; pragma journal_mode = delete")
+                _ = try? database.execute(sql: "pragma busy_timeout = 0")
+                let mode = try? String.fetchOne(database, sql: "pragma journal_mode = delete")
+                return mode == "delete"
             }
             try queue.close()
+            return isLast
         }
     }
 
@@ -151,11 +156,8 @@ struct StoreFile {
 
     /// Adds the row that says which store this is: what its reports are known by wherever they go.
     private static func giveIdentity(_ database: Database) throws {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let time = UnixTime(microseconds: Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000)
         var random = SystemRandomNumberGenerator()
-        let id = UniqueID(version7At: time, random: &random)
+        let id = UniqueID(version7At: .now(), random: &random)
         try Connection(database, path: "").prepare("insert into source (store) values (?)")
             .run(id.bytes)
     }
@@ -189,9 +191,8 @@ struct StoreFile {
 
     /// SQLite opens what it cannot write for reading, and fails later with less to say.
     private static func expectWritable(_ path: String) throws(StoreError) {
-        let file = absolute(path)
-        let directory = String(file[...file.lastIndex(of: "/")!])
-        guard access(file, W_OK) == 0, access(directory, W_OK) == 0 else {
+        let directory = path.deletingLastComponent
+        guard access(path, W_OK) == 0, access(directory, W_OK) == 0 else {
             throw .readOnly(path: path)
         }
     }
@@ -237,5 +238,15 @@ struct FileFacts: Hashable {
         isRegular = type == S_IFREG
         isDirectory = type == S_IFDIR
         isSymbolicLink = type == S_IFLNK
+    }
+}
+
+extension UnixTime {
+    /// The wall clock's time.
+    static func now() -> UnixTime {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return UnixTime(
+            microseconds: Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000)
     }
 }

@@ -1,10 +1,13 @@
-// A process that writes or ingests until it is killed: what tests need and cannot be themselves.
+// Kills, and failing disks, until something is lost.
 //
-//     StoreFaults write STORE COUNT      records COUNT reports; prints each id once it is durable
+//     StoreFaults rounds [COUNT]         kills writers and ingests COUNT times, then fails every disk operation once
+//     StoreFaults write STORE [COUNT]    records COUNT reports; prints each id once it is durable
 //     StoreFaults ingest CENTRAL PATH... ingests; prints a line a file
+//
+// The last line of `rounds` is `faults rounds=N lost=N duplicate=N broken=N`: acknowledged reports that are gone, reports
+// that are there twice, and stores that SQLite or we find fault with. Its exit status is 1 when any is not 0.
 
 import Glibc
-import StallModel
 import StallStore
 
 @main struct StoreFaults {
@@ -12,11 +15,15 @@ import StallStore
         var arguments = CommandLine.arguments.dropFirst()
         do {
             switch (arguments.popFirst(), arguments.popFirst()) {
+            case ("rounds", let count):
+                try rounds(count.flatMap { Int($0) } ?? 500)
             case ("write", let store?):
-                try write(to: store, count: Int(arguments.first ?? "") ?? .max)
-            case ("ingest", let central?): try ingest(Array(arguments), into: central)
+                try Victim.write(to: store, count: Int(arguments.first ?? "") ?? .max)
+            case ("ingest", let central?): try Victim.ingest(Array(arguments), into: central)
             default:
-                say("usage: StoreFaults write STORE [COUNT] | StoreFaults ingest CENTRAL PATH...")
+                say(
+                    "usage: StoreFaults rounds [COUNT] | write STORE [COUNT] | ingest CENTRAL PATH..."
+                )
                 exit(64)
             }
         } catch {
@@ -25,103 +32,17 @@ import StallStore
         }
     }
 
-    /// Records open reports, refreshes and ends them, as an agent does; what is printed is acknowledged.
-    static func write(to path: String, count: Int) throws {
-        var random = SystemRandomNumberGenerator()
-        let run = thisProcess(&random)
-        let store = try AgentStore(path: path, run: run)
-        for _ in 0..<count {
-            var report = makeReport(run, &random)
-            try store.record(report, images: images)
-            say("\(report.id) open")
-            try store.updateDuration(of: report.id, to: .seconds(1), cpuTime: .zero)
-            report.state = .ended
-            report.duration = .seconds(2)
-            try store.record(report, images: images)
-            say("\(report.id) ended")
-            let unknown = try store.unsymbolized(report.samples.flatMap(\.locations))
-            try store.symbolize(
-                Dictionary(
-                    uniqueKeysWithValues: unknown.map { location in
-                        var frame = Frame(location)
-                        frame.function = "function at \(location.offset)"
-                        return (location, [frame])
-                    }))
-        }
-        try store.close()
+    static func rounds(_ count: Int) throws {
+        var tally = Tally()
+        if count > 0 { try KillRounds.run(count, &tally) }
+        try FailingOperations.run(&tally)
+        say(tally.description)
+        exit(tally.isClean ? 0 : 1)
     }
+}
 
-    static func ingest(_ paths: [String], into central: String) throws {
-        let ingest = try Ingest(into: central)
-        let summary = try ingest.run(paths) { say("\($0.filesDone) of \($0.fileCount)") }
-        try ingest.close()
-        say(
-            "added \(summary.addedCount) changed \(summary.changedCount) skipped \(summary.skippedCount)"
-        )
-    }
-
-    static let images = [
-        Image(
-            path: "/opt/victim", buildID: BuildID(bytes: Array(1...20)),
-            loadAddress: 0x5555_0000_0000,
-            endAddress: 0x5555_0010_0000)
-    ]
-
-    static func makeReport(
-        _ run: ProcessRun, _ random: inout some RandomNumberGenerator
-    ) -> StallReport {
-        let samples = (0..<3).map { number in
-            Sample(
-                offset: .milliseconds(125 * number), weight: .milliseconds(125),
-                thread: ThreadID(rawValue: 7),
-                method: .signal,
-                locations: (0..<20).map { depth in
-                    CodeLocation(
-                        imagePath: images[0].path, buildID: images[0].buildID,
-                        offset: UInt64(depth) << 8 | random.next(upperBound: depth < 3 ? 32 : 2),
-                        kind: depth == 0 ? .interrupted : .returnAddress)
-                })
-        }
-        let start = now()
-        return StallReport(
-            id: UniqueID(version7At: start, random: &random), run: run, loop: "main",
-            mode: "default",
-            phase: .timer, start: start, duration: .milliseconds(250),
-            threshold: .milliseconds(250),
-            state: .open, samples: samples)
-    }
-
-    static func thisProcess(_ random: inout some RandomNumberGenerator) -> ProcessRun {
-        let status = contents(of: "/proc/self/stat")
-        let fields = status.drop { $0 != ")" }.split(separator: " ")
-        let boot = contents(of: "/proc/sys/kernel/random/boot_id")
-        var host = [CChar](repeating: 0, count: 256)
-        gethostname(&host, host.count - 1)
-        return ProcessRun(
-            id: UniqueID(version7At: now(), random: &random), app: "victim", version: "1.0",
-            buildID: nil,
-            host: host.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }, pid: getpid(),
-            bootID: String(boot.prefix { $0 != "\n" }),
-            startTicks: fields.count > 20 ? UInt64(fields[20]) ?? 0 : 0, started: now())
-    }
-
-    static func now() -> UnixTime {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return UnixTime(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
-
-    static func contents(of path: String) -> String {
-        let descriptor = open(path, O_RDONLY)
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = read(descriptor, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    }
-
-    /// One line, written at once: what was said before a kill is known to have happened.
-    static func say(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        _ = Glibc.write(1, bytes, bytes.count)
-    }
+/// One line, written at once: what was said before a kill is known to have happened.
+func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = Glibc.write(1, bytes, bytes.count)
 }
