@@ -122,7 +122,9 @@ enum FrameTables {
 
     /// C and C++ of the toolchain, which is in the app's image when it is linked statically.
     static let runtimePrefixes = ["swift::", "__swift::", "swift_", "_Block_", "__cxxabiv1::"]
-    static let systemPrefixes = ["std::", "icu_", "llvm::", "OSAtomic", "_NS", "voucher_", "uuid_"]
+    static let systemPrefixes = [
+        "std::", "__gnu_cxx::", "icu_", "llvm::", "OSAtomic", "_NS", "voucher_", "uuid_",
+    ]
     /// Types in the parameters of functions that are static in ICU.
     static let systemTypes = ["icu_7", "UErrorCode", "UConverter", "decNumber", "UCharIterator"]
 

@@ -26,6 +26,11 @@ extension NameText {
         return true
     }
 
+    /// Whether the text occurs anywhere, in brackets or not.
+    func contains(_ text: StaticString) -> Bool {
+        indices.contains { self[$0...].starts(with: text) }
+    }
+
     /// Where the text first occurs outside of brackets.
     func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
         let first = text.utf8Start.pointee

@@ -67,7 +67,7 @@ private enum Language {
             self = .swift
         } else if name.starts(with: "-[") || name.starts(with: "+[") || name.isBlockInvoke {
             self = .objectiveC
-        } else if symbol.starts(with: "_Z") || name.firstIndex(of: "::") != nil {
+        } else if symbol.starts(with: "_Z") || name.contains("::") {
             self = .cxx
         } else if withoutLinkerSuffix(name).allSatisfy(\.isIdentifier) {
             self = .c
