@@ -43,11 +43,13 @@ struct StoreFile {
     ///
     /// A store whose writer was killed may need its log replayed, and one without the log's index can
     /// only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// An agent's store of an older schema is copied as well, and the copy migrated.
     static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
         try expectFile(path)
         if try !PrivateCopy.isNeeded(path) {
             do {
-                return try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                let file = try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                return try file.migratedInMemory()
             } catch StoreError.readOnly, StoreError.cannotOpen {
                 // The log's index is there and cannot be written by us.
             }
@@ -55,7 +57,8 @@ struct StoreFile {
         // The copy's names go as soon as SQLite has its files open: nothing is left behind, however we end.
         let copy = try PrivateCopy(of: path)
         defer { withExtendedLifetime(copy) {} }
-        return try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        return try file.migratedInMemory()
     }
 
     /// Brings an existing store of either role to the newest schema.
@@ -95,6 +98,23 @@ struct StoreFile {
         }
     }
 
+    /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
+    ///
+    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own to migrate.
+    private func migratedInMemory() throws(StoreError) -> StoreFile {
+        let newest = embeddedMigrations.count
+        guard schemaVersion < newest else { return self }
+        guard role == .agent else {
+            throw .older(path: path, version: schemaVersion, supported: newest)
+        }
+        return try StoreError.catching(path: path) {
+            let copy = try DatabaseQueue()
+            try queue.backup(to: copy)
+            try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
+            return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
+        }
+    }
+
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
@@ -104,10 +124,6 @@ struct StoreFile {
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
             let (role, version) = try queue.inDatabase { try identify($0, path: path) }
-            guard version == embeddedMigrations.count else {
-                throw StoreError.older(
-                    path: path, version: version, supported: embeddedMigrations.count)
-            }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
     }
