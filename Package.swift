@@ -56,6 +56,10 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
+        .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
+        .executableTarget(
+            name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
@@ -68,6 +72,10 @@ let package = Package(
         .executableTarget(
             name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
+        .executableTarget(
+            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
@@ -84,11 +92,11 @@ let package = Package(
             dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
             swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],

@@ -6,6 +6,16 @@
 /// The most registers that a cached row keeps.
 #define SAVED_REGISTER_LIMIT 12
 
+/// What the code of a function tells about its frame, where no table does. Offsets are from the CFA.
+typedef struct {
+    uint64_t function;  ///< where the function begins, in the code given
+    uint8_t cfa_register;
+    int32_t cfa_offset;
+    uint8_t saved_count;
+    uint8_t saved_register[SAVED_REGISTER_LIMIT];
+    int16_t saved_offset[SAVED_REGISTER_LIMIT];
+} code_row;
+
 struct stall_architecture {
     uint8_t register_count;   ///< DWARF columns that a row follows
     uint8_t stack_pointer;    ///< column numbers
@@ -20,10 +30,16 @@ struct stall_architecture {
     /// How far the frame pointer lies above the stack pointer after the prologue whose code is given.
     /// False when the function does not begin by setting up a frame.
     bool (*frame_size)(const uint8_t *code, uint64_t length, uint64_t *size);
+    /// Reads the frame of the function around code[counter] from its instructions. `code` begins at `address`, in a
+    /// stretch that no table covers. False when no function that sets up a frame is found.
+    bool (*examine_code)(
+        const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row);
     /// Whether the code before a return address is a call, and of what: *target is 0 when that is in a register.
     bool (*call_target)(const uint8_t before[8], uint64_t return_address, uint64_t *target);
     /// Whether code at the target of a call goes on elsewhere: a PLT entry or a thunk.
     bool (*is_jump)(const uint8_t code[8]);
+    /// Whether code is what a signal handler returns to; no call lies before it.
+    bool (*is_signal_return)(const uint8_t code[12]);
     /// The length of the system call instruction at the start of `code`; 0 when it is another one.
     unsigned (*system_call_length)(const uint8_t code[8]);
 };

@@ -35,6 +35,25 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     return is_set;
 }
 
+// x29 points at the saved pair of every function that calls another, so the frame record alone tells the caller.
+static bool examine_code(
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+) {
+    (void)address;
+    *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
+    row->saved_count = 2;
+    row->saved_register[0] = X29;
+    row->saved_offset[0] = -16;
+    row->saved_register[1] = X30;
+    row->saved_offset[1] = -8;
+    for (; !is_interrupted; row->function -= 4) {
+        uint64_t size;
+        if (frame_size(code + row->function, length - row->function, &size)) return true;
+        if (row->function < 4) return false;
+    }
+    return false;
+}
+
 static bool call_target(const uint8_t before[8], uint64_t return_address, uint64_t *target) {
     uint32_t word = instruction(before + 4);
     *target = 0;
@@ -52,6 +71,11 @@ static bool is_jump(const uint8_t code[8]) {
     return word >> 26 == 0x05 || (word & 0x9f00001f) == 0x90000010;       // b, or a PLT entry's adrp x16
 }
 
+// mov x8, #SYS_rt_sigreturn  svc #0
+static bool is_signal_return(const uint8_t code[12]) {
+    return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
+}
+
 static unsigned system_call_length(const uint8_t code[8]) { return instruction(code) == 0xd4000001 ? 4 : 0; }
 
 const stall_architecture stall_architecture_arm64 = {
@@ -65,8 +89,10 @@ const stall_architecture stall_architecture_arm64 = {
     .saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, X29, X30},
     .address_mask = (UINT64_C(1) << 48) - 1,
     .frame_size = frame_size,
+    .examine_code = examine_code,
     .call_target = call_target,
     .is_jump = is_jump,
+    .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };
 

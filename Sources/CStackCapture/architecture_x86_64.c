@@ -33,6 +33,70 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     return true;
 }
 
+static void save(code_row *row, uint8_t number, int16_t offset) {
+    if (row->saved_count == SAVED_REGISTER_LIMIT) return;
+    row->saved_register[row->saved_count] = number;
+    row->saved_offset[row->saved_count++] = offset;
+}
+
+static const char prologue[] = "\x55\x48\x89\xe5";  // push rbp  mov rbp, rsp
+
+static bool is_prologue(const uint8_t *code, uint64_t length, uint64_t at) {
+    return starts_with(code + at, length - at, prologue, 4);
+}
+
+// Whether nothing but padding lies between a return or a jump and `at`: then a function begins there.
+static bool follows_end(const uint8_t *code, uint64_t at) {
+    static const char padding[] = "\xcc\x90\x66\x2e\x0f\x1f\x84\x44\x40\x80";
+    for (uint64_t end = at; end >= 5 && end + 16 > at; end--) {
+        if (code[end - 1] == 0xc3 || code[end - 5] == 0xe9 || (code[end - 2] == 0x0f && code[end - 1] == 0x0b)) return true;
+        if (code[end - 1] != 0 && !strchr(padding, code[end - 1])) return false;
+    }
+    return false;
+}
+
+// Whether the frame pointer has been given back: at a return or a jump behind `pop rbp`.
+static bool has_left_frame(const uint8_t *code, uint64_t length, uint64_t at) {
+    if (code[at] == 0xc3) return true;
+    if (at == 0 || code[at - 1] != 0x5d) return false;
+    return code[at] == 0xe9 || code[at] == 0xeb || (code[at] == 0xff && at + 1 < length && (code[at + 1] & 0x38) == 0x20);
+}
+
+// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls another a frame
+// pointer. The pushes behind the prologue tell where the registers are.
+static bool examine_code(
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+) {
+    static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15};
+    *row = (code_row){.cfa_register = RSP, .cfa_offset = 8};
+    save(row, RETURN_ADDRESS, -8);
+    if (is_interrupted) {  // a leaf without a frame, if a function begins between the last prologue and here
+        for (uint64_t at = counter; at > 0 && !is_prologue(code, length, at); at--) {
+            row->function = at;
+            if ((address + at) % 16 == 0 && follows_end(code, at)) return true;
+        }
+    }
+    uint64_t start = counter;
+    while (!is_prologue(code, length, start)) {
+        if (start-- == 0) return false;
+    }
+    row->function = start;
+    if (is_interrupted && (counter == start || has_left_frame(code, length, counter))) return true;
+    save(row, RBP, -16);
+    row->cfa_offset = 16;
+    if (is_interrupted && counter == start + 1) return true;
+    row->cfa_register = RBP;
+    int16_t offset = -24;
+    for (uint64_t at = start + 4; at + 1 < length; offset -= 8) {
+        uint8_t extension = code[at] == 0x41 ? 8 : 0;
+        if (extension) at++;
+        if ((code[at] & 0xf8) != 0x50 || (is_interrupted && at >= counter)) break;
+        save(row, numbers[(code[at] & 7) + extension], offset);
+        at++;
+    }
+    return true;
+}
+
 static bool call_target(const uint8_t before[8], uint64_t return_address, uint64_t *target) {
     *target = 0;
     if (before[3] == 0xe8) {  // call rel32
@@ -53,6 +117,11 @@ static bool is_jump(const uint8_t code[8]) {
         || starts_with(code + endbr, 8 - endbr, "\xf2\xff\x25", 3);
 }
 
+// mov rax, SYS_rt_sigreturn  syscall
+static bool is_signal_return(const uint8_t code[12]) {
+    return starts_with(code, 12, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
+}
+
 static unsigned system_call_length(const uint8_t code[8]) { return code[0] == 0x0f && code[1] == 0x05 ? 2 : 0; }
 
 const stall_architecture stall_architecture_x86_64 = {
@@ -66,8 +135,10 @@ const stall_architecture stall_architecture_x86_64 = {
     .saved = {RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS},
     .address_mask = UINT64_MAX,
     .frame_size = frame_size,
+    .examine_code = examine_code,
     .call_target = call_target,
     .is_jump = is_jump,
+    .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };
 

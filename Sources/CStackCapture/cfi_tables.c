@@ -151,22 +151,24 @@ typedef struct {
     int32_t location, entry;  // both relative to the header
 } table_entry;
 
-// The last entry at or before `address`: halving far apart, then one read of what is left.
-static bool search_table(const cfi_image *image, uint64_t address, uint64_t *entry) {
+// The last entry at or before `address`: halving far apart, then one read of what is left. `next` is where the
+// following entry's function begins.
+static bool search_table(const cfi_image *image, uint64_t address, uint64_t *entry, uint64_t *next) {
     int64_t key = (int64_t)(address - image->header);
     uint64_t low = 0, high = image->entry_count;
-    table_entry block[64];
+    table_entry block[65];
     while (high - low > 64) {
         uint64_t middle = low + (high - low) / 2;
         if (!stall_read_exactly(block, image->table + middle * 8, 8)) return false;
         if (block[0].location <= key) low = middle; else high = middle;
     }
-    uint64_t count = high - low;
+    uint64_t count = high - low + (high < image->entry_count);
     if (!stall_read_exactly(block, image->table + low * 8, count * 8)) return false;
     uint64_t found = count;
     for (uint64_t i = 0; i < count && block[i].location <= key; i++) found = i;
     if (found == count) return false;
     *entry = image->header + (uint64_t)(int64_t)block[found].entry;
+    *next = found + 1 < count ? image->header + (uint64_t)(int64_t)block[found + 1].location : image->end;
     return true;
 }
 
@@ -225,11 +227,12 @@ static bool parse_common(cfi_tables *tables, const cfi_image *image, uint64_t ad
     return true;
 }
 
-bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function) {
+// Reads the entry whose function begins last before `address`, whether or not it reaches there.
+static bool find_nearest(cfi_tables *tables, uint64_t address, cfi_function *function, uint64_t *next) {
     const cfi_image *image = cfi_image_containing(tables, address);
     uint64_t entry;
     byte_cursor cursor;
-    if (!image || !search_table(image, address, &entry)) return false;
+    if (!image || !search_table(image, address, &entry, next)) return false;
     if (!read_entry(image, entry, tables->function_bytes, &cursor)) return false;
     uint64_t field = cursor.address;
     uint64_t distance = cursor_integer(&cursor, 4);
@@ -240,5 +243,17 @@ bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *funct
     function->end = function->start + cfi_encoded_pointer(&cursor, common->pointer_encoding & ENCODING_FORMAT, 0);
     if (common->has_augmentation) cursor_skip(&cursor, cursor_uleb(&cursor));
     function->instructions = cursor;
-    return !cursor.failed && address >= function->start && address < function->end;
+    return !cursor.failed && address >= function->start;
+}
+
+bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function) {
+    uint64_t next;
+    return find_nearest(tables, address, function, &next) && address < function->end;
+}
+
+bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end) {
+    cfi_function function;
+    if (!find_nearest(tables, address, &function, end) || address < function.end) return false;
+    *start = function.end;
+    return address < *end;
 }

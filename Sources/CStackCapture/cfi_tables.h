@@ -55,6 +55,8 @@ bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t h
 bool cfi_tables_refresh(cfi_tables *tables);
 /// The image that holds `address`, asking the loader when it was not seen before; NULL when there is none.
 const cfi_image *cfi_image_containing(cfi_tables *tables, uint64_t address);
+/// The stretch around `address` that no entry covers. False when an entry does, or when there is no image.
+bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end);
 /// Finds and parses the entry for `address`. Its cursors last until the next call.
 bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function);
 /// A pointer in one of the DW_EH_PE encodings.

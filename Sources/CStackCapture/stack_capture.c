@@ -24,6 +24,7 @@ struct stall_sampler {
     thread_files files[KEPT_FILES];
     uint32_t next_files;
     uint32_t frame_capacity, stack_capacity;
+    bool may_signal;
     stall_frame *frames;
     uint8_t *stack;
 };
@@ -64,6 +65,7 @@ stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capa
     sampler->mapped_size = size;
     sampler->frame_capacity = frame_capacity;
     sampler->stack_capacity = stack_capacity;
+    sampler->may_signal = use != STALL_SIGNAL_NEVER;
     sampler->frames = (stall_frame *)(void *)(memory + header);
     sampler->stack = memory + header + frames;
     return sampler;
@@ -143,6 +145,7 @@ static int capture_running(
 ) {
     stall_registers registers;
     stall_stack_copy copy;
+    if (!sampler->may_signal) return EBUSY;
     switch (signal_copy_request(thread, deadline_ns, &registers, &copy)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EBUSY;

@@ -17,6 +17,7 @@ enum {
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a lost frame pointer
     TRIAL_LIMIT = 64,      // candidates for it that are tried
     TRIAL_DEPTH = 512,     // frames after which a trial is believed
+    CODE_LIMIT = 65536,    // bytes of code searched for the start of a function
 };
 
 #define IN_REGISTER INT16_MIN
@@ -35,6 +36,7 @@ struct stall_unwinder {
     cfi_tables tables;
     cfi_program program;
     cached_row rows[CACHED_ROW_COUNT];
+    uint8_t code[CODE_LIMIT];
     uint64_t far_base, far_length;  ///< the piece of a live stack outside the copy that was read last
     uint8_t far[FAR_SIZE];
 };
@@ -101,23 +103,27 @@ static bool read_word(void *context, uint64_t address, uint64_t *value) {
 // MARK: A frame pointer that is not known
 //
 // A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it tells where
-// it is, by its prologue. What must lie above it is a return address behind a call of this function.
+// it is, by its prologue. What must lie above it is a return address: best, one behind a call of this function.
 
-/// What lies before a return address: no call; a direct call of another function, which may have jumped on to this one;
-/// a call that may be of this function; a direct call of it.
-typedef enum { NO_CALL, CALL_ELSEWHERE, SOME_CALL, CALL_OF_FUNCTION } call_evidence;
+typedef enum {
+    NO_CALL,           // not a return address
+    CALL_ELSEWHERE,    // behind a call of something else, which may have jumped here
+    CALL_UNKNOWN,      // behind a call through a register, a PLT entry or a signal
+    CALL_OF_FUNCTION,  // behind a call of this very function
+} call_evidence;
 
 static call_evidence examine_return_address(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     uint64_t target;
-    uint8_t code[8];
+    uint8_t code[12];
     return_address &= architecture->address_mask;
     if (return_address < 8 || !cfi_image_containing(&walk->unwinder->tables, return_address - 1)) return NO_CALL;
+    if (stall_read_exactly(code, return_address, 12) && architecture->is_signal_return(code)) return CALL_UNKNOWN;
     if (!stall_read_exactly(code, return_address - 8, 8)) return NO_CALL;
     if (!architecture->call_target(code, return_address, &target)) return NO_CALL;
     if (target == function) return CALL_OF_FUNCTION;
-    if (target == 0) return SOME_CALL;
-    return stall_read_exactly(code, target, 8) && architecture->is_jump(code) ? SOME_CALL : CALL_ELSEWHERE;
+    if (target == 0 || (stall_read_exactly(code, target, 8) && architecture->is_jump(code))) return CALL_UNKNOWN;
+    return CALL_ELSEWHERE;
 }
 
 static step_result step(walk *walk);
@@ -159,10 +165,9 @@ static trial try_frame_pointer(const walk *start, uint64_t frame_pointer, uint64
 // live one is. Of several candidates the one that the direct calls contradict least wins, and then the lowest.
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
-    if (walk->is_trial) return false;
+    const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     uint8_t code[64];
     uint64_t size = 0;
-    const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     size_t length = stall_read_memory(code, function, sizeof code);
     const bool has_frame = architecture->frame_size(code, length, &size);
     uint64_t best = 0;
@@ -198,9 +203,13 @@ static bool recover_frame_pointer(walk *walk, uint64_t function) {
     return true;
 }
 
-static bool make_known(walk *walk, uint64_t number, uint64_t function) {
-    if (number < STALL_REGISTER_LIMIT && stall_registers_know(&walk->registers, (unsigned)number)) return true;
-    return number == walk->architecture->frame_pointer && recover_frame_pointer(walk, function);
+static bool is_known(const walk *walk, uint64_t number) {
+    return number < STALL_REGISTER_LIMIT && stall_registers_know(&walk->registers, (unsigned)number);
+}
+
+// Recovers register `number` if it is the frame pointer. A trial assumes one and recovers nothing.
+static bool recover(walk *walk, uint64_t number, uint64_t function) {
+    return number == walk->architecture->frame_pointer && !walk->is_trial && recover_frame_pointer(walk, function);
 }
 
 // MARK: One step
@@ -228,7 +237,9 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
-    if (!make_known(walk, row->cfa_register, row->function)) return STEP_LOST;
+    if (!is_known(walk, row->cfa_register)) {
+        return recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
+    }
     uint64_t cfa = registers->value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     if (!is_above(walk, cfa)) return STEP_LOST;
 
@@ -306,13 +317,17 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     uint64_t cfa;
     if (column >= architecture->register_count) return STEP_LOST;
     if (row->rules[column].kind == RULE_UNDEFINED) return STEP_OUTERMOST;
+    // A recovery walks ahead, which overwrites the row: so look it up again after it.
+    uint64_t base = row->cfa_register;
     if (row->cfa_is_expression) {
-        if (cfi_expression_uses(row->cfa_expression, architecture->frame_pointer)
-            && !make_known(walk, architecture->frame_pointer, function->start)) return STEP_LOST;
-        if (!cfi_evaluate(row->cfa_expression, &walk->registers, NULL, read_word, walk, &cfa)) return STEP_LOST;
-    } else {
-        if (!make_known(walk, row->cfa_register, function->start)) return STEP_LOST;
-        cfa = walk->registers.value[row->cfa_register] + (uint64_t)row->cfa_offset;
+        bool uses_frame = cfi_expression_uses(row->cfa_expression, architecture->frame_pointer);
+        base = uses_frame ? architecture->frame_pointer : architecture->stack_pointer;
+    }
+    if (!is_known(walk, base)) return recover(walk, base, function->start) ? step(walk) : STEP_LOST;
+    if (!row->cfa_is_expression) {
+        cfa = walk->registers.value[base] + (uint64_t)row->cfa_offset;
+    } else if (!cfi_evaluate(row->cfa_expression, &walk->registers, NULL, read_word, walk, &cfa)) {
+        return STEP_LOST;
     }
     const bool is_signal_frame = function->common->is_signal_frame;
     if (!is_signal_frame && !is_above(walk, cfa)) return STEP_LOST;
@@ -334,6 +349,45 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     return enter_caller(walk, cfa, caller.value[column], is_signal_frame);
 }
 
+// MARK: Functions that no table describes
+
+// Where the return address would be, by a row whose CFA can be computed.
+static call_evidence examine_row(walk *walk, const cached_row *row) {
+    if (!is_known(walk, row->cfa_register)) return CALL_UNKNOWN;  // recovering it will examine the same word
+    uint64_t cfa = walk->registers.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
+    for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
+        if (walk->architecture->saved[i] != walk->architecture->return_address) continue;
+        return examine_return_address(walk, cfa + (uint64_t)(int64_t)row->saved[i], row->function);
+    }
+    return NO_CALL;
+}
+
+static bool row_from_code(walk *walk, uint64_t address, cached_row *cached) {
+    const stall_architecture *architecture = walk->architecture;
+    stall_unwinder *unwinder = walk->unwinder;
+    uint64_t start, end;
+    code_row row;
+    if (!cfi_find_gap(&unwinder->tables, address, &start, &end)) return false;
+    if (address - start > CODE_LIMIT / 2) start = address - CODE_LIMIT / 2;
+    uint64_t length = end - start < CODE_LIMIT ? end - start : CODE_LIMIT;
+    length = stall_read_memory(unwinder->code, start, length);
+    if (address - start >= length) return false;
+    if (!architecture->examine_code(unwinder->code, length, start, address - start, walk->is_interrupted, &row)) {
+        return false;
+    }
+    *cached = (cached_row){
+        .function = start + row.function, .cfa_offset = row.cfa_offset, .cfa_register = row.cfa_register};
+    for (unsigned i = 0; i < architecture->saved_count; i++) {
+        cached->saved[i] = IN_REGISTER;
+        for (unsigned j = 0; j < row.saved_count; j++) {
+            if (row.saved_register[j] == architecture->saved[i]) cached->saved[i] = row.saved_offset[j];
+        }
+    }
+    return examine_row(walk, cached) != NO_CALL;
+}
+
+// MARK: The walk
+
 static step_result step(walk *walk) {
     stall_unwinder *unwinder = walk->unwinder;
     const uint64_t counter = walk->registers.value[walk->architecture->program_counter];
@@ -343,10 +397,13 @@ static step_result step(walk *walk) {
 
     cfi_function function;
     cached_row usual;
-    if (!cfi_find_function(&unwinder->tables, address, &function)) return STEP_LOST;
-    if (!cfi_program_run(&unwinder->program, &function, address)) return STEP_LOST;
-    if (!row_is_usual(walk, &unwinder->program.row, &function, &usual)) {
-        return step_by_row(walk, &unwinder->program.row, &function);
+    if (cfi_find_function(&unwinder->tables, address, &function)) {
+        if (!cfi_program_run(&unwinder->program, &function, address)) return STEP_LOST;
+        if (!row_is_usual(walk, &unwinder->program.row, &function, &usual)) {
+            return step_by_row(walk, &unwinder->program.row, &function);
+        }
+    } else if (!row_from_code(walk, address, &usual)) {
+        return STEP_LOST;
     }
     usual.address = address;
     *cached = usual;

@@ -26,25 +26,33 @@ struct DominantPath {
     /// The accounting function first, then its callers; at most three.
     let keyFrames: [PathStep]
     let isWithoutAppFrame: Bool
+    /// Every stack on the path was cut before the function that runs callouts: callers are missing.
+    let isCut: Bool
 
     init(_ stacks: [WeightedFrames]) {
         let stacks = stacks.filter { !$0.frames.isEmpty }
-        let app = stacks.map { Steps(from: $0, \.isAppFrame) }
+        let app = Steps.aligned(stacks.map { Steps(from: $0, \.isAppFrame) })
         let appWeight = app.reduce(0) { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }
-        let total = app.reduce(0) { $0 + $1.weight }
+        // A stack that was cut before it reached the app says nothing about the app.
+        let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
-            keyFrames = Self.keyFrames(on: Self.dominant(app.filter { !$0.steps.isEmpty }))
+            let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })
+            keyFrames = Self.keyFrames(on: path)
+            isCut = members.allSatisfy(\.isCut)
             isWithoutAppFrame = false
             return
         }
         // Nothing of the app's, mostly: what the system did, or at least where.
         let classes: [(ClassifiedFrame) -> Bool] = [
-            { $0.frameClass == .system }, { $0.frameClass != .kernel }, { _ in true },
+            \.isEntryPoint, { $0.frameClass == .system }, { $0.frameClass != .kernel },
+            { _ in true },
         ]
         let found = classes.lazy.map { isWanted in
             Self.dominant(stacks.map { Steps(from: $0, isWanted) }.filter { !$0.steps.isEmpty })
+                .path
         }.first { !$0.isEmpty }
         keyFrames = Self.keyFrames(on: found ?? [])
+        isCut = false
         isWithoutAppFrame = true
     }
 
@@ -59,16 +67,16 @@ struct DominantPath {
     }
 
     /// Root first: the heaviest callout, then down while one child is sure to hold most of it.
-    private static func dominant(_ stacks: [Steps]) -> [PathStep] {
+    private static func dominant(_ stacks: [Steps]) -> (path: [PathStep], members: [Steps]) {
         var path: [PathStep] = []
-        guard var (step, members) = heaviestChild(of: stacks, at: 0) else { return [] }
+        guard var (step, members) = heaviestChild(of: stacks, at: 0) else { return ([], []) }
         let weight = members.reduce(0) { $0 + $1.weight }
         let needed = weight * requiredShare(of: members)
         while true {
             path.append(step)
             guard let child = heaviestChild(of: members, at: path.count),
                 child.members.reduce(0, { $0 + $1.weight }) >= needed
-            else { return path }
+            else { return (path, members) }
             (step, members) = child
         }
     }
@@ -104,11 +112,13 @@ struct DominantPath {
 private struct Steps {
     var steps: [PathStep] = []
     var weight: Double
+    /// The stack ends before what runs callouts or began the thread.
+    var isCut: Bool
 
     init(from stack: WeightedFrames, _ isWanted: (ClassifiedFrame) -> Bool) {
         weight = max(stack.weight, 1)
-        let callout = stack.frames.prefix { !$0.isLoop }
-        for frame in callout.reversed() where isWanted(frame) {
+        isCut = !stack.reachesBase
+        for frame in stack.callout.reversed() where isWanted(frame) {
             append(PathStep(frame))
         }
     }
@@ -120,6 +130,42 @@ private struct Steps {
         } else {
             steps.append(step)
         }
+    }
+
+    /// Gives stacks that were cut the callers that whole stacks of the same stall show.
+    static func aligned(_ stacks: [Steps]) -> [Steps] {
+        let whole = stacks.filter { !$0.isCut }
+        return stacks.map { stack in
+            guard stack.isCut, let first = stack.steps.first,
+                let callers = whole.lazy.compactMap({ $0.callers(of: first) }).first
+            else { return stack }
+            var stack = stack
+            stack.steps = callers + stack.steps
+            stack.isCut = false
+            return stack
+        }
+    }
+
+    private func callers(of step: PathStep) -> ArraySlice<PathStep>? {
+        steps.firstIndex(of: step).map { steps[..<$0] }
+    }
+}
+
+extension WeightedFrames {
+    /// The frames of the innermost callout, innermost first: up to what runs callouts, then the functions that await
+    /// this one. Those follow the physical stack, which ends in an executor.
+    fileprivate var callout: [ClassifiedFrame] {
+        frames.prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
+            + frames.filter { $0.frame.kind == .asyncResume }
+    }
+
+    /// What begins threads is not exported by libc: without its symbols, a place in libc at the very end.
+    fileprivate var reachesBase: Bool {
+        if frames.contains(where: { $0.frameClass == .base }) { return true }
+        guard let last = frames.last(where: { $0.frame.kind != .asyncResume })?.frame else {
+            return false
+        }
+        return last.function == nil && last.imageName?.hasPrefix("libc.") == true
     }
 }
 

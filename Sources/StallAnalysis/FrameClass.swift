@@ -35,6 +35,8 @@ package struct ClassifiedFrame: Hashable, Sendable {
     package let wait: WaitClass?
     /// Runs callouts: what is below it on the stack did not choose what is above.
     package let isLoop: Bool
+    /// The program's entry point: what a stall is named after when its code is written right there.
+    package let isEntryPoint: Bool
     /// Tells functions of one name apart: the Swift module, or the image where there is none.
     package let owner: String
 
@@ -49,6 +51,7 @@ package struct ClassifiedFrame: Hashable, Sendable {
         rule = verdict.rule
         wait = verdict.wait
         isLoop = verdict.isLoop
+        isEntryPoint = verdict.isEntryPoint
         owner = module ?? frame.imageName ?? ""
     }
 }
@@ -58,12 +61,17 @@ private struct Verdict {
     var rule: String
     var wait: WaitClass?
     var isLoop = false
+    var isEntryPoint = false
 
-    init(_ frameClass: FrameClass, _ rule: String, wait: WaitClass? = nil, isLoop: Bool = false) {
+    init(
+        _ frameClass: FrameClass, _ rule: String, wait: WaitClass? = nil, isLoop: Bool = false,
+        isEntryPoint: Bool = false
+    ) {
         self.frameClass = frameClass
         self.rule = rule
         self.wait = wait
         self.isLoop = isLoop
+        self.isEntryPoint = isEntryPoint
     }
 
     /// The first rule that matches decides.
@@ -77,6 +85,8 @@ private struct Verdict {
             self = Verdict(.runtime, "made by the compiler or part of the language runtime")
         } else if let module {
             self = Verdict(module: module, key: key)
+        } else if FrameTables.isEntryPoint(key.text, image: image) {
+            self = Verdict(.base, "begins the program", isEntryPoint: true)
         } else if frame.function != nil, let verdict = Verdict(nameInC: key.text) {
             self = verdict
         } else if frame.imagePath == nil {

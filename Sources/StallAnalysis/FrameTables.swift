@@ -72,12 +72,20 @@ enum FrameTables {
         }
     }()
 
+    /// `main`; SwiftPM calls it `photos_main` in the executable `photos`.
+    static func isEntryPoint(_ name: String, image: String) -> Bool {
+        guard name.hasSuffix("main") else { return false }
+        let module = image.utf8.map { $0.isIdentifier ? $0 : UInt8(ascii: "_") }
+        return name == "main" || name == String(decoding: module, as: UTF8.self) + "_main"
+    }
+
     /// Where threads and programs begin.
     static let bases: Set<String> = [
-        "main", "_start", "start_thread", "clone", "clone3", "thread_start", "libc_start_main",
+        "_start", "start_thread", "clone", "clone3", "thread_start", "libc_start_main",
         "libc_start_call_main", "start_main", "libc_start_main_impl",
         "execute_native_thread_routine",
-        "async_Main", "_swift_task_run", "NSThreadStart", "pthread_start", "_pthread_start",
+        "async_Main", "completeTaskWithClosure", "completeTaskAndRelease", "NSThreadStart",
+        "pthread_start", "_pthread_start",
     ]
 
     /// What takes one callout after the other. The bare name begins with one of these.

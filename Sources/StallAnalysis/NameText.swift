@@ -84,10 +84,17 @@ struct BracketScan {
     private(set) var depth = 0
     private var angles = 0
     private var closedAngle = false
+    private var isQuoted = false
 
     mutating func step(over byte: UInt8, after previous: UInt8?) {
         let followsAngle = closedAngle
         closedAngle = false
+        if byte == UInt8(ascii: "`") {
+            // A raw identifier may hold anything.
+            isQuoted.toggle()
+            depth = max(0, depth + (isQuoted ? 1 : -1))
+        }
+        guard !isQuoted else { return }
         switch byte {
         case UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
         case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"): depth = max(0, depth - 1)

@@ -76,16 +76,36 @@ package func rank(
         }
         groups[signature, default: []].append(report)
     }
-    // The wait may differ within a group, so that titles may: the heaviest speaks for all.
-    let hotspots = Dictionary(grouping: groups, by: { $0.key.hash }).values.map { parts in
-        let heaviest = parts.max { left, right in
-            (totalDuration(left.value), right.key.title) < (
-                totalDuration(right.value), left.key.title
-            )
-        }!
-        return Hotspot(heaviest.key, parts.flatMap(\.value), runs: runs)
+    let hotspots = joined(groups).map { signature, reports in
+        Hotspot(signature, reports, runs: runs)
     }
     return hotspots.sorted(by: order.isWorse)
+}
+
+/// Groups with one hash, and the groups of cut stacks with the group of whole stacks that they are the beginning of.
+private func joined(_ groups: [Signature: [ReportSummary]]) -> [(Signature, [ReportSummary])] {
+    let byWeight = groups.sorted { left, right in
+        let (leftTotal, rightTotal) = (totalDuration(left.value), totalDuration(right.value))
+        return (rightTotal, left.key.title, left.key.hash) < (
+            leftTotal, right.key.title, right.key.hash
+        )
+    }
+    var numbers: [Int64: Int] = [:]
+    var joined: [(signature: Signature, reports: [ReportSummary])] = []
+    // Whole stacks first. What stalls of one group waited for may differ, so that their titles do: the heaviest speaks.
+    for (signature, reports) in byWeight.filter({ !$0.key.isCut }) + byWeight.filter(\.key.isCut) {
+        let number =
+            numbers[signature.hash]
+            ?? (signature.isCut
+                ? joined.firstIndex { signature.isBeginning(of: $0.signature) } : nil)
+        if let number {
+            joined[number].reports += reports
+        } else {
+            numbers[signature.hash] = joined.count
+            joined.append((signature, reports))
+        }
+    }
+    return joined
 }
 
 private func totalDuration(_ reports: [ReportSummary]) -> Duration {
@@ -130,6 +150,11 @@ extension Signature {
         return Signature(
             hash: hash(self), keyFrames: frames, title: frames.first ?? title, family: family,
             isWithoutAppFrame: isWithoutAppFrame)
+    }
+
+    /// The same functions as far as this one goes.
+    fileprivate func isBeginning(of other: Signature) -> Bool {
+        family == other.family && other.keyFrames.starts(with: keyFrames)
     }
 
     fileprivate init(fact: String?, kind: String) {

@@ -15,11 +15,12 @@ package struct Signature: Hashable, Sendable {
     package var wait: WaitClass?
     /// The key frames are not the app's: none of its functions was on the stacks.
     package var isWithoutAppFrame: Bool
+    /// The stacks were cut before the callers: it names the group of a whole stack with the same function.
+    package var isCut: Bool
 
     package init(
         hash: Int64, keyFrames: [String], title: String, family: Int64? = nil,
-        wait: WaitClass? = nil,
-        isWithoutAppFrame: Bool = false
+        wait: WaitClass? = nil, isWithoutAppFrame: Bool = false, isCut: Bool = false
     ) {
         self.hash = hash
         self.keyFrames = keyFrames
@@ -27,6 +28,7 @@ package struct Signature: Hashable, Sendable {
         self.family = family ?? hash
         self.wait = wait
         self.isWithoutAppFrame = isWithoutAppFrame
+        self.isCut = isCut
     }
 }
 
@@ -65,7 +67,7 @@ func signature(of stacks: [WeightedFrames]) -> Signature {
     if path.isWithoutAppFrame { title += " (no app frame)" }
     return Signature(
         hash: hash(of: path.keyFrames), keyFrames: names, title: title, family: hash(of: [first]),
-        wait: wait, isWithoutAppFrame: path.isWithoutAppFrame)
+        wait: wait, isWithoutAppFrame: path.isWithoutAppFrame, isCut: path.isCut)
 }
 
 private func hash(of frames: [PathStep]) -> Int64 {

@@ -26,9 +26,10 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     }
     let written = parts.drop { $0 == "closure" || $0 == "defer" }
     let text = parts.joined(separator: " in ")
-    return SymbolKey(
-        text: text, display: written.isEmpty ? text : written.joined(separator: " in "),
-        role: .function)
+    let function = written.joined(separator: " in ")
+    // `closure in photos`: top-level code has no function, and a module's name alone would say little.
+    let isFunction = function.contains { $0 == "(" || $0 == "." || $0 == " " }
+    return SymbolKey(text: text, display: isFunction ? function : text, role: .function)
 }
 
 // MARK: - What is around a name
@@ -287,7 +288,7 @@ private func plainComponent(_ part: NameText) -> NameText {
         return NameText(isDictionary ? "Dictionary" : "Array")
     }
     if part.last == UInt8(ascii: "?"), part.count > 1 { return NameText("Optional") }
-    while let first = part.first, first.isIdentifier || first == UInt8(ascii: "`"),
+    while let first = part.first, first.isIdentifier,
         let angle = part.firstIndex(of: UInt8(ascii: "<"))
     {
         let end = part[angle...].endOfAngles ?? part.endIndex

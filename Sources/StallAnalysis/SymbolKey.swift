@@ -26,6 +26,11 @@ package struct SymbolKey: Hashable, Sendable {
     ///   - symbol: The symbol, when it is known: its module tells which part of a full name is the module.
     package init(name: String, symbol: String? = nil) {
         let text = NameText(name)
+        if name.hasPrefix("Swift runtime failure: ") {
+            // What the compiler calls the trap that it inlined.
+            self = .runtime
+            return
+        }
         switch Language(text, symbol: symbol) {
         case .swift: self = swiftKey(text, module: symbol.flatMap(mangledModule))
         case .cxx: self = cxxKey(text)

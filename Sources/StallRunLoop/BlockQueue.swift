@@ -1,30 +1,31 @@
 // Performed blocks: any thread posts without a lock, the loop's thread drains.
 //
 //     post:   take a free node (one compare-exchange), fill it, push it on `incoming` (one more)
-//     drain:  take all of `incoming` at once, turn it round, run what the mode allows, give the nodes back at once
+//     drain:  take all of `incoming` at once, turn it round, run what the mode allows, give the nodes back in bulk
 //
 // Nodes live in segments that are never freed while the queue lives, and are named by index. So a thread may read
 // a node that another one has just taken: the tag in the head, which changes with every pop, tells it to try again.
 
 internal import Synchronization
 
-/// The modes a block may run in.
+/// The modes a block may run in. Most blocks have one, which is kept inline.
 struct BlockModes {
     let first: LoopMode
-    let others: [LoopMode]
+    let others: [LoopMode]?
 
     @inline(__always) func allow(_ mode: LoopMode, isCommon: Bool) -> Bool {
         if first == mode || (isCommon && first == .common) { return true }
-        return !others.isEmpty && (others.contains(mode) || (isCommon && others.contains(.common)))
+        guard let others else { return false }
+        return others.contains(mode) || (isCommon && others.contains(.common))
     }
 }
 
 /// A first-in, first-out queue of blocks with many producers and one consumer.
-struct BlockQueue: ~Copyable, @unchecked Sendable {
+final class BlockQueue: @unchecked Sendable {
     fileprivate struct Node: ~Copyable {
         /// The index of the next node plus one; 0 at the end.
         let next = Atomic<UInt32>(0)
-        var modes = BlockModes(first: .default, others: [])
+        var modes = BlockModes(first: .default, others: nil)
         var body: (() -> Void)?
     }
 
@@ -32,6 +33,7 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
     struct Batch {
         fileprivate var head: UInt32 = 0
         fileprivate var tail: UInt32 = 0
+        fileprivate(set) var count = 0
         var isEmpty: Bool { head == 0 }
     }
 
@@ -44,7 +46,7 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
     private let segments: UnsafeMutablePointer<UnsafeMutablePointer<Node>?>
     private let segmentsInUse = Mutex(0)
     /// Blocks of earlier drains whose mode did not run. The loop's thread alone.
-    private var deferred = Batch()
+    @exclusivity(unchecked) private var deferred = Batch()
 
     init() {
         segments = .allocate(capacity: Self.segmentCount)
@@ -75,7 +77,7 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
     }
 
     /// Takes everything that was posted so far, oldest first. The loop's thread.
-    mutating func takeAll() -> Batch {
+    func takeAll() -> Batch {
         var batch = deferred
         deferred = Batch()
         append(
@@ -84,37 +86,42 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
         return batch
     }
 
-    /// Takes the first block of the batch that `mode` allows. Those before it move to `kept`.
-    mutating func next(
-        in batch: inout Batch, mode: LoopMode, isCommon: Bool, kept: inout Batch
+    /// Takes the first block of the batch that `mode` allows. Those before it move to `kept`, its own node to `spent`.
+    func next(
+        in batch: inout Batch, mode: LoopMode, isCommon: Bool, kept: inout Batch, spent: inout Batch
     ) -> (() -> Void)? {
         while batch.head != 0 {
             let index = batch.head
             let node = node(index)
             batch.head = node.pointee.next.load(ordering: .relaxed)
             if node.pointee.modes.allow(mode, isCommon: isCommon) {
-                let body = node.pointee.body.take()
-                push(from: index, to: node, on: free)
-                return body
+                append(index, to: &spent)
+                return node.pointee.body.take()
             }
             append(index, to: &kept)
         }
         return nil
     }
 
-    /// Takes the first block of the batch, whatever its modes.
-    mutating func nextOfAny(in batch: inout Batch) -> (() -> Void)? {
-        guard batch.head != 0 else { return nil }
-        let index = batch.head
-        let node = node(index)
-        batch.head = node.pointee.next.load(ordering: .relaxed)
-        let body = node.pointee.body.take()
-        push(from: index, to: node, on: free)
-        return body
+    /// Gives nodes back, all at once: one change of a word that every poster changes too.
+    func free(_ spent: inout Batch) {
+        guard !spent.isEmpty else { return }
+        push(from: spent.head, to: node(spent.tail), on: free)
+        spent = Batch()
+    }
+
+    /// Lets go of all blocks without running them.
+    func dropAll() {
+        var batch = takeAll()
+        while batch.head != 0 {
+            let node = node(batch.head)
+            batch.head = node.pointee.next.load(ordering: .relaxed)
+            node.pointee.body = nil
+        }
     }
 
     /// Puts back what a drain did not run, ahead of what a nested drain left.
-    mutating func putBack(_ kept: Batch) {
+    func putBack(_ kept: Batch) {
         guard !kept.isEmpty else { return }
         if deferred.isEmpty {
             deferred = kept
@@ -125,7 +132,7 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
     }
 
     /// Whether a block waits that `mode` allows. The loop's thread.
-    mutating func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
+    func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
         deferred = takeAll()
         var index = deferred.head
         while index != 0 {
@@ -135,7 +142,7 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
         return false
     }
 
-    private mutating func append(_ index: UInt32, to batch: inout Batch) {
+    private func append(_ index: UInt32, to batch: inout Batch) {
         node(index).pointee.next.store(0, ordering: .relaxed)
         if batch.head == 0 {
             batch.head = index
@@ -143,10 +150,11 @@ struct BlockQueue: ~Copyable, @unchecked Sendable {
             node(batch.tail).pointee.next.store(index, ordering: .relaxed)
         }
         batch.tail = index
+        batch.count += 1
     }
 
     /// Appends a chain that was pushed last-in first, turning it round.
-    private mutating func append(reversing first: UInt32, to batch: inout Batch) {
+    private func append(reversing first: UInt32, to batch: inout Batch) {
         guard first != 0 else { return }
         var (index, reversed) = (first, UInt32(0))
         while index != 0 {

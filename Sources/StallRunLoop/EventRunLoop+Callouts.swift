@@ -1,4 +1,7 @@
 // Everything that runs the app's code. Each callout lets go of the lock, and says in the beacon what it is.
+//
+// The last reference to an item runs the app's code too, when what its handler holds is freed. So items are handed to
+// functions that consume them while the lock is not held.
 
 internal import CLinux
 internal import StallModel
@@ -29,13 +32,17 @@ extension EventRunLoop {
             $0.activities.contains(activity) && $0.isValid && !$0.isFiring
         }
         lock.unlock()
+        call(consume observers, activity)
+        lock.lock()
+    }
+
+    private func call(_ observers: consuming [LoopObserver], _ activity: LoopActivity) {
         for observer in observers where observer.isValid {
             observer.isFiring = true
             callOut(.observer) { observer.handler(observer, activity) }
             if !observer.repeats { observer.invalidate() }
             observer.isFiring = false
         }
-        lock.lock()
     }
 
     /// Runs the blocks that were there when it began and that the mode allows.
@@ -47,69 +54,85 @@ extension EventRunLoop {
         let isCommon = items.isCommon
         lock.unlock()
         var batch = blocks.takeAll()
-        var kept = BlockQueue.Batch()
-        while let body = blocks.next(in: &batch, mode: items.mode, isCommon: isCommon, kept: &kept)
+        var (kept, spent) = (BlockQueue.Batch(), BlockQueue.Batch())
+        while let body = blocks.next(
+            in: &batch, mode: items.mode, isCommon: isCommon, kept: &kept, spent: &spent)
         {
             callOut(.block, body)
+            if spent.count == 64 { blocks.free(&spent) }
         }
+        blocks.free(&spent)
         blocks.putBack(kept)
         lock.lock()
     }
 
-    func dropBlocks() {
-        var batch = blocks.takeAll()
-        while let body = blocks.nextOfAny(in: &batch) { _ = body }
-    }
-
     /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,
     /// the first of them.
-    func serveSources(in items: ModeItems, onlyOne: Bool) -> Bool {
-        let signalled = items.sources.filter { $0.isSignalled }
-        guard !signalled.isEmpty else { return false }
+    @inline(__always) func serveSources(in items: ModeItems, onlyOne: Bool) -> Bool {
+        guard let index = items.sources.firstIndex(where: { $0.isSignalled }) else { return false }
+        return serveSources(from: index, in: items, onlyOne: onlyOne)
+    }
+
+    private func serveSources(from index: Int, in items: ModeItems, onlyOne: Bool) -> Bool {
+        let first = items.sources[index]
+        let others = items.sources[(index + 1)...].filter { $0.isSignalled }
         lock.unlock()
         defer { lock.lock() }
-        let ordered =
-            signalled.count == 1
-            ? signalled
-            : signalled.map { ($0.order, $0.signalTicket.load(ordering: .relaxed), $0) }
-                .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+        if others.isEmpty { return serve(consume first) }
+        return serve([consume first] + others, onlyOne: onlyOne)
+    }
+
+    private func serve(_ sources: consuming [LoopSource], onlyOne: Bool) -> Bool {
+        let ordered = sources.map {
+            (order: $0.order, ticket: $0.signalTicket.load(ordering: .relaxed), source: $0)
+        }.sorted { ($0.order, $0.ticket) < ($1.order, $1.ticket) }
         var handled = false
-        for source in ordered where source.takeSignal() && source.isValid {
-            callOut(.source) { source.handler(source) }
+        for (_, _, source) in ordered where serve(source) {
             handled = true
             if onlyOne { break }
         }
         return handled
     }
 
+    @inline(__always) private func serve(_ source: consuming LoopSource) -> Bool {
+        guard source.takeSignal(), source.isValid else { return false }
+        let handler = source.handler
+        callOut(.source) { handler(source) }
+        return true
+    }
+
     /// Serves one event. Returns whether it counts as a handled source: a timer does not.
-    func serve(_ event: LoopEvent, in items: ModeItems) -> Bool {
+    func serve(_ event: consuming LoopEvent, in items: ModeItems) -> Bool {
         servedTimersLast = false
-        switch event {
+        switch consume event {
         case .none: return false
         case .timers:
             servedTimersLast = true
             fireTimers(in: items)
             return false
         case .mainQueue: return serveMainQueue(in: items)
-        case .descriptor(let source, let events): return serve(source, events)
-        case .descriptors(let batch):
+        case .descriptor(let source, let events):
+            lock.unlock()
+            defer { lock.lock() }
+            return call(source, events)
+        case .descriptors(let batch, let count):
+            defer { returnBatchBuffer(batch) }
             var handled = false
-            for ready in batch {
+            for ready in batch[..<count] {
                 // An earlier handler of the batch may have removed this one.
-                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready)
-                else { continue }
-                if serve(source, events) { handled = true }
+                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready) else { continue }
+                lock.unlock()
+                if call(source, events) { handled = true }
+                lock.lock()
             }
             return handled
         }
     }
 
-    private func serve(_ source: DescriptorSource, _ events: DescriptorEvents) -> Bool {
+    private func call(_ source: consuming DescriptorSource, _ events: DescriptorEvents) -> Bool {
         guard source.isValid else { return false }
-        lock.unlock()
-        callOut(.descriptor) { source.handler(source, events) }
-        lock.lock()
+        let handler = source.handler
+        callOut(.descriptor) { handler(source, events) }
         return true
     }
 
@@ -128,21 +151,31 @@ extension EventRunLoop {
     /// Fires the timers that are due now, in order. A timer that is added by a handler waits for the next pass.
     private func fireTimers(in items: ModeItems) {
         refreshClock()
-        let due = items.timers.due(at: now)
-        for timer in due { fire(timer) }
+        if let only = items.timers.pointee.onlyDue(at: now) {
+            fire(only)
+            letGo(of: consume only)
+        } else {
+            let due = items.timers.pointee.due(at: now)
+            for timer in due { fire(timer) }
+            letGo(of: consume due)
+        }
+    }
+
+    /// Drops what may be the last reference to an item, without the lock.
+    @inline(never) private func letGo<Item>(of item: consuming Item) {
         lock.unlock()
-        withExtendedLifetime(due) {}
+        drop(consume item)
         lock.lock()
     }
 
+    @inline(never) private func drop<Item>(_ item: consuming Item) {}
+
     private func fire(_ timer: LoopTimer) {
         refreshClock()
-        guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
-            return
-        }
+        guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else { return }
         let fired = timer.deadline
         timer.isFiring = true
-        for place in timer.places { place.mode.timers.suspend(place.slot) }
+        timer.places.forEach { $0.pointee.suspend($1) }
         lock.unlock()
         callOut(.timer) { timer.handler(timer) }
         if !timer.repeats { timer.invalidate() }
@@ -155,6 +188,6 @@ extension EventRunLoop {
             let missed = (now - fired) / timer.intervalNanoseconds
             timer.deadline = fired + (missed + 1) * timer.intervalNanoseconds
         }
-        for place in timer.places { place.mode.timers.resume(place.slot, deadline: timer.deadline) }
+        timer.places.forEach { $0.pointee.resume($1, deadline: timer.deadline) }
     }
 }

@@ -12,7 +12,7 @@ extension EventRunLoop: CustomDebugStringConvertible {
             "run loop of thread \(thread.rawValue)\(isMain ? " (main)" : ""): \(activityText)",
             "common modes: \(commonModes.map(\.rawValue).sorted().joined(separator: ", "))",
         ]
-        for items in modes.values.sorted(by: { $0.mode.rawValue < $1.mode.rawValue }) {
+        for items in modes.sorted(by: { $0.mode.rawValue < $1.mode.rawValue }) {
             lines.append("mode \(items.mode)\(items === running ? ", running" : "")")
             lines += items.dumpLines(now: stall_monotonic_ns()).map { "  " + $0 }
         }
@@ -36,7 +36,7 @@ extension ModeItems {
         lines += observers.map {
             "observer, order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")\($0.isFiring ? ", firing" : "")"
         }
-        let earliest = timers.due(at: .max)
+        let earliest = timers.pointee.due(at: .max)
         lines += earliest.prefix(10).map { timer in
             var line =
                 "timer, due in \(Self.text(Int64(clamping: timer.deadline) - Int64(clamping: now)))"
@@ -49,8 +49,8 @@ extension ModeItems {
             return line
         }
         if earliest.count > 10 { lines.append("and \(earliest.count - 10) more timers") }
-        if timers.count > earliest.count {
-            lines.append("\(timers.count - earliest.count) timers firing")
+        if timers.pointee.count > earliest.count {
+            lines.append("\(timers.pointee.count - earliest.count) timers firing")
         }
         return lines
     }

@@ -9,7 +9,7 @@ extension EventRunLoop {
         guard mode != .common else { return }
         lock.lock()
         let isNew = commonModes.insert(mode).inserted
-        let items = modes[mode]
+        let items = items(of: mode)
         items?.isCommon = true
         lock.unlock()
         if items == nil { prepare(mode) } else if isNew { addCommonItems(to: mode) }
@@ -22,7 +22,7 @@ extension EventRunLoop {
     public func add(_ observer: LoopObserver, toMode mode: LoopMode) -> Bool {
         lock.lock()
         requireAlive()
-        guard observer.owner.withLock({ claim(&$0, isValid: observer.validity) }) else {
+        guard observer.owner.claim(for: number) else {
             lock.unlock()
             return false
         }
@@ -51,7 +51,7 @@ extension EventRunLoop {
     public func add(_ timer: LoopTimer, toMode mode: LoopMode) -> Bool {
         lock.lock()
         requireAlive()
-        guard timer.owner.withLock({ claim(&$0, isValid: timer.validity) }) else {
+        guard timer.owner.claim(for: number) else {
             lock.unlock()
             return false
         }
@@ -62,13 +62,13 @@ extension EventRunLoop {
             for mode in common { add(timer, toMode: mode) }
             return true
         }
-        let items = itemsToAdd(to: mode)
+        let items = mode == .default ? defaultItems : itemsToAdd(to: mode)
         var isEarliest = false
-        if !timer.places.contains(where: { $0.mode === items }) {
-            let slot = items.timers.insert(timer, deadline: timer.deadline)
-            if timer.isFiring { items.timers.suspend(slot) }
-            timer.places.append((items, slot))
-            isEarliest = items.timers.earliest == timer.deadline
+        if timer.places.isEmpty || !timer.places.contains(items.timers) {
+            let slot = items.timers.pointee.insert(timer, deadline: timer.deadline)
+            if timer.isFiring { items.timers.pointee.suspend(slot) }
+            timer.places.append(items.timers, slot)
+            isEarliest = items.timers.pointee.earliest == timer.deadline
         }
         lock.unlock()
         if isEarliest { wake.nudge() }
@@ -84,6 +84,10 @@ extension EventRunLoop {
         lock.lock()
         requireAlive()
         guard mode != .common else {
+            guard source.isValid else {
+                lock.unlock()
+                return false
+            }
             if !commonSources.contains(where: { $0 === source }) { commonSources.append(source) }
             let common = commonModesInUse()
             lock.unlock()
@@ -111,8 +115,9 @@ extension EventRunLoop {
         lock.lock()
         requireAlive()
         guard mode != .common else {
-            let common = commonModesInUse()
+            let common = source.isValid ? commonModesInUse() : []
             lock.unlock()
+            guard !common.isEmpty else { return false }
             for mode in common { try add(source, toMode: mode) }
             lock.lock()
             if !commonDescriptors.contains(where: { $0 === source }) {
@@ -194,7 +199,7 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         if mode == .common { return commonObservers.contains { $0 === observer } }
-        return modes[mode]?.contains(observer) ?? false
+        return items(of: mode)?.contains(observer) ?? false
     }
 
     /// Whether a timer is in a mode, or among the common items.
@@ -202,8 +207,8 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         if mode == .common { return commonTimers.contains { $0 === timer } }
-        guard let items = modes[mode] else { return false }
-        return timer.places.contains { $0.mode === items }
+        guard let items = items(of: mode) else { return false }
+        return timer.places.contains(items.timers)
     }
 
     /// Whether a source is in a mode, or among the common items.
@@ -211,7 +216,7 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         if mode == .common { return commonSources.contains { $0 === source } }
-        return modes[mode]?.contains(source) ?? false
+        return items(of: mode)?.contains(source) ?? false
     }
 
     /// Whether a descriptor is in a mode, or among the common items.
@@ -219,7 +224,7 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         if mode == .common { return commonDescriptors.contains { $0 === source } }
-        return modes[mode]?.contains(source) ?? false
+        return items(of: mode)?.contains(source) ?? false
     }
 }
 
@@ -230,15 +235,8 @@ extension EventRunLoop {
         precondition(!isDead, "nothing can be added to a run loop whose thread has ended")
     }
 
-    /// Takes an item that has no loop; false when it is invalid or belongs to another one. `invalidate()` clears the
-    /// validity before it looks at the owner, so one of the two always sees the other.
-    private func claim(_ owner: inout EventRunLoop?, isValid: borrowing Atomic<Bool>) -> Bool {
-        guard isValid.load(ordering: .acquiring) else { return false }
-        if owner == nil { owner = self }
-        return owner === self
-    }
-
-    /// The same for an item that may be in several loops: one entry a mode.
+    /// Takes an item that may be in several loops: one entry a mode. `invalidate()` clears the validity before it looks at
+    /// the owners, so one of the two always sees the other.
     private func claim(_ owners: inout [EventRunLoop], isValid: borrowing Atomic<Bool>) -> Bool {
         guard isValid.load(ordering: .acquiring) else { return false }
         owners.append(self)
@@ -250,13 +248,18 @@ extension EventRunLoop {
     }
 
     /// The common modes that exist here. The tracking mode exists from its first use.
-    private func commonModesInUse() -> [LoopMode] { commonModes.filter { modes[$0] != nil } }
+    private func commonModesInUse() -> [LoopMode] { commonModes.filter { items(of: $0) != nil } }
+
+    /// The items of a mode that exists. There are few modes, so each is looked at; the default mode at once.
+    @inline(__always) func items(of mode: LoopMode) -> ModeItems? {
+        mode == .default ? defaultItems : modes.first { $0.mode == mode }
+    }
 
     /// The items of a mode, which comes to exist. Lets go of the lock to add the common items to a new common mode.
-    private func itemsToAdd(to mode: LoopMode) -> ModeItems {
-        if let items = modes[mode] { return items }
+    func itemsToAdd(to mode: LoopMode) -> ModeItems {
+        if let items = items(of: mode) { return items }
         let items = ModeItems(mode, isCommon: commonModes.contains(mode))
-        modes[mode] = items
+        modes.append(items)
         if items.isCommon {
             lock.unlock()
             addCommonItems(to: mode)
@@ -267,32 +270,31 @@ extension EventRunLoop {
 
     @discardableResult
     func removeLocked(_ observer: LoopObserver, from mode: LoopMode) -> Bool {
-        guard let items = modes[mode], items.remove(observer) else { return false }
+        guard let items = items(of: mode), items.remove(observer) else { return false }
         observer.modeCount -= 1
-        if observer.modeCount == 0 { observer.owner.withLock { $0 = nil } }
+        if observer.modeCount == 0 { observer.owner.disclaim() }
         return true
     }
 
     @discardableResult
     func removeLocked(_ timer: LoopTimer, from mode: LoopMode) -> Bool {
-        guard let items = modes[mode],
-            let index = timer.places.firstIndex(where: { $0.mode === items })
+        guard let items = items(of: mode), let slot = timer.places.remove(items.timers)
         else { return false }
-        items.timers.remove(timer.places.remove(at: index).slot)
-        if timer.places.isEmpty { timer.owner.withLock { $0 = nil } }
+        items.timers.pointee.remove(slot, of: timer)
+        if timer.places.isEmpty { timer.owner.disclaim() }
         return true
     }
 
     @discardableResult
     func removeLocked(_ source: LoopSource, from mode: LoopMode) -> Bool {
-        guard let items = modes[mode], items.remove(source) else { return false }
+        guard let items = items(of: mode), items.remove(source) else { return false }
         source.owners.withLock { disclaim(&$0) }
         return true
     }
 
     @discardableResult
     func removeLocked(_ source: DescriptorSource, from mode: LoopMode) -> Bool {
-        guard let items = modes[mode], items.remove(source) else { return false }
+        guard let items = items(of: mode), items.remove(source) else { return false }
         source.owners.withLock { disclaim(&$0) }
         return true
     }
@@ -303,23 +305,23 @@ extension EventRunLoop {
 extension EventRunLoop {
     func removeFromAllModes(_ observer: LoopObserver) {
         lock.lock()
-        for mode in Array(modes.keys) { removeLocked(observer, from: mode) }
+        for mode in modes.map(\.mode) { removeLocked(observer, from: mode) }
         commonObservers.removeAll { $0 === observer }
         lock.unlock()
     }
 
     func removeFromAllModes(_ timer: LoopTimer) {
         lock.lock()
-        for place in timer.places { place.mode.timers.remove(place.slot) }
-        timer.places = []
-        timer.owner.withLock { $0 = nil }
+        timer.places.forEach { $0.pointee.remove($1, of: timer) }
+        timer.places.removeAll()
+        timer.owner.disclaim()
         if !commonTimers.isEmpty { commonTimers.removeAll { $0 === timer } }
         lock.unlock()
     }
 
     func removeFromAllModes(_ source: LoopSource) {
         lock.lock()
-        let left = Array(modes.keys).filter { removeLocked(source, from: $0) }
+        let left = modes.map(\.mode).filter { removeLocked(source, from: $0) }
         commonSources.removeAll { $0 === source }
         lock.unlock()
         for mode in left { source.onCancel?(self, mode) }
@@ -327,7 +329,7 @@ extension EventRunLoop {
 
     func removeFromAllModes(_ source: DescriptorSource) {
         lock.lock()
-        for mode in Array(modes.keys) { removeLocked(source, from: mode) }
+        for mode in modes.map(\.mode) { removeLocked(source, from: mode) }
         commonDescriptors.removeAll { $0 === source }
         lock.unlock()
     }

@@ -11,7 +11,7 @@ extension EventRunLoop {
     /// block runs in the next drain, before which the loop may sleep.
     public func perform(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
         requireLiving()
-        blocks.post(modes: BlockModes(first: mode, others: []), block)
+        blocks.post(modes: BlockModes(first: mode, others: nil), block)
     }
 
     /// Adds a block that runs in whichever of `modes` runs first. Without a mode it is dropped.
@@ -24,7 +24,7 @@ extension EventRunLoop {
     /// Adds a block and wakes the loop: how one thread gives work to another's loop.
     public func post(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
         requireLiving()
-        blocks.post(modes: BlockModes(first: mode, others: []), block)
+        blocks.post(modes: BlockModes(first: mode, others: nil), block)
         wake.wakeUp()
     }
 

@@ -59,9 +59,9 @@ extension EventRunLoop {
     ) -> LoopRunResult {
         precondition(isCurrent, "a run loop can be run only by its own thread")
         guard mode != .common else { return .finished }
-        if modes[mode] == nil { prepare(mode) }
         lock.lock()
-        guard let items = modes[mode], !isEmpty(items) else {
+        let items = itemsToAdd(to: mode)
+        guard !isEmpty(items) else {
             lock.unlock()
             return .finished
         }
@@ -148,7 +148,7 @@ extension EventRunLoop {
             }
             wake.ignore()
             servedMainQueue = event.isMainQueue
-            if serve(event, in: items) { handled = true }
+            if serve(consume event, in: items) { handled = true }
             drainBlocks(in: items)
 
             if handled && returnAfterSourceHandled { return .handledSource }

@@ -10,7 +10,7 @@ enum LoopEvent {
     case mainQueue
     case descriptor(DescriptorSource, DescriptorEvents)
     /// Several events as the kernel reported them, for batch delivery.
-    case descriptors([stall_ready])
+    case descriptors(UnsafeMutableBufferPointer<stall_ready>, count: Int)
 
     var isMainQueue: Bool { if case .mainQueue = self { true } else { false } }
 }
@@ -20,7 +20,7 @@ extension EventRunLoop {
     func poll(_ items: ModeItems) -> LoopEvent {
         wake.takePending()
         refreshClock()
-        let isTimerDue = items.timers.earliest <= now
+        let isTimerDue = items.timers.pointee.earliest <= now
         // Timers and descriptors take turns when both are always ready.
         if isTimerDue && !(servedTimersLast && items.needsPolling) { return .timers }
         guard items.needsPolling, let event = ask(items, forEver: false) else {
@@ -36,7 +36,7 @@ extension EventRunLoop {
         refreshClock()
         var isAsleep = false
         while true {
-            let wakeAt = min(items.timers.wakeDeadline(), deadline)
+            let wakeAt = min(items.timers.pointee.wakeDeadline(), deadline)
             // To arm for an instant that has just passed costs 40 times a look at the clock.
             if wakeAt &- now < 10_000 { readClock() }
             guard wakeAt > now else { return poll(items) }
@@ -49,7 +49,7 @@ extension EventRunLoop {
             readClock()
             stall_beacon_publish_awake(beacon, now)
             if let event { return event }
-            if items.timers.earliest <= now { return .timers }
+            if items.timers.pointee.earliest <= now { return .timers }
             if wake.isPending || deadline <= now { return .none }
             isAsleep = false
         }
@@ -63,18 +63,16 @@ extension EventRunLoop {
             timerDescriptor, deadline == .max ? 0 : min(deadline, UInt64(Int64.max)))
     }
 
-    /// Asks the kernel, without the lock. Nil when nothing but the loop's own descriptors was ready.
+    /// Asks the kernel; to sleep, without the lock. Nil when nothing but the loop's own descriptors was ready.
     private func ask(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
         let poller = items.poller(of: self)
         if descriptorDelivery == .batch { return askForBatch(poller, forEver: forEver) }
         // The loop's own two descriptors are reported once a change; a poll looks behind them.
         for _ in 0..<(forEver ? 1 : 3) {
             var ready = stall_ready()
-            lock.unlock()
-            let count = withUnsafeMutablePointer(to: &ready) {
-                poller.wait(into: UnsafeMutableBufferPointer(start: $0, count: 1), forEver: forEver)
-            }
-            lock.lock()
+            if forEver { lock.unlock() }
+            let count = stall_poller_wait_one(poller.epoll, &ready, forEver ? -1 : 0)
+            if forEver { lock.lock() }
             guard count > 0 else { return nil }
             switch poller.resolve(ready) {
             case .nothing: continue
@@ -86,24 +84,30 @@ extension EventRunLoop {
     }
 
     private func askForBatch(_ poller: Poller, forEver: Bool) -> LoopEvent? {
-        lock.unlock()
-        let ready = [stall_ready](unsafeUninitializedCapacity: Poller.batchSize) { buffer, count in
-            count = poller.wait(
-                into: UnsafeMutableBufferPointer(rebasing: buffer[..<Poller.batchSize]),
-                forEver: forEver)
-        }
-        lock.lock()
+        let ready = batchBuffer ?? .allocate(capacity: Poller.batchSize)
+        batchBuffer = nil
+        if forEver { lock.unlock() }
+        let count = stall_poller_wait(
+            poller.epoll, ready.baseAddress!, CInt(Poller.batchSize), forEver ? -1 : 0)
+        if forEver { lock.lock() }
         var isMainQueueReady = false
-        let descriptors = ready.filter {
-            switch poller.resolve($0) {
-            case .nothing: return false
-            case .mainQueue:
-                isMainQueueReady = true
-                return false
-            case .descriptor: return true
+        var kept = 0
+        for index in 0..<Int(max(0, count)) {
+            switch poller.resolve(ready[index]) {
+            case .nothing: break
+            case .mainQueue: isMainQueueReady = true
+            case .descriptor:
+                ready[kept] = ready[index]
+                kept += 1
             }
         }
-        if isMainQueueReady { return .mainQueue }
-        return descriptors.isEmpty ? nil : .descriptors(descriptors)
+        if kept > 0 && !isMainQueueReady { return .descriptors(ready, count: kept) }
+        returnBatchBuffer(ready)
+        return isMainQueueReady ? .mainQueue : nil
+    }
+
+    /// Keeps the buffer for the next batch. A nested run has made one of its own meanwhile.
+    func returnBatchBuffer(_ buffer: UnsafeMutableBufferPointer<stall_ready>) {
+        if batchBuffer == nil { batchBuffer = buffer } else { buffer.deallocate() }
     }
 }

@@ -37,6 +37,8 @@ public final class EventRunLoop: @unchecked Sendable {
     /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
     package let beacon: UnsafeMutablePointer<stall_beacon>
 
+    /// Its number among all loops the process ever had.
+    let number = LivingLoops.newNumber()
     let wake = WakeSignal()
     /// The thread has ended; only for the message of a precondition, which may come too late.
     let hasEnded = Atomic<Bool>(false)
@@ -44,29 +46,34 @@ public final class EventRunLoop: @unchecked Sendable {
     let isMain: Bool
     let lock = LoopLock()
 
-    // Guarded by `lock`.
-    var modes: [LoopMode: ModeItems] = [:]
+    // Guarded by `lock`. Not checked for exclusive access at run time: the lock, and the one thread, see to that, and
+    // the checks would cost as much as the rest of an iteration.
+    /// The modes that exist, the default mode first.
+    @exclusivity(unchecked) var modes: [ModeItems]
+    let defaultItems = ModeItems(.default, isCommon: true)
     var commonModes: Set<LoopMode> = [.default, .tracking]
     var commonObservers: [LoopObserver] = []
-    var commonTimers: [LoopTimer] = []
+    @exclusivity(unchecked) var commonTimers: [LoopTimer] = []
     var commonSources: [LoopSource] = []
     var commonDescriptors: [DescriptorSource] = []
     var idleWork: [LoopMode: IdleWork] = [:]
-    var isDead = false
+    @exclusivity(unchecked) var isDead = false
     /// The innermost run: its mode, and whether `stop()` was called for it.
-    var running: ModeItems?
-    var isStopRequested = false
+    @exclusivity(unchecked) var running: ModeItems?
+    @exclusivity(unchecked) var isStopRequested = false
 
     // Touched by the loop's thread alone.
-    var blocks = BlockQueue()
+    let blocks = BlockQueue()
     /// The last reading of the clock, and whether a callout has run since.
-    var now: UInt64 = 0
-    var isNowStale = true
-    var phase = LoopPhase.unknown
-    var runDepth = 0
-    var armedDeadline: UInt64 = 0
-    var isInMainQueue = false
-    var servedTimersLast = false
+    @exclusivity(unchecked) var now: UInt64 = 0
+    @exclusivity(unchecked) var isNowStale = true
+    @exclusivity(unchecked) var phase = LoopPhase.unknown
+    @exclusivity(unchecked) var runDepth = 0
+    @exclusivity(unchecked) var armedDeadline: UInt64 = 0
+    @exclusivity(unchecked) var isInMainQueue = false
+    @exclusivity(unchecked) var servedTimersLast = false
+    /// For batches of events; nil while one is being served.
+    @exclusivity(unchecked) var batchBuffer: UnsafeMutableBufferPointer<stall_ready>?
     let mainQueueDescriptor: CInt
 
     /// The loop of the main thread. Any thread may ask for it.
@@ -86,11 +93,13 @@ public final class EventRunLoop: @unchecked Sendable {
         precondition(timerDescriptor >= 0, "a run loop needs a timerfd: errno \(errno)")
         mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
         stall_beacon_publish_thread(beacon, thread.rawValue)
-        modes[.default] = ModeItems(.default, isCommon: true)
+        modes = [defaultItems]
+        LivingLoops.add(self)
     }
 
     deinit {
         close(timerDescriptor)
+        batchBuffer?.deallocate()
         stall_beacon_release(beacon)
     }
 
@@ -130,28 +139,32 @@ public final class EventRunLoop: @unchecked Sendable {
 
     /// The loop's thread ends: cancels sources, lets go of everything, drops blocks.
     func threadEnded() {
+        LivingLoops.remove(self)
         lock.lock()
         isDead = true
         hasEnded.store(true, ordering: .relaxed)
-        let (items, observers, timers, sources, descriptors) =
-            (modes, commonObservers, commonTimers, commonSources, commonDescriptors)
-        modes = [:]
+        let (ended, common, idle) = (
+            modes, (commonObservers, commonTimers, commonSources, commonDescriptors), idleWork
+        )
+        modes = []
         (commonObservers, commonTimers, commonSources, commonDescriptors) = ([], [], [], [])
-        let idle = idleWork
         idleWork = [:]
-        lock.unlock()
-        for (mode, items) in items { disown(items, mode: mode) }
-        for observer in observers { observer.owner.withLock { $0 = nil } }
-        withExtendedLifetime((timers, sources, descriptors, idle)) { dropBlocks() }
-    }
-
-    private func disown(_ items: ModeItems, mode: LoopMode) {
-        for observer in items.observers { observer.owner.withLock { $0 = nil } }
-        items.timers.forEach { $0.owner.withLock { $0 = nil } }
-        for source in items.sources {
-            source.owners.withLock { $0.removeAll { $0 === self } }
-            source.onCancel?(self, mode)
+        for observer in common.0 { observer.owner.disclaim() }
+        for items in ended {
+            for observer in items.observers { observer.owner.disclaim() }
+            items.timers.pointee.forEach {
+                $0.places.removeAll()
+                $0.owner.disclaim()
+            }
         }
-        for source in items.descriptors { source.owners.withLock { $0.removeAll { $0 === self } } }
+        lock.unlock()
+        for items in ended {
+            for source in items.descriptors { source.owners.withLock { $0.removeAll { $0 === self } } }
+            for source in items.sources {
+                source.owners.withLock { $0.removeAll { $0 === self } }
+                source.onCancel?(self, items.mode)
+            }
+        }
+        withExtendedLifetime((ended, common, idle)) { blocks.dropAll() }
     }
 }

@@ -12,12 +12,12 @@ public struct LoopMode: RawRepresentable, Hashable, Sendable {
     package let number: UInt32
 
     /// The mode a loop runs in when nothing else is said.
-    public static let `default` = LoopMode(number: 0)
+    public static var `default`: LoopMode { LoopMode(number: 0) }
     /// The mode for the time in which a user drags or scrolls: only what is added to it, or to the common
     /// modes, is served. It is a common mode of every loop.
-    public static let tracking = LoopMode(number: 1)
+    public static var tracking: LoopMode { LoopMode(number: 1) }
     /// Stands for all common modes of a loop. Items are added to it; it cannot be run.
-    public static let common = LoopMode(number: 2)
+    public static var common: LoopMode { LoopMode(number: 2) }
 
     /// The mode named `rawValue`.
     public init(rawValue: String) { number = LoopModeNames.number(of: rawValue) }
@@ -29,6 +29,11 @@ public struct LoopMode: RawRepresentable, Hashable, Sendable {
 
     /// The name.
     public var rawValue: String { LoopModeNames.name(of: number) }
+
+    // Written out, because a RawRepresentable type would otherwise compare its raw values: two look-ups and two strings.
+    public static func == (left: Self, right: Self) -> Bool { left.number == right.number }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
 extension LoopMode: ExpressibleByStringLiteral, CustomStringConvertible {

@@ -1,7 +1,5 @@
 // A callback at moments of a run. Belongs to at most one loop, in any number of its modes.
 
-internal import Synchronization
-
 /// Calls a handler at chosen moments of a loop's runs.
 ///
 /// Observers do not keep a mode alive. While its handler runs, an observer is not called again by nested runs.
@@ -16,9 +14,8 @@ public final class LoopObserver: @unchecked Sendable {
     public let order: Int
 
     let handler: (LoopObserver, LoopActivity) -> Void
-    let validity = Atomic<Bool>(true)
-    /// Its loop. Changed with the loop's lock held.
-    let owner = Mutex<EventRunLoop?>(nil)
+    /// Changed with its loop's lock held.
+    let owner = ItemOwner()
     /// In how many modes it is; guarded by its loop's lock.
     var modeCount = 0
     /// Its handler is running; touched by the loop's thread alone.
@@ -36,11 +33,11 @@ public final class LoopObserver: @unchecked Sendable {
     }
 
     /// False once it was invalidated, or, when it does not repeat, was called.
-    public var isValid: Bool { validity.load(ordering: .acquiring) }
+    public var isValid: Bool { owner.isValid }
 
     /// Removes it from its loop for good. It is not called again, not even later in the current pass.
     public func invalidate() {
-        guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        owner.withLock { $0 }?.removeFromAllModes(self)
+        guard let number = owner.invalidate() else { return }
+        LivingLoops.with(number) { $0.removeFromAllModes(self) }
     }
 }

@@ -28,6 +28,11 @@ enum LoopOfThread {
         return loop
     }
 
+    /// The calling thread's loop, if it has asked for one.
+    @inline(__always) static var ifAny: Unmanaged<EventRunLoop>? {
+        pthread_getspecific(key).map { Unmanaged.fromOpaque($0) }
+    }
+
     static func isCurrent(_ loop: EventRunLoop) -> Bool {
         if let value = pthread_getspecific(key) {
             return value == Unmanaged.passUnretained(loop).toOpaque()

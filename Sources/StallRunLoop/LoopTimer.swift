@@ -2,7 +2,6 @@
 
 public import StallModel
 internal import CLinux
-internal import Synchronization
 
 /// Calls a handler on a loop's thread at an instant, and then at every interval if it repeats.
 ///
@@ -11,22 +10,21 @@ internal import Synchronization
 ///
 /// **Thread safety:** any thread may use it; the handler runs on the loop's thread.
 public final class LoopTimer: @unchecked Sendable {
-    /// The time between calls; nil for a timer that is called once.
-    public let interval: Duration?
+    // What adding, moving and removing touch comes first, in one cache line with the object's header.
 
-    let handler: (LoopTimer) -> Void
-    let intervalNanoseconds: UInt64
-    let validity = Atomic<Bool>(true)
-    /// Its loop. Changed with the loop's lock held.
-    let owner = Mutex<EventRunLoop?>(nil)
+    /// Changed with its loop's lock held.
+    let owner = ItemOwner()
     /// When it fires next; guarded by its loop's lock, or by `owner` while it has no loop.
-    var deadline: UInt64
-    /// Guarded like `deadline`.
-    var toleranceNanoseconds: UInt64 = 0
-    /// The modes it is in and its place in each one's heap; guarded by its loop's lock.
-    var places: [(mode: ModeItems, slot: UInt32)] = []
+    @exclusivity(unchecked) var deadline: UInt64
+    /// Where it is in the heaps of its modes; guarded by its loop's lock.
+    @exclusivity(unchecked) var places = TimerPlaces()
     /// Its handler is running; guarded by its loop's lock.
-    var isFiring = false
+    @exclusivity(unchecked) var isFiring = false
+    /// Guarded like `deadline`.
+    @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
+    /// 0 for a timer that is called once.
+    let intervalNanoseconds: UInt64
+    let handler: (LoopTimer) -> Void
 
     /// Makes a timer that fires first after `delay`, then every `interval` unless that is nil.
     ///
@@ -50,7 +48,6 @@ public final class LoopTimer: @unchecked Sendable {
         handler: @escaping (LoopTimer) -> Void
     ) {
         let repeating = interval.flatMap { $0 > .zero ? $0 : nil }
-        self.interval = repeating
         self.handler = handler
         intervalNanoseconds = repeating.map { UInt64(max(1, $0.nanoseconds)) } ?? 0
         deadline = max(instant.nanoseconds, stall_monotonic_ns())
@@ -58,7 +55,10 @@ public final class LoopTimer: @unchecked Sendable {
     }
 
     /// False once it was invalidated, or, when it does not repeat, was called.
-    public var isValid: Bool { validity.load(ordering: .acquiring) }
+    public var isValid: Bool { owner.isValid }
+
+    /// The time between calls; nil for a timer that is called once.
+    public var interval: Duration? { repeats ? .nanoseconds(Int64(clamping: intervalNanoseconds)) : nil }
 
     /// Whether it is called more than once.
     public var repeats: Bool { intervalNanoseconds != 0 }
@@ -66,56 +66,113 @@ public final class LoopTimer: @unchecked Sendable {
     /// When it fires next. Set it to fire earlier or later; a repeating timer goes on from there. Set while the
     /// handler runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the loop.
     public var nextFire: MonotonicInstant {
-        get { MonotonicInstant(nanoseconds: withLock { deadline }) }
+        get {
+            var instant: UInt64 = 0
+            withLock { instant = deadline }
+            return MonotonicInstant(nanoseconds: instant)
+        }
         set {
             let instant = max(newValue.nanoseconds, stall_monotonic_ns())
-            withLock {
+            let isForeign = withLock {
                 deadline = instant
-                for place in places where !isFiring {
-                    place.mode.timers.move(place.slot, to: instant)
-                }
+                if !isFiring { places.forEach { $0.pointee.move($1, to: instant) } }
             }
-            guard let loop = owner.withLock({ $0 }), !loop.isCurrent else { return }
-            loop.wake.nudge()
-            loop.wakeUp()
+            guard isForeign else { return }
+            LivingLoops.with(owner.loopNumber) { loop in
+                loop.wake.nudge()
+                loop.wakeUp()
+            }
         }
     }
 
     /// How much later than asked it may fire. Negative values count as zero, values above half the interval of a
     /// repeating timer as that half.
     public var tolerance: Duration {
-        get { .nanoseconds(Int64(clamping: withLock { toleranceNanoseconds })) }
+        get {
+            var nanoseconds: UInt64 = 0
+            withLock { nanoseconds = toleranceNanoseconds }
+            return .nanoseconds(Int64(clamping: nanoseconds))
+        }
         set {
             withLock {
                 toleranceNanoseconds = clamped(newValue)
-                guard toleranceNanoseconds > 0 else { return }
-                for place in places { place.mode.timers.hasTolerance = true }
+                if toleranceNanoseconds > 0 { places.forEach { heap, _ in heap.pointee.hasTolerance = true } }
             }
         }
     }
 
     /// Removes it from its loop for good.
     public func invalidate() {
-        guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        owner.withLock { $0 }?.removeFromAllModes(self)
+        guard let number = owner.invalidate() else { return }
+        LivingLoops.with(number) { $0.removeFromAllModes(self) }
     }
 
-    /// Runs `body` with whatever lock guards the timer now: its loop's, or its own while it has no loop.
-    private func withLock<Result>(_ body: () -> Result) -> Result {
+    /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.
+    @discardableResult
+    @inline(__always) private func withLock(_ body: () -> Void) -> Bool {
         while true {
-            if let loop = owner.withLock({ $0 }) {
+            let number = owner.loopNumber
+            var isForeign: Bool?
+            LivingLoops.with(number) { loop in
                 loop.lock.lock()
                 defer { loop.lock.unlock() }
-                if owner.withLock({ $0 }) === loop { return body() }
-            } else {
-                let result: Result? = owner.withLock { $0 == nil ? body() : nil }
-                if let result { return result }
+                guard owner.loopNumber == number else { return }
+                body()
+                isForeign = !loop.isCurrent
             }
+            if let isForeign { return isForeign }
+            if owner.withoutOwner(body) != nil { return false }
         }
     }
 
     private func clamped(_ tolerance: Duration) -> UInt64 {
         let wanted = UInt64(max(0, tolerance.nanoseconds))
         return repeats ? min(wanted, intervalNanoseconds / 2) : wanted
+    }
+}
+
+/// The heaps a timer is in, with its slot in each. Most timers are in one mode, which is kept inline. The heaps live as
+/// long as their loop, which outlives a timer's stay in it.
+struct TimerPlaces {
+    typealias Heap = UnsafeMutablePointer<TimerHeap>
+
+    private var first: Heap?
+    private var firstSlot: UInt32 = 0
+    private var others: [(heap: Heap, slot: UInt32)]?
+
+    @inline(__always) var isEmpty: Bool { first == nil }
+
+    func contains(_ heap: Heap) -> Bool {
+        first == heap || others?.contains { $0.heap == heap } ?? false
+    }
+
+    @inline(__always) mutating func append(_ heap: Heap, _ slot: UInt32) {
+        if first == nil {
+            (first, firstSlot) = (heap, slot)
+        } else {
+            others = (others ?? []) + [(heap, slot)]
+        }
+    }
+
+    /// Returns the slot it had in the heap, nil when it was not there.
+    mutating func remove(_ heap: Heap) -> UInt32? {
+        if first == heap {
+            defer {
+                let next = others?.popLast()
+                (first, firstSlot) = (next?.heap, next?.slot ?? 0)
+            }
+            return firstSlot
+        }
+        guard let index = others?.firstIndex(where: { $0.heap == heap }) else { return nil }
+        return others?.remove(at: index).slot
+    }
+
+    mutating func removeAll() { self = TimerPlaces() }
+
+    @inline(__always) func forEach(_ body: (Heap, UInt32) -> Void) {
+        guard let first else { return }
+        body(first, firstSlot)
+        guard let others else { return }
+        for other in others { body(other.heap, other.slot) }
     }
 }

@@ -2,24 +2,32 @@
 
 final class ModeItems {
     let mode: LoopMode
-    var isCommon: Bool
+    @exclusivity(unchecked) var isCommon: Bool
     /// In calling order.
-    private(set) var observers: [LoopObserver] = []
+    @exclusivity(unchecked) private(set) var observers: [LoopObserver] = []
     /// All activities that some observer ever asked for.
-    private(set) var observerMask: LoopActivity = []
-    private(set) var sources: [LoopSource] = []
-    private(set) var descriptors: [DescriptorSource] = []
-    var timers = TimerHeap()
+    @exclusivity(unchecked) private(set) var observerMask: LoopActivity = []
+    @exclusivity(unchecked) private(set) var sources: [LoopSource] = []
+    @exclusivity(unchecked) private(set) var descriptors: [DescriptorSource] = []
+    /// At a fixed address: timers point to the heaps they are in.
+    let timers: UnsafeMutablePointer<TimerHeap>
     /// Made when the mode first sleeps or gets a descriptor.
-    private(set) var poller: Poller?
+    @exclusivity(unchecked) private(set) var poller: Poller?
 
     init(_ mode: LoopMode, isCommon: Bool) {
         self.mode = mode
         self.isCommon = isCommon
+        timers = .allocate(capacity: 1)
+        timers.initialize(to: TimerHeap())
+    }
+
+    deinit {
+        timers.deinitialize(count: 1)
+        timers.deallocate()
     }
 
     /// No source and no timer.
-    var isEmpty: Bool { sources.isEmpty && descriptors.isEmpty && timers.count == 0 }
+    var isEmpty: Bool { sources.isEmpty && descriptors.isEmpty && timers.pointee.count == 0 }
 
     /// Whether readiness can be learnt only from the kernel.
     var needsPolling: Bool { poller.map { $0.descriptorCount > 0 || $0.watchesMainQueue } ?? false }

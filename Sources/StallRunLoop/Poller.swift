@@ -25,7 +25,8 @@ final class Poller {
     private static let mainQueueToken = UInt64.max - 1
     static let batchSize = 256
 
-    private let poller: CInt
+    /// The epoll set.
+    let epoll: CInt
     private var registrations: [Registration] = []
     private var freeSlots: [Int] = []
     private(set) var watchesMainQueue = false
@@ -33,18 +34,18 @@ final class Poller {
     private(set) var descriptorCount = 0
 
     init(wake: CInt, timer: CInt) {
-        poller = stall_poller_create()
-        precondition(poller >= 0, "a run loop needs an epoll descriptor: errno \(errno)")
+        epoll = stall_poller_create()
+        precondition(epoll >= 0, "a run loop needs an epoll descriptor: errno \(errno)")
         let flags = EPOLLIN.rawValue | EPOLLET.rawValue
         let added =
-            stall_poller_add(poller, wake, flags, Self.wakeToken)
-            | stall_poller_add(poller, timer, flags, Self.wakeToken)
+            stall_poller_add(epoll, wake, flags, Self.wakeToken)
+            | stall_poller_add(epoll, timer, flags, Self.wakeToken)
         precondition(added == 0, "epoll_ctl failed with errno \(errno)")
     }
 
     deinit {
         for registration in registrations { closeDuplicate(registration) }
-        close(poller)
+        close(epoll)
     }
 
     func add(_ source: DescriptorSource) throws(LoopError) {
@@ -52,11 +53,11 @@ final class Poller {
         let generation = slot < registrations.count ? registrations[slot].generation &+ 1 : 0
         let token = UInt64(generation) << 32 | UInt64(slot)
         var descriptor = source.descriptor
-        if stall_poller_add(poller, descriptor, source.events.rawValue, token) != 0 {
+        if stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
             guard errno == EEXIST else { throw .system(call: "epoll_ctl", errno: errno) }
             descriptor = stall_descriptor_duplicate(descriptor)
             guard descriptor >= 0 else { throw .system(call: "fcntl", errno: errno) }
-            guard stall_poller_add(poller, descriptor, source.events.rawValue, token) == 0 else {
+            guard stall_poller_add(epoll, descriptor, source.events.rawValue, token) == 0 else {
                 let error = errno
                 close(descriptor)
                 throw .system(call: "epoll_ctl", errno: error)
@@ -76,7 +77,7 @@ final class Poller {
     /// Stops watching. The descriptor may be closed already; then the kernel has forgotten it.
     func remove(_ source: DescriptorSource) {
         guard let slot = registrations.firstIndex(where: { $0.source === source }) else { return }
-        _ = stall_poller_remove(poller, registrations[slot].descriptor)
+        _ = stall_poller_remove(epoll, registrations[slot].descriptor)
         closeDuplicate(registrations[slot])
         registrations[slot].source = nil
         freeSlots.append(slot)
@@ -87,20 +88,10 @@ final class Poller {
         guard watch != watchesMainQueue else { return }
         watchesMainQueue = watch
         if watch {
-            _ = stall_poller_add(poller, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
+            _ = stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
         } else {
-            _ = stall_poller_remove(poller, descriptor)
+            _ = stall_poller_remove(epoll, descriptor)
         }
-    }
-
-    /// Waits in the kernel for events. Called without the loop's lock; the events are resolved with it.
-    func wait(into ready: UnsafeMutableBufferPointer<stall_ready>, forEver: Bool) -> Int {
-        let timeout: CInt = forEver ? -1 : 0
-        let count =
-            ready.count == 1
-            ? stall_poller_wait_one(poller, ready.baseAddress!, timeout)
-            : stall_poller_wait(poller, ready.baseAddress!, CInt(ready.count), timeout)
-        return Int(max(0, count))
     }
 
     /// What an event means now; a source that was removed since the kernel reported it means nothing.

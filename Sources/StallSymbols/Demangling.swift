@@ -5,7 +5,12 @@ internal import Glibc
 
 /// The short readable name of a symbol: `closure #1 in Timeline.tick()`. A C symbol is its own name.
 package func readableName(_ symbol: String) -> String {
-    demangle(symbol, with: stall_demangle) ?? symbol
+    guard let name = demangle(symbol, with: stall_demangle) else { return symbol }
+    // A closure of top-level code is written in a module, which short names leave out.
+    guard name.hasSuffix(" in "), let module = fullName(symbol)?.split(separator: " ").last else {
+        return name
+    }
+    return name + module
 }
 
 /// The name with modules, types and effects; nil when the symbol is not a Swift one.
@@ -23,5 +28,6 @@ private func demangle(
         return nil
     }
     defer { free(name) }
-    return String(cString: name)
+    // Manglings cannot hold the blanks of raw identifiers, and have no-break spaces instead.
+    return String(cString: name).replacing("\u{a0}", with: " ")
 }

@@ -14,6 +14,7 @@ package struct ELFFile {
     package let buildID: BuildID?
     private let source: any ByteSource
     private let sections: [Section]
+    private let sectionNumbers: [String: Int]
 
     /// Nil when the bytes are not such a file or it maps nothing.
     init?(_ source: any ByteSource) {
@@ -26,6 +27,7 @@ package struct ELFFile {
         ).map(Segment.init)
         self.source = source
         sections = Self.sections(source, header)
+        sectionNumbers = Self.numbers(of: sections, namedIn: Int(header.uint16(62)), source)
 
         let loaded = segments.filter { $0.type == 1 && $0.address &+ $0.memorySize >= $0.address }
         guard let lowest = loaded.map(\.address).min(),
@@ -61,6 +63,24 @@ package struct ELFFile {
             }
         }
         return symbols
+    }
+
+    /// The bytes of a section by name; nil when there is none, when it is compressed, or larger than `limit`.
+    func contents(of name: String, limit: UInt64) -> [UInt8]? {
+        guard let section = section(name), section.size <= limit else { return nil }
+        return source.bytes(at: section.offset, count: section.size)
+    }
+
+    /// One zero-ended string of a section.
+    func string(inSection name: String, at index: UInt64) -> String? {
+        section(name).flatMap { string(at: index, of: $0) }
+    }
+
+    private func section(_ name: String) -> Section? {
+        // Compressed (flag 0x800) or without contents in this file (type 8).
+        sectionNumbers[name].map { sections[$0] }.flatMap {
+            $0.flags & 0x800 == 0 && $0.type != 8 ? $0 : nil
+        }
     }
 
     private func scan(_ table: Section, for search: inout SymbolSearch) {
@@ -131,10 +151,12 @@ extension ELFFile {
     }
 
     struct Section {
-        let type, link: UInt32
-        let address, offset, size, alignment: UInt64
+        let name, type, link: UInt32
+        let flags, address, offset, size, alignment: UInt64
 
         init(_ fields: Fields) {
+            name = fields.uint32(0)
+            flags = fields.uint64(8)
             type = fields.uint32(4)
             address = fields.uint64(16)
             offset = fields.uint64(24)
@@ -155,6 +177,20 @@ extension ELFFile {
         let count = first?.uint64(32) ?? UInt64(header.uint16(60))
         return table(source, at: offset, count: count, entrySize: size, expectedSize: 64).map(
             Section.init)
+    }
+
+    private static func numbers(
+        of sections: [Section], namedIn names: Int, _ source: any ByteSource
+    ) -> [String: Int] {
+        guard sections.indices.contains(names), sections[names].size <= 1 << 20,
+            let bytes = source.bytes(at: sections[names].offset, count: sections[names].size)
+        else { return [:] }
+        let numbered = sections.enumerated().compactMap { number, section -> (String, Int)? in
+            guard section.name < bytes.count else { return nil }
+            let name = bytes[Int(section.name)...].prefix { $0 != 0 }
+            return (String(decoding: name, as: UTF8.self), number)
+        }
+        return Dictionary(numbered) { first, _ in first }
     }
 
     private static func table(

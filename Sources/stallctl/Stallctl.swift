@@ -1,4 +1,4 @@
-// The command. It only picks the subcommand, and turns what went wrong into one line and an exit code.
+// The command. It picks the subcommand and turns what went wrong into one line and an exit code.
 
 internal import ArgumentParser
 internal import Glibc
@@ -18,7 +18,7 @@ struct Stallctl: ParsableCommand {
             The store is --store, else $STALLCTL_STORE, else ./stalls.sqlite if it
             exists, else
             $XDG_STATE_HOME/stallwatch/stalls.sqlite.
-            Exit codes: 0 done, 1 failed, 2 a threshold that you gave was crossed, 64 wrong usage.
+            Exit codes: 0 done, 1 failed, 64 wrong usage.
             """,
         subcommands: [
             Top.self, List.self, Show.self, Why.self, Export.self, IngestCommand.self, Migrate.self,
@@ -27,7 +27,8 @@ struct Stallctl: ParsableCommand {
         ])
 
     static func main() {
-        signal(SIGPIPE, SIG_IGN)  // so that a closed pipe is an error of `write`, which ends it quietly
+        // A closed pipe is then an error of `write`, which ends the program quietly.
+        signal(SIGPIPE, SIG_IGN)
         do {
             try checkCommandName(CommandLine.arguments.dropFirst().first)
             var command = try parseAsRoot()
@@ -48,13 +49,16 @@ struct Stallctl: ParsableCommand {
         throw ValidationError("There is no command '\(word)'.\(suggestion)")
     }
 
-    /// Says what was wrong in one line, or as the parser does for wrong usage, and ends the program.
+    /// Says what was wrong, in one line or, for wrong usage, as the parser does, and ends it all.
     private static func exit(after error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success || error is ExitCode { exit(withError: error) }
-        let message = code == .failure ? "stallctl: \(error)" : fullMessage(for: error)
-        for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
-            say(String(line).printable)
+        if code == .failure {
+            say("stallctl: \(error)".printable)
+        } else {
+            for line in fullMessage(for: error).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            { say(String(line).printable) }
         }
         Glibc.exit(code.rawValue)
     }

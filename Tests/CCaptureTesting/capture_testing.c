@@ -1,13 +1,14 @@
 #define _GNU_SOURCE
 #include "capture_testing.h"
 
-#include <dlfcn.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 #include <unwind.h>
-
-const char *testing_symbol_name(uint64_t address) {
-    Dl_info symbol;
-    return dladdr((void *)(uintptr_t)address, &symbol) != 0 ? symbol.dli_sname : 0;
-}
 
 typedef struct {
     uint64_t *addresses;
@@ -31,3 +32,59 @@ __attribute__((noinline)) uint32_t testing_return_addresses(uint64_t *addresses,
 uint64_t testing_function_start(uint64_t address) {
     return (uint64_t)_Unwind_FindEnclosingFunction((void *)(uintptr_t)address);
 }
+
+int testing_connect_to_full_backlog(int milliseconds) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bind(listener, (struct sockaddr *)&address, length);
+    listen(listener, 0);
+    getsockname(listener, (struct sockaddr *)&address, &length);
+    for (int i = 0; i < 4; i++) {
+        connect(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), (struct sockaddr *)&address, length);
+    }
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval limit = {.tv_usec = milliseconds * 1000};
+    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return connect(client, (struct sockaddr *)&address, length);
+}
+
+static _Thread_local struct {
+    uint32_t microseconds;
+    int result;
+} sleep_request;
+
+static void sleep_in_handler(int number) {
+    (void)number;
+    sleep_request.result = usleep(sleep_request.microseconds);
+}
+
+int testing_sleep_in_handler(int on_alternate_stack, uint32_t microseconds) {
+    struct sigaction action = {.sa_handler = sleep_in_handler, .sa_flags = SA_ONSTACK};
+    if (on_alternate_stack) {
+        stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+        sigaltstack(&stack, NULL);
+    }
+    sigset_t unblocked;  // the test's own thread may come from a pool that blocks signals
+    sigemptyset(&unblocked);
+    sigaddset(&unblocked, SIGUSR2);
+    pthread_sigmask(SIG_UNBLOCK, &unblocked, NULL);
+    sleep_request.microseconds = microseconds;
+    sigaction(SIGUSR2, &action, NULL);
+    raise(SIGUSR2);
+    return sleep_request.result;
+}
+
+static atomic_int owner_signals;
+
+static void count_signal(int number) {
+    (void)number;
+    atomic_fetch_add(&owner_signals, 1);
+}
+
+void testing_own_signal(void) {
+    struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+}
+
+int testing_owner_signal_count(void) { return atomic_load(&owner_signals); }

@@ -1,4 +1,9 @@
 // Plays the golden table, and random sequences, on EventRunLoop and on the real CFRunLoop; says where they differ.
+//
+//     conformance                          the table and 100,000 sequences
+//     conformance ID | main                one row, or those that need the main thread
+//     conformance --random [COUNT [SEED]]  sequences alone
+//     conformance --record                 the table anew, from the real loop
 
 internal import Foundation
 internal import LoopConformance
@@ -7,6 +12,7 @@ let arguments = CommandLine.arguments.dropFirst()
 let rows = Scenario.all.filter { scenario in
     switch arguments.first {
     case nil, "--record": true
+    case "--random": false
     case "main": scenario.isMain
     case let id: scenario.id == id
     }
@@ -36,5 +42,23 @@ for scenario in rows {
         print("  real \(real.joined(separator: " "))")
     }
 }
-print("conformance agree=\(agree) better=\(better) of=\(rows.count)")
-exit(differ == 0 ? 0 : 1)
+guard arguments.first == nil || arguments.first == "--random" else {
+    print("conformance agree=\(agree) better=\(better) of=\(rows.count)")
+    exit(differ == 0 ? 0 : 1)
+}
+
+let count = arguments.dropFirst().first.flatMap { UInt64($0) } ?? 100_000
+let firstSeed = arguments.dropFirst(2).first.flatMap { UInt64($0) } ?? 1
+var differences = 0
+for seed in firstSeed..<firstSeed + count where RandomSequence(seed: seed).difference() != nil {
+    differences += 1
+    guard differences <= 3 else { continue }
+    let shortest = RandomSequence(seed: seed).shrunk()
+    print("random sequence \(seed) differs; shortened to\n\(shortest)")
+    if let (ours, real) = shortest.difference() {
+        print("  ours \(ours.joined(separator: " "))")
+        print("  real \(real.joined(separator: " "))")
+    }
+}
+print("conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences)")
+exit(differ == 0 && differences == 0 ? 0 : 1)

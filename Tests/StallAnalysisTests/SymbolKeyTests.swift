@@ -67,6 +67,7 @@ import Testing
             "Priv.m(a:_:)"
         ),
         ("Priv.m(a:_:)", "Priv.m(a:_:)"),
+        ("closure #1 in Suite.`a < b in c`()", "closure in Suite.`a < b in c`()"),
         (
             "default argument 1 of inner #1 (_:q:) in outer(_:)",
             "defaultarg inner(_:q:) in outer(_:)"

@@ -2,33 +2,186 @@ import CCaptureTesting
 import Glibc
 import StallCapture
 import StallModel
-import Synchronization
 import Testing
 
 /// Goal: a thread's stack is captured whole, whatever it does, and a blocked thread never notices.
-/// Method: real threads, blocked in real system calls through functions that are never inlined; dladdr names what was
-/// captured.
+/// Method: real threads, stalled in real system calls. Just before it stalls, a thread records its callers with
+/// libgcc's unwinder; the captured stack must end in exactly those frames.
 @Suite(.serialized) struct StackSamplerTests {
-    @Test func `a sleeping thread is captured without a signal and sleeps on`() throws {
-        let interrupted = Atomic<Bool>(false)
-        let victim = VictimThread {
-            sleepBriefly(); interrupted.store(true, ordering: .releasing)
-        }
-        victim.waitForState("S")
-        var sampler = try StackSampler()
-        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(1))
+    // The first sampler of the process decides what its handler chains to.
+    init() { _ = Self.ownSignalFirst }
+    private static let ownSignalFirst: Void = testing_own_signal()
+
+    @Test(arguments: Stall.blocked)
+    func `a blocked thread is captured whole and without a signal`(stall: Stall) throws {
+        var sampler = try StackSampler(signalUse: .never)
+        let victim = Victim(stall)
+        victim.waitUntilBlocked()
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
         #expect(stack.method == .signalFree)
         #expect(!stack.isTruncated)
-        #expect(stack.functions.contains { $0.contains("sleepBriefly") }, "\(stack.functions)")
+        #expect(stack.addresses.first?.kind == .interrupted)
+        #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
+        victim.release()
+        victim.waitForEnd()
+        #expect(!victim.wasInterrupted)
+    }
+
+    @Test func `a hundred captures leave a sleep at its length`() throws {
+        var sampler = try StackSampler()
+        let victim = Victim(.usleep)
+        victim.waitUntilBlocked()
+        for _ in 0..<100 { _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5)) }
+        victim.waitForEnd()
+        #expect(!victim.wasInterrupted)
+    }
+
+    @Test func `a running thread copies its own stack`() throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let victim = Victim(.computing)
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(stack.method == .signal)
+        #expect(!stack.isTruncated)
+        #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
+        victim.release()
+        victim.waitForEnd()
+    }
+
+    @Test func `a running thread is left alone where signals are not wanted`() throws {
+        var sampler = try StackSampler(signalUse: .never)
+        let victim = Victim(.computing)
+        #expect(throws: CaptureError.running(victim.thread.id)) {
+            try sampler.captureStack(of: victim.thread, timeout: .milliseconds(1))
+        }
+        victim.release()
+        victim.waitForEnd()
+    }
+
+    @Test func `a running thread that blocks the signal times out, and the sampler stays usable`()
+        throws
+    {
+        var sampler = try StackSampler(signalUse: .chained)
+        let deaf = Victim(.computingDeaf)
+        let id = deaf.thread.id
+        #expect(throws: CaptureError.timedOut(id, after: .milliseconds(5))) {
+            try sampler.captureStack(of: deaf.thread, timeout: .milliseconds(5))
+        }
+        let victim = Victim(.computing)
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(stack.endsIn(victim.callers))
+        for each in [victim, deaf] {
+            each.release()
+            each.waitForEnd()
+        }
+    }
+
+    @Test func `a thread that has ended is reported as ended`() throws {
+        var sampler = try StackSampler()
+        let victim = Victim(.nothing)
+        victim.waitForEnd()
+        #expect(throws: CaptureError.threadEnded(victim.thread.id)) {
+            try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        }
+    }
+
+    @Test func `a thread that ends between two captures is reported as ended`() throws {
+        var sampler = try StackSampler()
+        let victim = Victim(.semaphore)
+        victim.waitUntilBlocked()
+        _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        victim.release()
+        victim.waitForEnd()
+        #expect(throws: CaptureError.threadEnded(victim.thread.id)) {
+            try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        }
+    }
+
+    @Test func `a stack deeper than the capacity is cut at its outer end`() throws {
+        var sampler = try StackSampler(addressCapacity: 64)
+        let victim = Victim(.deepRecursion)
+        victim.waitUntilBlocked()
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(stack.addresses.count == 64)
+        #expect(stack.isTruncated)
+        var whole = try StackSampler()
+        let deep = try whole.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(deep.addresses.count > 5_000)
+        #expect(!deep.isTruncated)
+        #expect(deep.addresses.prefix(64) == stack.addresses.prefix(64))
+        victim.waitForEnd()
+    }
+
+    @Test func `a running stack larger than the buffer is cut, not lost`() throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let victim = Victim(.deepComputing)
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(stack.method == .signal)
+        #expect(stack.isTruncated)
+        #expect(stack.addresses.count > 1_000)
+        victim.release()
+        victim.waitForEnd()
+    }
+
+    @Test func `a foreign SIGPROF reaches the handler that was there first, and ours does not`()
+        throws
+    {
+        var sampler = try StackSampler(signalUse: .chained)
+        let before = testing_owner_signal_count()
+        let victim = Victim(.computing)
+        _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(testing_owner_signal_count() == before)
+        raise(SIGPROF)
+        #expect(testing_owner_signal_count() == before + 1)
+        victim.release()
+        victim.waitForEnd()
+    }
+
+    @Test func `an owner of SIGPROF keeps it`() async {
+        await #expect(processExitsWith: .success) {
+            testing_own_signal()
+            var sampler = try StackSampler(signalUse: .unlessOwned)
+            raise(SIGPROF)
+            let victim = Victim(.computing)
+            #expect(throws: CaptureError.running(victim.thread.id)) {
+                try sampler.captureStack(of: victim.thread, timeout: .milliseconds(1))
+            }
+            exit(testing_owner_signal_count() == 1 ? 0 : 1)
+        }
+    }
+
+    @Test func `a process that takes SIGPROF later keeps it as well`() async {
+        await #expect(processExitsWith: .success) {
+            var sampler = try StackSampler(signalUse: .unlessOwned)
+            testing_own_signal()
+            let victim = Victim(.computing)
+            #expect(throws: CaptureError.running(victim.thread.id)) {
+                try sampler.captureStack(of: victim.thread, timeout: .milliseconds(1))
+            }
+            exit(testing_owner_signal_count() == 0 ? 0 : 1)
+        }
     }
 }
 
-@inline(never) func sleepBriefly() { usleep(300_000); blackHole() }
-@inline(never) func blackHole() {}
+/// Goal: what the detector reads about a thread is true, and a thread that is gone is no error.
+@Suite struct ThreadProbeTests {
+    @Test func `CPU time grows while a thread computes`() {
+        let victim = Victim(.computing)
+        var probe = ThreadProbe(victim.thread.id)
+        let before = probe.cpuTime()!
+        while probe.cpuTime()! == before { sched_yield() }
+        #expect(probe.cpuTime()! > before)
+        #expect(probe.state() == UInt8(ascii: "R"))
+        victim.release()
+        victim.waitForEnd()
+    }
 
-extension CapturedStack {
-    /// The dynamic symbol of each frame, `?` where there is none.
-    var functions: [String] {
-        addresses.map { testing_symbol_name($0.lookupAddress).map { String(cString: $0) } ?? "?" }
+    @Test func `a thread that is gone has neither state nor CPU time`() {
+        let victim = Victim(.nothing)
+        var probe = ThreadProbe(victim.thread.id)
+        victim.waitForEnd()
+        while probe.state() != nil { sched_yield() }
+        #expect(probe.cpuTime() == nil)
+        var late = ThreadProbe(victim.thread.id)
+        #expect(late.state() == nil)
     }
 }

@@ -29,7 +29,8 @@ import Testing
                 model.append(Entry(timer: timer, slot: slot, deadline: deadline, rank: rank))
             case 2 where !model.isEmpty:
                 let index = Int.random(in: 0..<model.count, using: &random)
-                heap.remove(model.remove(at: index).slot)
+                let entry = model.remove(at: index)
+                heap.remove(entry.slot, of: entry.timer)
             case 3 where !model.isEmpty:
                 let index = Int.random(in: 0..<model.count, using: &random)
                 if Bool.random(using: &random) {

@@ -7,7 +7,8 @@ import Testing
 @testable import StallStore
 @testable import stallctl
 
-/// Goal: the command as people and scripts meet it: its output, its one line about bad input, its exit codes.
+/// Goal: the command as people and scripts meet it: its output, its one line about bad input, its
+/// exit codes.
 /// Method: the built program on stores that this test writes as an agent does.
 @Suite struct CommandTests {
     /// Runs stallctl in an empty environment, in UTC.
@@ -177,6 +178,47 @@ import Testing
         }
     }
 
+    /// Goal: tables fit the window; colour is for terminals that want it.
+    /// Method: Python's pty module is the terminal, 100 columns wide.
+    @Test(
+        .enabled(if: Oracle.hasPython),
+        arguments: [
+            ([], [:], true), ([], ["NO_COLOR": "1"], false), ([], ["NO_COLOR": ""], true),
+            ([], ["TERM": "dumb"], false), (["--color", "never"], [:], false),
+            (["--color", "always"], ["NO_COLOR": "1", "TERM": "dumb"], true),
+        ] as [([String], [String: String], Bool)])
+    func `a terminal gets its width, and colour unless it is told otherwise`(
+        options: [String], environment: [String: String], isColored: Bool
+    ) throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let script = """
+                import fcntl, os, pty, struct, sys, termios
+                pid, terminal = pty.fork()
+                if pid == 0:
+                    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+                    os.execv(sys.argv[1], sys.argv[1:])
+                while True:
+                    try: data = os.read(terminal, 65536)
+                    except OSError: break  # how Linux says that the other side is gone
+                    if not data: break
+                    os.write(1, data)
+                sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                """
+            let program = BuiltProgram.directory.appending(path: "stallctl").path
+            let base = ["TERM": "xterm", "TZ": "UTC", "PATH": "/usr/bin:/bin"]
+            let result = try Oracle.run(
+                "/usr/bin/env", ["python3", "-c", script, program, "list"] + options,
+                environment: base.merging(environment) { $1 }, directory: directory)
+            #expect(result.status == 0)
+            #expect(result.output.contains("\u{1b}[") == isColored, "\(result)")
+            let lines = result.output.replacing(/\u{1b}\[\d*m/, with: "").split(separator: "\r\n")
+            #expect(lines.count == 2 && lines.allSatisfy { $0.count <= 100 })
+            #expect(lines.last?.contains("…") == true)
+        }
+    }
+
     // MARK: ingest
 
     @Test func `ingest takes what it can, names the rest, and takes nothing twice`() throws {
@@ -209,6 +251,20 @@ import Testing
             #expect(try firstObject(again.output)["added"] as? Int == 0)
             let top = try stallctl(["top", "--json", "--store", "central.sqlite"], in: directory)
             #expect(try firstObject(top.output)["count"] as? Int == 2)
+        }
+    }
+
+    @Test func `without a store of its own, ingest makes one in the state folder`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "a.sqlite"), [SampleReports.report()])
+            let ingest = try stallctl(["ingest", "a.sqlite"], in: directory)
+            #expect(ingest.status == 0, "\(ingest.errors)")
+            #expect(
+                try firstObject(stallctl(["status", "--json"], in: directory).output)["role"]
+                    as? String == "central")
+            let folder = directory.appending(path: ".local/state/stallwatch").path
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
         }
     }
 
@@ -341,7 +397,8 @@ import Testing
     private func writeNewerStore(at url: URL) throws {
         try writeStore(at: url, [SampleReports.report()])
         let file = try FileHandle(forUpdating: url)
-        try file.seek(toOffset: 60)  // user_version in the header; SQLite's file format, section 1.3
+        // The header's user_version; SQLite's file format, section 1.3.
+        try file.seek(toOffset: 60)
         try file.write(contentsOf: Data([0, 0, 0, 99]))
         try file.close()
     }

@@ -121,6 +121,16 @@ let hostileNames = [
         #expect(long.lines(for: terminal)[1].hasSuffix("end()"))
     }
 
+    @Test func `a column with nothing in it is left out`() {
+        var table = table
+        table.columns.insert(.init("WAIT"), at: 2)
+        table.flexibleColumn = 3
+        for row in table.rows.indices { table.rows[row].insert(.init(""), at: 2) }
+        #expect(table.lines(for: .plain) == self.table.lines(for: .plain))
+        table.rows = []
+        #expect(table.lines(for: .plain) == [""])
+    }
+
     @Test func `colour adds no columns`() {
         var terminal = Terminal.plain
         terminal.usesColor = true

@@ -2,7 +2,8 @@ import StallModel
 
 @testable import stallctl
 
-/// Reports made by hand, with round numbers, so that every number in a snapshot can be checked by eye.
+/// Reports made by hand, with round numbers, so that every number in a snapshot can be checked by
+/// eye.
 enum SampleReports {
     /// 2024-11-21T14:00:00Z: not this year, so that the program always shows the year.
     static let noon = UnixTime(microseconds: 1_732_197_600_000_000)

@@ -22,7 +22,8 @@ import Testing
 }
 
 /// Goal: tables line up whatever script a name is written in.
-/// Method: the widths that Python's unicodedata gives as an oracle; hand-made cases for whole characters.
+/// Method: the widths that Python's unicodedata gives as an oracle; hand-made cases for whole
+/// characters.
 @Suite struct DisplayWidthTests {
     @Test(arguments: [
         ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("ｱ", 1), ("ｆ", 2), ("한글", 4),

@@ -4,7 +4,8 @@ import Testing
 
 @testable import stallctl
 
-/// Goal: every documented way to type a time gives the right instant; a wrong one is refused with the forms.
+/// Goal: every documented way to type a time gives the right instant; a wrong one is refused with
+/// the forms.
 /// Method: a fixed present in a zone with daylight saving; instants counted by hand.
 @Suite struct TimeArgumentTests {
     /// 2026-11-21T14:00:00.5Z; 15:00 in Berlin.
@@ -53,7 +54,8 @@ import Testing
 }
 
 /// Goal: people read local times without what they know already; data reads RFC 3339 in UTC.
-/// Method: instants on both sides of midnight, of the epoch and of the year, in a zone an hour east.
+/// Method: instants on both sides of midnight, of the epoch and of the year, in a zone an hour
+/// east.
 @Suite struct TimeTextTests {
     let terminal = Terminal.plain
 

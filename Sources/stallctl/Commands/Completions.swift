@@ -1,3 +1,5 @@
+// `completions`: the argument parser writes the script; here is the command that asks for it.
+
 internal import ArgumentParser
 
 struct Completions: ParsableCommand {

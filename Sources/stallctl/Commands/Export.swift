@@ -1,3 +1,5 @@
+// `export`: reports for other programs, in their formats; to a file all or nothing.
+
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel

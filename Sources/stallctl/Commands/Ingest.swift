@@ -1,3 +1,5 @@
+// `ingest`: many stores into one. StallStore does it; here it is told, and failures are named.
+
 internal import ArgumentParser
 internal import Glibc
 internal import StallStore
@@ -29,7 +31,7 @@ struct IngestCommand: ParsableCommand {
 
     func run() throws {
         let showsProgress = isatty(STDERR_FILENO) == 1
-        let ingest = try Ingest(into: target.path)
+        let ingest = try Ingest(into: target.pathToCreate())
         let summary = try ingest.run(paths) { progress in
             guard showsProgress else { return }
             report(

@@ -1,3 +1,5 @@
+// `list`: the newest reports. Listing.swift asks and tells.
+
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel

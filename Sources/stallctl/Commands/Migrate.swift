@@ -1,3 +1,5 @@
+// `migrate`: an old store to the newest schema, when nobody else would do it.
+
 internal import ArgumentParser
 internal import StallStore
 

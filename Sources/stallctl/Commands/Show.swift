@@ -1,3 +1,5 @@
+// `show`: one report in full. ReportView.swift tells people, ReportRow.swift programs.
+
 internal import ArgumentParser
 internal import StallModel
 internal import StallStore

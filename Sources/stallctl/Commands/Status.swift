@@ -1,3 +1,5 @@
+// `status`: what a store holds and what it could not keep. StatusView.swift tells.
+
 internal import ArgumentParser
 internal import StallStore
 

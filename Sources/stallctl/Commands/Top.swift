@@ -1,3 +1,5 @@
+// `top`: what to fix first. Ranking.swift asks and ranks, TopView.swift tells people.
+
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
@@ -30,7 +32,10 @@ struct Top: ParsableCommand {
     @Option(help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
     var limit = 20
 
-    @Option(help: ArgumentHelp("Show at most this many functions a group.", valueName: "count"))
+    @Option(
+        help: ArgumentHelp(
+            "Show at most this many functions a group, of the up to three that name it.",
+            valueName: "count"))
     var frames = 2
 
     @OptionGroup var rows: RowOptions

@@ -1,3 +1,5 @@
+// `why`: how one report was grouped. Explanation.swift finds out and tells.
+
 internal import ArgumentParser
 internal import StallStore
 

@@ -4,7 +4,8 @@ internal import StallModel
 internal import StallStore
 
 extension FilterOptions {
-    /// Says on stderr what the store does hold when nothing matched: the closest name, or those there are.
+    /// Says on stderr what the store does hold when nothing matched: the closest name, or those
+    /// there are.
     func explainEmptyAnswer(from store: ReportStore) throws {
         guard !isEmpty else { return }
         let all = try store.summaries(ReportFilter())

@@ -36,11 +36,13 @@ struct CSVWriter {
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
 
-    /// Puts `'` before each line that a spreadsheet would run, or that starts with `'` itself, so that a reader
-    /// gets the text back by dropping one `'` from each line that has one.
+    /// Puts `'` before each line that a spreadsheet would run, or that starts with `'` itself, so
+    /// that a reader gets the text back by dropping one `'` from each line that has one.
     ///
     /// **Source:** OWASP, "CSV Injection"; the full-width forms are triggers in some locales.
     private func guarded(_ text: String) -> String {
+        let isOneLine = !text.utf8.contains { $0 == 0x0a || $0 == 0x0d }
+        if isOneLine { return text.unicodeScalars[...].startsFormula ? "'" + text : text }
         var result = ""
         var isLineStart = true
         var rest = text.unicodeScalars[...]

@@ -1,4 +1,4 @@
-// JSON, one object a line. Foundation encodes; only what it leaves to terminals and to absent values is here.
+// JSON, one object a line. Foundation encodes; what it leaves to terminals is taken care of here.
 
 internal import Foundation
 internal import StallModel
@@ -6,8 +6,8 @@ internal import StallModel
 enum JSONLines {
     /// The object on one line with its line end; keys in snake case and in alphabetical order.
     ///
-    /// Control, direction and separator characters are written as escapes everywhere, so that a terminal
-    /// shows them and a line stays a line for every reader.
+    /// Control, direction and separator characters are written as escapes everywhere, so that a
+    /// terminal shows them and a line stays a line for every reader.
     static func line(_ object: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
@@ -37,7 +37,7 @@ struct Nullable<Value: Encodable>: Encodable {
 }
 
 extension String {
-    /// JSON text with what would steer a terminal as `\uXXXX`. Such characters occur in its strings only.
+    /// JSON text with what would steer a terminal, which occurs in its strings only, as `\uXXXX`.
     fileprivate var escapingSteeringCharacters: String {
         guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
         return unicodeScalars.map { scalar in

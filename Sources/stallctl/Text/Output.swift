@@ -25,7 +25,7 @@ struct Output: ~Copyable {
         let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         replaced = (path, temporary)
-        // mkstemp makes it private; what people export is as readable as other files that they make.
+        // mkstemp makes it private; what people export is as readable as their other files.
         let mask = umask(0)
         umask(mask)
         fchmod(descriptor, 0o666 & ~mask)
@@ -107,7 +107,7 @@ extension Output {
         try output.finish()
     }
 
-    /// Writes a header and rows of CSV; straight to a terminal, control characters are made visible.
+    /// Writes a header and rows of CSV; on a terminal, control characters are made visible.
     static func write(
         csv header: [String], _ rows: some Sequence<[CSVWriter.Field]>, isRaw: Bool = false,
         to path: String? = nil

@@ -1,5 +1,6 @@
-// Names come from other people's programs and files. Whatever a terminal would act on (escape sequences,
-// line breaks, text that reverses its surroundings) is shown as an escape instead of being sent.
+// Names come from other people's programs and files. Whatever a terminal would act on (escape
+// sequences, line breaks, text that reverses its surroundings) is shown as an escape instead of
+// being sent.
 
 extension String {
     /// The text with every character that steers a terminal written as an escape: `\n`, `\u{1B}`.
@@ -20,8 +21,9 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// A control, a line or paragraph separator, or an invisible format character such as those that change
-    /// the direction of text. The two joiners are text: emoji and several scripts are written with them.
+    /// A control, a line or paragraph separator, or an invisible format character such as those
+    /// that change the direction of text. The two joiners are text: emoji and several scripts are
+    /// written with them.
     var steersTerminal: Bool {
         if value < 0x7f { return value < 0x20 }
         switch properties.generalCategory {

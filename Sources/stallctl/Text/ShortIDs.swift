@@ -4,7 +4,8 @@ internal import StallModel
 
 /// The beginnings of ids, all of one length, each of which only one id has.
 ///
-/// Never fewer than twelve digits: those are the millisecond, and ids made within a minute share eight.
+/// Never fewer than twelve digits: those are the millisecond, and ids made within a minute share
+/// eight.
 struct ShortIDs {
     private let length: Int
 

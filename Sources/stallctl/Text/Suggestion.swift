@@ -14,7 +14,7 @@ enum Suggestion {
             ? best.candidate : nil
     }
 
-    /// The least number of insertions, deletions, replacements and swaps of neighbours between two words.
+    /// The least number of insertions, deletions, replacements and swaps between two words.
     ///
     /// **Source:** "optimal string alignment" distance; Damerau (1964), restricted.
     static func editDistance(_ left: String, _ right: String) -> Int {

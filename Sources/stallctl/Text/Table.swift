@@ -1,4 +1,4 @@
-// Columns that line up. One column takes what is left of the width; nothing here knows what it shows.
+// Columns that line up, one of them in what is left of the width. Nothing here knows what it shows.
 
 /// Rows of cells under titles.
 struct Table {
@@ -43,8 +43,18 @@ struct Table {
     private static let narrowest = 24
     private static let gap = "  "
 
-    /// The title line and one line a row, without line ends and trailing spaces.
+    /// The title line and one line a row, without line ends and trailing spaces. Columns with
+    /// nothing in them are left out.
     func lines(for terminal: Terminal) -> [String] {
+        let shown = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
+        let table = Table(
+            columns: shown.map { columns[$0] },
+            flexibleColumn: shown.firstIndex(of: flexibleColumn),
+            rows: rows.map { row in shown.map { row[$0] } })
+        return table.allLines(for: terminal)
+    }
+
+    private func allLines(for terminal: Terminal) -> [String] {
         let all = [columns.map { Cell($0.title, style: .faint) }] + rows
         let widths = widths(of: all, on: terminal)
         return all.map { row in
@@ -62,7 +72,7 @@ struct Table {
 
     private func widths(of rows: [[Cell]], on terminal: Terminal) -> [Int] {
         var widths = columns.indices.map { column in rows.map { $0[column].width }.max() ?? 0 }
-        guard let available = terminal.columns else { return widths }
+        guard let available = terminal.columns, !widths.isEmpty else { return widths }
         let others =
             widths.reduce(0, +) - widths[flexibleColumn] + Self.gap.count * (columns.count - 1)
         let left = max(Self.narrowest, available - others)

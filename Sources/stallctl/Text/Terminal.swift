@@ -19,8 +19,9 @@ struct Terminal: Sendable {
 
     /// Finds out about standard output.
     ///
-    /// The width is `COLUMNS` when that is set, else what the terminal says. With ``ColorChoice/auto``
-    /// there is colour on a terminal unless `NO_COLOR` is set and not empty, or `TERM` is `dumb`.
+    /// The width is `COLUMNS` when that is set, else what the terminal says. With
+    /// ``ColorChoice/auto`` there is colour on a terminal unless `NO_COLOR` is set and not empty,
+    /// or `TERM` is `dumb`.
     static func standardOutput(
         color: ColorChoice, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> Terminal {

@@ -1,4 +1,4 @@
-// What people may type after --since and --until. Pure: the present and the time zone are handed in.
+// What people may type after --since and --until. Pure: present and time zone are handed in.
 
 internal import Foundation
 internal import StallModel
@@ -11,7 +11,8 @@ enum TimeArgument {
         or an age such as 90s, 15m, 2h, 7d or 4w
         """
 
-    /// Reads an RFC 3339 time, a date, a date and time without zone (local), `today`, `yesterday`, `now`, or an age.
+    /// Reads an RFC 3339 time, a date, a date and time without zone (local), `today`, `yesterday`,
+    /// `now`, or an age.
     static func parse(_ text: String, now: UnixTime, timeZone: TimeZone) throws(TimeArgumentError)
         -> UnixTime
     {

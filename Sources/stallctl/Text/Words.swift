@@ -1,4 +1,4 @@
-// The model's cases as words: short ones for data, clauses for sentences. Scripts depend on the short ones.
+// The model's cases as words, which scripts depend on, and as clauses of sentences.
 
 internal import StallModel
 internal import StallStore

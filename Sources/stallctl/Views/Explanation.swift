@@ -16,6 +16,12 @@ struct Explanation {
         var classified: ClassifiedFrame
         /// 1 for the frame that names the group, 2 and 3 for its callers; nil for all others.
         var keyNumber: Int?
+        /// It runs the loop that ran the callout; what it is says nothing about the stall.
+        var isBelowLoop: Bool
+
+        var rule: String {
+            classified.rule + (isBelowLoop ? ", outside of the loop's callout" : "")
+        }
     }
 
     var report: StallReport
@@ -34,20 +40,23 @@ struct Explanation {
         }
     }
 
-    /// Finds the key frames on a stack, innermost first; each of them once, and only where the classes that make
-    /// key frames stand.
+    /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's
+    /// callout.
     private static func explain(
         _ frames: [Frame], _ signature: Signature, executable: BuildID?
     ) -> [Explained] {
         var isFound: Set<Int> = []
+        var isBelowLoop = false
         return frames.map { frame in
             let classified = ClassifiedFrame(frame, executable: executable)
+            isBelowLoop = isBelowLoop || classified.isLoop
             let isCandidate = classified.frameClass == .app || signature.isWithoutAppFrame
-            let number = signature.keyFrames.firstIndex(of: classified.key.display).map { $0 + 1 }
-            guard isCandidate, let number, isFound.insert(number).inserted else {
-                return Explained(classified: classified, keyNumber: nil)
-            }
-            return Explained(classified: classified, keyNumber: number)
+            let index = signature.keyFrames.firstIndex(of: classified.key.display)
+            let isKey =
+                isCandidate && !isBelowLoop && index.map { isFound.insert($0).inserted } == true
+            return Explained(
+                classified: classified, keyNumber: isKey ? index.map { $0 + 1 } : nil,
+                isBelowLoop: isBelowLoop && classified.frameClass == .app)
         }
     }
 }
@@ -104,7 +113,7 @@ struct WhyView {
                     .init(frame.keyNumber.map { "> \($0)" } ?? "", style: .pointing),
                     .init(frame.classified.frameClass.word),
                     .init(frame.classified.frame.title, style: isKey ? .strong : nil),
-                    .init(frame.classified.rule, style: .faint),
+                    .init(frame.rule, style: .faint),
                 ]
             })
     }
@@ -153,7 +162,7 @@ struct WhyRow: Encodable {
                         function: frame.classified.frame.function,
                         image: frame.classified.frame.imagePath,
                         symbolKey: frame.classified.key.text,
-                        class: frame.classified.frameClass.word, rule: frame.classified.rule,
+                        class: frame.classified.frameClass.word, rule: frame.rule,
                         key: frame.keyNumber)
                 })
         }

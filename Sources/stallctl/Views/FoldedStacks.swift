@@ -27,7 +27,7 @@ struct FoldedStacks {
     /// The lines, in alphabetical order.
     func lines(weight: Weight) -> [String] {
         weights.sorted { $0.key < $1.key }.map { path, total in
-            let milliseconds = max(1, (total.duration.nanoseconds + 500_000) / 1_000_000)
+            let milliseconds = max(1, total.duration.rounded(toUnit: 1_000_000))
             return "\(path) \(weight == .ms ? milliseconds : Int64(total.count))"
         }
     }

@@ -1,4 +1,5 @@
-// The answer to "what to fix first", before it is shown: asked of the store, ranked by the analysis.
+// The answer to "what to fix first", before it is shown: asked of the store, ranked by the
+// analysis.
 
 internal import StallAnalysis
 internal import StallModel
@@ -10,6 +11,8 @@ struct Ranking {
     var runs: [ProcessRun]
     /// The worst first.
     var hotspots: [Hotspot]
+    /// What makes one group.
+    var group = GroupKey.signature
 }
 
 extension Ranking {
@@ -20,7 +23,8 @@ extension Ranking {
         let frames = try store.frames(ofStacks: stacks)
         self.init(
             reports: selection.reports, runs: selection.runs,
-            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group))
+            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
+            group: group)
     }
 
     /// The time lost in all ranked reports.

@@ -48,7 +48,8 @@ enum FrameCSV {
 }
 
 extension FrameRow {
-    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any spreadsheet.
+    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any
+    /// spreadsheet.
     var qualifiedName: String {
         let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
         return name + "`" + (function ?? offset)

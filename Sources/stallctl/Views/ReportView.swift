@@ -25,11 +25,12 @@ struct ReportView {
         return Array(lines.dropLast())
     }
 
-    /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout of mode default`
+    /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
+    /// of mode default`
     private var sentence: String {
         let (verb, preposition, end) =
             switch report.state {
-            case .open: ("has been stalled for", "since", "")
+            case .open: ("stalled so far for", "since", "; its end is not recorded yet")
             case .ended: ("stalled for", "on", "")
             case .hang: ("hung for at least", "on", "; its process died in it")
             }

@@ -1,4 +1,5 @@
-// What was seen of a stall, in order of time: how its samples cover it, and the different stacks among them.
+// What was seen of a stall, in order of time: how its samples cover it, and the different stacks
+// among them.
 
 internal import StallAnalysis
 internal import StallModel
@@ -64,14 +65,16 @@ struct Timeline {
         let inSeconds = report.duration >= .seconds(1)
         let text = (0...4).map { quarter in
             let part = report.duration * quarter / 4
-            return inSeconds ? part.hundredths : String(Int(part.milliseconds.rounded()))
+            return part.decimal(
+                unit: inSeconds ? 1_000_000_000 : 1_000_000, digits: inSeconds ? 2 : 0)
         }
         return text.map { $0.padded(to: Self.quarterWidth, .leading) }.joined()
             .trimmingTrailingSpaces
             + (inSeconds ? " s" : " ms")
     }
 
-    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-` without.
+    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-`
+    /// without.
     private var bar: String {
         let count = 4 * Self.quarterWidth
         var cells: [Character] = Array(repeating: "-", count: count)
@@ -121,13 +124,5 @@ struct Timeline {
     /// Whether the frame is the function that names the group, itself or a closure in it.
     func isNaming(_ frame: Frame) -> Bool {
         SymbolKey(frame: frame).display == signature.keyFrames.first
-    }
-}
-
-extension Duration {
-    /// Seconds with two decimals.
-    fileprivate var hundredths: String {
-        let hundredths = (nanoseconds + 5_000_000) / 10_000_000
-        return "\(hundredths / 100)." + String(hundredths % 100).padded(with: "0", to: 2)
     }
 }

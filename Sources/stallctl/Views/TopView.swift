@@ -55,12 +55,13 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WAIT"), .init("WHERE"),
+            .init("WAIT"), .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
             let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
-            let callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
@@ -113,5 +114,15 @@ extension String {
                     || "_-./+:@%,".utf8.contains(byte)
             }
         return plain ? self : "'" + replacing("'", with: #"'\''"#).printable + "'"
+    }
+}
+
+extension GroupKey {
+    /// What the last column of the ranking is called.
+    fileprivate var title: String {
+        switch self {
+        case .signature, .family, .function: "WHERE"
+        case .loop, .version, .host, .app: rawValue.uppercased()
+        }
     }
 }

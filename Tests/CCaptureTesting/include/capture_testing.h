@@ -2,11 +2,18 @@
 #pragma once
 #include <stdint.h>
 
-/// The name of the dynamic symbol that holds `address`, or NULL.
-const char *_Nullable testing_symbol_name(uint64_t address);
-
 /// The return addresses that libgcc's unwinder finds from the caller of this function outwards: element 0 lies in the
 /// calling function, the last one in the thread's first function. Returns their number.
 uint32_t testing_return_addresses(uint64_t *_Nonnull addresses, uint32_t capacity);
 /// The start of the function that holds `address`, by the unwind tables; 0 when there is none.
 uint64_t testing_function_start(uint64_t address);
+
+/// Connects to a server that never accepts, for `milliseconds`. -1 with errno EINPROGRESS, or EINTR when interrupted.
+int testing_connect_to_full_backlog(int milliseconds);
+/// Sleeps in a signal handler of the calling thread, on an alternate stack if asked. -1 when the sleep was interrupted.
+int testing_sleep_in_handler(int on_alternate_stack, uint32_t microseconds);
+
+/// Installs a SIGPROF handler that counts, as a profiler in the app would.
+void testing_own_signal(void);
+/// How many signals reached it.
+int testing_owner_signal_count(void);

@@ -1,0 +1,30 @@
+// Ways to stall that Swift cannot write, or writes differently: each is a frame shape that an unwinder must get through.
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int (*_Nonnull victim_body)(int argument);
+
+/// Calls `body` with a variable amount of stack taken first (alloca).
+int victim_with_alloca(int count, victim_body body);
+/// Calls `body` from a frame that is aligned to 64 bytes.
+int victim_realigned(int argument, victim_body body);
+/// Calls `body` with arguments pushed, and from a function without a frame.
+int victim_with_many_arguments(int argument, victim_body body);
+/// Calls `body` in a signal handler that runs on an alternate stack.
+int victim_on_alternate_stack(int argument, victim_body body);
+/// Calls `body` in a destructor that runs while a C++ exception unwinds the stack.
+int victim_while_throwing(int depth, victim_body body);
+/// Throws and catches C++ exceptions for ever.
+int victim_throw_forever(void);
+/// Resolves a name at a name server that never answers.
+int victim_resolve_name(int argument);
+/// Runs `body` through qsort's comparison.
+int victim_in_qsort(int argument, victim_body body);
+
+#ifdef __cplusplus
+}
+#endif
