@@ -34,7 +34,6 @@ struct IncomingStore {
         var kind: Int64
     }
     struct Stack {
-        var hash: Int64
         var entries: [StackEntry]
         var isTruncated: Bool
     }
@@ -81,7 +80,7 @@ struct IncomingStore {
 struct IncomingRows {
     private let findLastReport, findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
-    private let findStack, findLosses: Statement
+    private let findStackHash, findStack, findLosses: Statement
 
     init(_ connection: Connection) throws {
         findLastReport = try connection.prepare(
@@ -113,7 +112,8 @@ struct IncomingRows {
             where location_frame.location = ? order by location_frame.position
             """)
         findStack = try connection.prepare(
-            "select hash, locations, is_truncated from stack where id = ?")
+            "select locations, is_truncated from stack where id = ?")
+        findStackHash = try connection.prepare("select hash from stack where id = ?")
         findLosses = try connection.prepare(
             "select run, reason, report_count from loss where source = ? and revision > ?")
     }
@@ -219,13 +219,17 @@ struct IncomingRows {
         return frames
     }
 
+    /// What the file says that the stack's content hashes to.
+    func stackHash(_ id: Int64) throws -> Int64 {
+        try one(findStackHash, id, "stack") { $0.integer(at: 0) }
+    }
+
     func stack(_ id: Int64) throws -> IncomingStore.Stack {
         try one(findStack, id, "stack") { row in
-            guard let entries = [StackEntry](encoded: row.blob(at: 1)) else {
+            guard let entries = [StackEntry](encoded: row.blob(at: 0)) else {
                 throw row.damage("stack \(id) is not a list of places")
             }
-            return IncomingStore.Stack(
-                hash: row.integer(at: 0), entries: entries, isTruncated: row.integer(at: 2) != 0)
+            return IncomingStore.Stack(entries: entries, isTruncated: row.integer(at: 1) != 0)
         }
     }
 
