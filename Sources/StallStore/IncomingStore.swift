@@ -70,6 +70,13 @@ struct IncomingStore {
         return sources
     }
 
+    /// The id of the report of this number; nil when it is not there (any more).
+    func reportID(seq: Int64, ofSource source: Int64) throws -> UniqueID? {
+        let row = try connection.prepare("select id from report where source = ? and seq = ?")
+        try row.bind(source, seq)
+        return try row.step() ? row.uniqueID(at: 0) : nil
+    }
+
     /// The statements that are only needed where there is something new.
     func rows() throws -> IncomingRows { try IncomingRows(connection) }
 
@@ -78,13 +85,11 @@ struct IncomingStore {
 
 /// The rows of an incoming store, each checked on its way in.
 struct IncomingRows {
-    private let findLastReport, findState, findReports, findRun, findLoop: Statement
+    private let findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
     private let findStackHash, findStack, findLosses: Statement
 
     init(_ connection: Connection) throws {
-        findLastReport = try connection.prepare(
-            "select seq, id from report where source = ? order by seq desc limit 1")
         findState = try connection.prepare("select state from report where source = ? and seq = ?")
         findReports = try connection.prepare(
             """
@@ -116,13 +121,6 @@ struct IncomingRows {
         findStackHash = try connection.prepare("select hash from stack where id = ?")
         findLosses = try connection.prepare(
             "select run, reason, report_count from loss where source = ? and revision > ?")
-    }
-
-    func lastReport(ofSource source: Int64) throws -> (seq: Int64, id: UniqueID)? {
-        try findLastReport.bind(source)
-        guard try findLastReport.step() else { return nil }
-        defer { findLastReport.reset() }
-        return (findLastReport.integer(at: 0), try findLastReport.uniqueID(at: 1))
     }
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {

@@ -123,7 +123,14 @@ struct StoreFile {
             configuration.busyMode = .timeout(wait / .seconds(1))
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
-            let (role, version) = try queue.inDatabase { try identify($0, path: path) }
+            let (role, version) = try queue.inDatabase { database in
+                // The file may have been made to harm its reader.
+                try database.execute(
+                    sql: "pragma trusted_schema = off; pragma cell_size_check = on")
+                let identity = try identify(database, path: path)
+                try expectTables(database, path: path)
+                return identity
+            }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
     }
@@ -142,6 +149,22 @@ struct StoreFile {
                 path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
+    }
+
+    /// The tables that a store of any version has.
+    static let tables = [
+        "function", "image", "image_load", "label", "location", "location_frame", "loop", "loss",
+        "process_run",
+        "report", "source", "stack",
+    ]
+
+    /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
+    private static func expectTables(_ database: Database, path: String) throws {
+        let found = try String.fetchSet(
+            database, sql: "select name from sqlite_schema where type = 'table'")
+        if let missing = tables.first(where: { !found.contains($0) }) {
+            throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
+        }
     }
 
     /// Makes a new database a store, or brings a store to the newest schema, in one transaction.

@@ -1,6 +1,6 @@
 import Foundation
 import StallModel
-import StallStore
+@testable import StallStore
 import Testing
 
 /// Goal: the schema is what was reviewed, and every migration in the folder is in the binary.
@@ -44,6 +44,13 @@ import Testing
         let central = try RawDatabase(directory("central.sqlite"))
         #expect(try central.query("pragma application_id") == [[String(0x5354_4c43)]])
         #expect(try central.query("pragma user_version") == [version])
+    }
+
+    @Test func `every table is one that a reader expects`() throws {
+        _ = try Ingest(into: directory("central.sqlite"))
+        let found = try RawDatabase(directory("central.sqlite")).query(
+            "select name from sqlite_schema where type = 'table' order by name")
+        #expect(found.map { $0[0] } == StoreFile.tables)
     }
 
     @Test func `a store of this version needs no migration`() throws {
