@@ -89,7 +89,13 @@ let package = Package(
             path: "Tests/ConformanceTool", swiftSettings: settings),
         .testTarget(
             name: "StallRunLoopTests",
-            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            dependencies: [
+                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "RunLoopTour",
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
             swiftSettings: settings),
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
