@@ -85,7 +85,7 @@ let package = Package(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
         .executableTarget(
-            name: "conformance", dependencies: ["LoopConformance"],
+            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
             path: "Tests/ConformanceTool", swiftSettings: settings),
         .testTarget(
             name: "StallRunLoopTests",
