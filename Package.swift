@@ -85,11 +85,17 @@ let package = Package(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
         .executableTarget(
-            name: "conformance", dependencies: ["LoopConformance"],
+            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
             path: "Tests/ConformanceTool", swiftSettings: settings),
         .testTarget(
             name: "StallRunLoopTests",
-            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            dependencies: [
+                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "RunLoopTour",
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
             swiftSettings: settings),
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
