@@ -85,18 +85,24 @@ let package = Package(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
         .executableTarget(
-            name: "conformance", dependencies: ["LoopConformance"],
+            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
             path: "Tests/ConformanceTool", swiftSettings: settings),
         .testTarget(
             name: "StallRunLoopTests",
-            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            dependencies: [
+                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "RunLoopTour",
+            ],
             swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],

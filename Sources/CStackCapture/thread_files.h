@@ -1,6 +1,8 @@
 // What /proc says about one thread of this process, through descriptors that are kept open: a reading costs about a
 // microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 #pragma once
+#include <sys/types.h>
+
 #include "stack_capture.h"
 
 typedef struct {

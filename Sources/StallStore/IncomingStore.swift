@@ -34,7 +34,6 @@ struct IncomingStore {
         var kind: Int64
     }
     struct Stack {
-        var hash: Int64
         var entries: [StackEntry]
         var isTruncated: Bool
     }
@@ -71,6 +70,13 @@ struct IncomingStore {
         return sources
     }
 
+    /// The id of the report of this number; nil when it is not there (any more).
+    func reportID(seq: Int64, ofSource source: Int64) throws -> UniqueID? {
+        let row = try connection.prepare("select id from report where source = ? and seq = ?")
+        try row.bind(source, seq)
+        return try row.step() ? row.uniqueID(at: 0) : nil
+    }
+
     /// The statements that are only needed where there is something new.
     func rows() throws -> IncomingRows { try IncomingRows(connection) }
 
@@ -79,13 +85,11 @@ struct IncomingStore {
 
 /// The rows of an incoming store, each checked on its way in.
 struct IncomingRows {
-    private let findLastReport, findState, findReports, findRun, findLoop: Statement
+    private let findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
-    private let findStack, findLosses: Statement
+    private let findStackHash, findStack, findLosses: Statement
 
     init(_ connection: Connection) throws {
-        findLastReport = try connection.prepare(
-            "select seq, id from report where source = ? order by seq desc limit 1")
         findState = try connection.prepare("select state from report where source = ? and seq = ?")
         findReports = try connection.prepare(
             """
@@ -113,16 +117,10 @@ struct IncomingRows {
             where location_frame.location = ? order by location_frame.position
             """)
         findStack = try connection.prepare(
-            "select hash, locations, is_truncated from stack where id = ?")
+            "select locations, is_truncated from stack where id = ?")
+        findStackHash = try connection.prepare("select hash from stack where id = ?")
         findLosses = try connection.prepare(
             "select run, reason, report_count from loss where source = ? and revision > ?")
-    }
-
-    func lastReport(ofSource source: Int64) throws -> (seq: Int64, id: UniqueID)? {
-        try findLastReport.bind(source)
-        guard try findLastReport.step() else { return nil }
-        defer { findLastReport.reset() }
-        return (findLastReport.integer(at: 0), try findLastReport.uniqueID(at: 1))
     }
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
@@ -219,13 +217,17 @@ struct IncomingRows {
         return frames
     }
 
+    /// What the file says that the stack's content hashes to.
+    func stackHash(_ id: Int64) throws -> Int64 {
+        try one(findStackHash, id, "stack") { $0.integer(at: 0) }
+    }
+
     func stack(_ id: Int64) throws -> IncomingStore.Stack {
         try one(findStack, id, "stack") { row in
-            guard let entries = [StackEntry](encoded: row.blob(at: 1)) else {
+            guard let entries = [StackEntry](encoded: row.blob(at: 0)) else {
                 throw row.damage("stack \(id) is not a list of places")
             }
-            return IncomingStore.Stack(
-                hash: row.integer(at: 0), entries: entries, isTruncated: row.integer(at: 2) != 0)
+            return IncomingStore.Stack(entries: entries, isTruncated: row.integer(at: 1) != 0)
         }
     }
 

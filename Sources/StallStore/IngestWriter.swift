@@ -7,7 +7,7 @@ final class IngestWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
-    private let findSource, addSource, setRevision, findID, setLoss, contentVersion: Statement
+    private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -18,7 +18,8 @@ final class IngestWriter {
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
-        findID = try connection.prepare("select id from report where source = ? and seq = ?")
+        findLast = try connection.prepare(
+            "select seq, id from report where source = ? order by seq desc limit 1")
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -46,23 +47,21 @@ final class IngestWriter {
         var (added, changed) = (0, 0)
         for source in sources {
             let (id, known) = try centralSource(source.store)
-            if source.revision != known {
+            try refuseSharedIdentity(of: id, source, incoming)
+            if source.revision > known {
                 let transfer = SourceTransfer(
                     rows: try incoming.rows(), source: source.id, path: incoming.path,
                     target: id, interner: interner, reports: reports)
-                try refuseSharedIdentity(transfer)
-                if source.revision > known {
-                    let taken = try transfer.takeReports(after: known)
-                    (added, changed) = (added + taken.added, changed + taken.changed)
-                    // A central store keeps no revision of names; what is known already costs little.
-                    try transfer.takeNames(after: incoming.role == .agent ? known : -1)
-                    for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
-                        try setLoss.run(
-                            id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
-                            source.revision)
-                    }
-                    try setRevision.run(source.revision, id)
+                let taken = try transfer.takeReports(after: known)
+                (added, changed) = (added + taken.added, changed + taken.changed)
+                // A central store keeps no revision of names; what is known already costs little.
+                try transfer.takeNames(after: incoming.role == .agent ? known : -1)
+                for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
+                    try setLoss.run(
+                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
+                        source.revision)
                 }
+                try setRevision.run(source.revision, id)
             }
             changed += try closeReports(of: id, source, incoming)
         }
@@ -76,14 +75,17 @@ final class IngestWriter {
         return (findSource.integer(at: 0), findSource.integer(at: 1))
     }
 
-    /// A store that was copied and then written to by two agents gives the same number to two reports.
-    private func refuseSharedIdentity(_ transfer: SourceTransfer) throws {
-        guard let last = try transfer.rows.lastReport(ofSource: transfer.source) else { return }
-        try findID.bind(transfer.target, last.seq)
-        guard try findID.step() else { return }
-        defer { findID.reset() }
-        if try findID.uniqueID(at: 0) != last.id {
-            throw StoreError.sharedIdentity(path: transfer.path)
+    /// A store that was copied and then written to by two agents gives one number to two reports.
+    private func refuseSharedIdentity(
+        of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws {
+        try findLast.bind(target)
+        guard try findLast.step() else { return }
+        defer { findLast.reset() }
+        let theirs = try incoming.reportID(seq: findLast.integer(at: 0), ofSource: source.id)
+        guard let theirs else { return }
+        if try findLast.uniqueID(at: 1) != theirs {
+            throw StoreError.sharedIdentity(path: incoming.path)
         }
     }
 
@@ -219,18 +221,22 @@ final class SourceTransfer {
 
     private func stack(_ id: Int64) throws -> Int64 {
         if let stack = stacks[id] { return stack }
+        // What this store holds under the hash was checked when it came: the incoming content is not looked at.
+        let claimed = try rows.stackHash(id)
+        if let known = try interner.knownStack(hash: claimed) {
+            stacks[id] = known
+            return known
+        }
         let stack = try rows.stack(id)
         let places = try stack.entries.map { try location($0.location) }
         let hash = ContentHash.stack(
             zip(places, stack.entries).lazy.map { ($0.hash, $1.isGuessed) },
             isTruncated: stack.isTruncated)
-        try check(hash == stack.hash, "stack", id)
+        try check(hash == claimed, "stack", id)
         let entries = zip(places, stack.entries).map {
             StackEntry(location: $0.id, isGuessed: $1.isGuessed)
         }
-        let known =
-            try interner.knownStack(hash: hash)
-            ?? interner.addStack(hash: hash, entries, isTruncated: stack.isTruncated)
+        let known = try interner.addStack(hash: hash, entries, isTruncated: stack.isTruncated)
         stacks[id] = known
         return known
     }

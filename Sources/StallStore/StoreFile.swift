@@ -43,11 +43,13 @@ struct StoreFile {
     ///
     /// A store whose writer was killed may need its log replayed, and one without the log's index can
     /// only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// An agent's store of an older schema is copied as well, and the copy migrated.
     static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
         try expectFile(path)
         if try !PrivateCopy.isNeeded(path) {
             do {
-                return try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                let file = try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                return try file.migratedInMemory()
             } catch StoreError.readOnly, StoreError.cannotOpen {
                 // The log's index is there and cannot be written by us.
             }
@@ -55,7 +57,8 @@ struct StoreFile {
         // The copy's names go as soon as SQLite has its files open: nothing is left behind, however we end.
         let copy = try PrivateCopy(of: path)
         defer { withExtendedLifetime(copy) {} }
-        return try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        return try file.migratedInMemory()
     }
 
     /// Brings an existing store of either role to the newest schema.
@@ -95,6 +98,23 @@ struct StoreFile {
         }
     }
 
+    /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
+    ///
+    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own to migrate.
+    private func migratedInMemory() throws(StoreError) -> StoreFile {
+        let newest = embeddedMigrations.count
+        guard schemaVersion < newest else { return self }
+        guard role == .agent else {
+            throw .older(path: path, version: schemaVersion, supported: newest)
+        }
+        return try StoreError.catching(path: path) {
+            let copy = try DatabaseQueue()
+            try queue.backup(to: copy)
+            try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
+            return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
+        }
+    }
+
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
@@ -103,10 +123,13 @@ struct StoreFile {
             configuration.busyMode = .timeout(wait / .seconds(1))
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
-            let (role, version) = try queue.inDatabase { try identify($0, path: path) }
-            guard version == embeddedMigrations.count else {
-                throw StoreError.older(
-                    path: path, version: version, supported: embeddedMigrations.count)
+            let (role, version) = try queue.inDatabase { database in
+                // The file may have been made to harm its reader.
+                try database.execute(
+                    sql: "pragma trusted_schema = off; pragma cell_size_check = on")
+                let identity = try identify(database, path: path)
+                try expectTables(database, path: path)
+                return identity
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -126,6 +149,22 @@ struct StoreFile {
                 path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
+    }
+
+    /// The tables that a store of any version has.
+    static let tables = [
+        "function", "image", "image_load", "label", "location", "location_frame", "loop", "loss",
+        "process_run",
+        "report", "source", "stack",
+    ]
+
+    /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
+    private static func expectTables(_ database: Database, path: String) throws {
+        let found = try String.fetchSet(
+            database, sql: "select name from sqlite_schema where type = 'table'")
+        if let missing = tables.first(where: { !found.contains($0) }) {
+            throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
+        }
     }
 
     /// Makes a new database a store, or brings a store to the newest schema, in one transaction.
