@@ -40,8 +40,24 @@ package struct ImageTable: Sendable {
     }
 
     /// Places every address of a stack in its image. A return address belongs to the image of its call.
+    ///
+    /// Where a function was called and has since jumped to the one above it (a tail call, which leaves no frame), its
+    /// entry is put between the two, as a guess: the call is certain, what came after it is not.
     package func locate(_ stack: CapturedStack) -> [CodeLocation] {
-        stack.addresses.map { CodeLocation($0, in: image(containing: $0.lookupAddress)) }
+        var locations: [CodeLocation] = []
+        var callee: CodeAddress?
+        for address in stack.addresses {
+            if let callee, address.kind == .returnAddress, !address.isGuessed {
+                let entry = stall_tail_caller(address.rawValue, callee.lookupAddress)
+                if entry != 0 {
+                    let inferred = CodeAddress(entry, .interrupted, isGuessed: true)
+                    locations.append(CodeLocation(inferred, in: image(containing: entry)))
+                }
+            }
+            locations.append(CodeLocation(address, in: image(containing: address.lookupAddress)))
+            callee = address.kind == .asyncResume ? nil : address
+        }
+        return locations
     }
 }
 
