@@ -44,18 +44,20 @@ package struct ImageTable: Sendable {
     /// Where a function was called and has since jumped to the one above it (a tail call, which leaves no frame), its
     /// entry is put between the two, as a guess: the call is certain, what came after it is not.
     package func locate(_ stack: CapturedStack) -> [CodeLocation] {
+        var calls = stack.addresses.map {
+            stall_call(address: $0.lookupAddress, function: 0, entered: 0)
+        }
+        stall_calls_read(&calls, calls.count)
         var locations: [CodeLocation] = []
-        var callee: CodeAddress?
-        for address in stack.addresses {
-            if let callee, address.kind == .returnAddress, !address.isGuessed {
-                let entry = stall_tail_caller(address.rawValue, callee.lookupAddress)
-                if entry != 0 {
-                    let inferred = CodeAddress(entry, .interrupted, isGuessed: true)
-                    locations.append(CodeLocation(inferred, in: image(containing: entry)))
+        for (index, address) in stack.addresses.enumerated() {
+            if index > 0, address.kind == .returnAddress, !address.isGuessed {
+                let (callee, entered) = (calls[index - 1].function, calls[index].entered)
+                if callee != 0, entered != 0, callee != entered {
+                    let inferred = CodeAddress(entered, .interrupted, isGuessed: true)
+                    locations.append(CodeLocation(inferred, in: image(containing: entered)))
                 }
             }
             locations.append(CodeLocation(address, in: image(containing: address.lookupAddress)))
-            callee = address.kind == .asyncResume ? nil : address
         }
         return locations
     }

@@ -1,16 +1,14 @@
 #define _GNU_SOURCE
-#include "stall_tail_calls.h"
+#include "stall_calls.h"
 
 #include <link.h>
 #include <stdbool.h>
 #include <string.h>
 
 typedef struct {
-    uint64_t address;
-    uint64_t function;  // the start of the function that holds the address, by the unwind table
-    uint64_t called;    // what the direct call before the address went to
-    bool is_call_target_function;
-} code_question;
+    stall_call *calls;
+    size_t count;
+} call_list;
 
 /// The bytes at `address` when all of them are in one readable segment of the image.
 static const uint8_t *mapped(const struct dl_phdr_info *info, uint64_t address, uint64_t size) {
@@ -84,27 +82,22 @@ static bool is_stub(const uint8_t *code) {
 }
 #endif
 
-static int answer(struct dl_phdr_info *info, size_t size, void *context) {
+static int read_calls(struct dl_phdr_info *info, size_t size, void *context) {
     (void)size;
-    code_question *question = context;
-    if (!mapped(info, question->address - 1, 1)) return 0;
-    question->function = function_start(info, question->address - 1);
-    question->called = direct_call_target(info, question->address);
-    if (question->called != 0) {
-        const uint8_t *code = mapped(info, question->called, 8);
-        question->is_call_target_function =
-            code && !is_stub(code) && function_start(info, question->called) == question->called;
+    call_list *list = context;
+    for (size_t i = 0; i < list->count; i++) {
+        stall_call *call = &list->calls[i];
+        if (!mapped(info, call->address, 1)) continue;
+        call->function = function_start(info, call->address);
+        uint64_t target = direct_call_target(info, call->address + 1);
+        const uint8_t *code = target ? mapped(info, target, 8) : NULL;
+        if (code && !is_stub(code) && function_start(info, target) == target) call->entered = target;
     }
-    return 1;
+    return 0;
 }
 
-uint64_t stall_tail_caller(uint64_t return_address, uint64_t callee) {
-    if (return_address < 5) return 0;
-    code_question call = {.address = return_address};
-    dl_iterate_phdr(answer, &call);
-    if (!call.is_call_target_function) return 0;
-    // `answer` looks at the byte before an address, and `callee` is a place inside of its function.
-    code_question inner = {.address = callee + 1};
-    dl_iterate_phdr(answer, &inner);
-    return inner.function != 0 && inner.function != call.called ? call.called : 0;
+void stall_calls_read(stall_call *calls, size_t count) {
+    for (size_t i = 0; i < count; i++) calls[i].function = calls[i].entered = 0;
+    call_list list = {.calls = calls, .count = count};
+    dl_iterate_phdr(read_calls, &list);
 }
