@@ -20,9 +20,11 @@ extension Bench {
         for (name, limit, measure) in limits {
             let before = results.count
             compare(
-                "allocations: " + name, unit: "a call", [Contestant(name: "EventRunLoop", measure: measure)])
+                "allocations: " + name, unit: "a call",
+                [Contestant(name: "EventRunLoop", measure: measure)])
             if results.count > before, results[before].median > limit + 0.01 {
-                failures.append("\(name): \(results[before].median) allocations, at most \(limit) allowed")
+                failures.append(
+                    "\(name): \(results[before].median) allocations, at most \(limit) allowed")
             }
         }
         return failures
@@ -93,7 +95,9 @@ private func countRedates() -> Double {
 private func countOneShots() -> Double {
     let loop = EventRunLoop.current
     return perStep { count in
-        for _ in 0..<count { loop.add(LoopTimer(after: .seconds(1_000)) { _ in runs += 1 }, toMode: .default) }
+        for _ in 0..<count {
+            loop.add(LoopTimer(after: .seconds(1_000)) { _ in runs += 1 }, toMode: .default)
+        }
     }
 }
 

@@ -13,20 +13,27 @@ extension Bench {
                 "descriptor event", size: active,
                 [
                     Contestant(name: "C floor, 256 a wait") {
-                        Double(minimal_descriptors(CInt(active), UInt64(count), 256)) / Double(count)
+                        Double(minimal_descriptors(CInt(active), UInt64(count), 256))
+                            / Double(count)
                     },
-                    Contestant(name: "EventRunLoop batch") { onThread { serve(active, count, .batch) } },
+                    Contestant(name: "EventRunLoop batch") {
+                        onThread { serve(active, count, .batch) }
+                    },
                     Contestant(name: "C floor, 1 a wait") {
                         Double(minimal_descriptors(CInt(active), UInt64(count), 1)) / Double(count)
                     },
-                    Contestant(name: "EventRunLoop strict") { onThread { serve(active, count, .strict) } },
+                    Contestant(name: "EventRunLoop strict") {
+                        onThread { serve(active, count, .strict) }
+                    },
                     Contestant(name: "Dispatch read source") { serveDispatch(active, count / 5) },
                 ])
         }
     }
 }
 
-private func serve(_ active: Int, _ count: Int, _ delivery: EventRunLoop.DescriptorDelivery) -> Double {
+private func serve(_ active: Int, _ count: Int, _ delivery: EventRunLoop.DescriptorDelivery)
+    -> Double
+{
     let loop = EventRunLoop.current
     loop.descriptorDelivery = delivery
     let descriptors = (0..<active).map { _ in minimal_eventfd() }

@@ -11,16 +11,22 @@ extension Bench {
         compare(
             "iteration, poll path",
             [
-                Contestant(name: "C floor") { Double(minimal_iterate(UInt64(count))) / Double(count) },
+                Contestant(name: "C floor") {
+                    Double(minimal_iterate(UInt64(count))) / Double(count)
+                },
                 Contestant(name: "EventRunLoop") { onThread { iterate(count, descriptor: false) } },
-                Contestant(name: "EventRunLoop+descriptor") { onThread { iterate(count, descriptor: true) } },
+                Contestant(name: "EventRunLoop+descriptor") {
+                    onThread { iterate(count, descriptor: true) }
+                },
                 Contestant(name: "CFRunLoop") { onThread { iterateCF(count) } },
                 Contestant(name: "Dispatch") { selfAsync(count) },
             ])
         compare(
             "iteration, sleep path",
             [
-                Contestant(name: "C floor") { Double(minimal_wake(UInt64(count / 4))) / Double(count / 4) },
+                Contestant(name: "C floor") {
+                    Double(minimal_wake(UInt64(count / 4))) / Double(count / 4)
+                },
                 Contestant(name: "EventRunLoop") { onThread { sleepAndWake(count / 4) } },
                 Contestant(name: "CFRunLoop") { onThread { sleepAndWakeCF(count / 4) } },
             ])
@@ -60,7 +66,11 @@ private func iterateCF(_ count: Int) -> Double {
     context.perform = {
         let state = Unmanaged<State>.fromOpaque($0!).takeUnretainedValue()
         state.left -= 1
-        if state.left > 0 { CFRunLoopSourceSignal(state.source) } else { CFRunLoopStop(CFRunLoopGetCurrent()) }
+        if state.left > 0 {
+            CFRunLoopSourceSignal(state.source)
+        } else {
+            CFRunLoopStop(CFRunLoopGetCurrent())
+        }
     }
     state.source = CFRunLoopSourceCreate(nil, 0, &context)
     CFRunLoopAddSource(CFRunLoopGetCurrent(), state.source, kCFRunLoopDefaultMode)

@@ -37,11 +37,15 @@ struct Bench {
     }
 
     /// Compares contestants at one size. The first one is what the others' ratios refer to.
-    mutating func compare(_ name: String, size: Int = 1, unit: String = "ns", _ contestants: [Contestant]) {
+    mutating func compare(
+        _ name: String, size: Int = 1, unit: String = "ns", _ contestants: [Contestant]
+    ) {
         if let filter, !name.contains(filter) { return }
         var values = [[Double]](repeating: [], count: contestants.count)
         for _ in 0..<rounds {
-            for (index, contestant) in contestants.enumerated() { values[index].append(contestant.measure()) }
+            for (index, contestant) in contestants.enumerated() {
+                values[index].append(contestant.measure())
+            }
         }
         let measurements = zip(contestants, values).map {
             Measurement(name: name, contestant: $0.name, size: size, values: $1, unit: unit)
@@ -56,7 +60,8 @@ struct Bench {
             measurement.name.padding(toLength: 26, withPad: " ", startingAt: 0),
             String(measurement.size).leftPadded(to: 8),
             measurement.contestant.padding(toLength: 22, withPad: " ", startingAt: 0),
-            String(format: "%12.1f", measurement.median), measurement.unit.padding(
+            String(format: "%12.1f", measurement.median),
+            measurement.unit.padding(
                 toLength: 12, withPad: " ", startingAt: 0),
             String(format: "%8.2f x", ratio),
             String(

@@ -19,7 +19,9 @@ extension Bench {
                     Contestant(name: "C mutex") {
                         Double(minimal_post_locked(UInt64(count), CInt(producers))) / total
                     },
-                    Contestant(name: "EventRunLoop") { onThread { postOurs(count, producers) } / total },
+                    Contestant(name: "EventRunLoop") {
+                        onThread { postOurs(count, producers) } / total
+                    },
                     Contestant(name: "CFRunLoop") {
                         onThread { postCF(count / 4, producers) } * 4 / total
                     },
@@ -96,7 +98,9 @@ private func postDispatch(_ posts: Int, _ producers: Int) -> Double {
 }
 
 private func pingPongOurs(_ count: Int) -> Double {
-    guard let ping = try? LoopThread(name: "ping"), let pong = try? LoopThread(name: "pong") else { return 0 }
+    guard let ping = try? LoopThread(name: "ping"), let pong = try? LoopThread(name: "pong") else {
+        return 0
+    }
     let done = DispatchSemaphore(value: 0)
     nonisolated(unsafe) var left = count
     @Sendable func serve() {

@@ -13,7 +13,8 @@ extension Bench {
             let size32 = UInt32(size)
             let repeats = max(1, 2_000 / size)
             func perTimer(_ total: () -> UInt64) -> Double {
-                Double((0..<repeats).reduce(UInt64(0)) { sum, _ in sum + total() }) / Double(size * repeats)
+                Double((0..<repeats).reduce(UInt64(0)) { sum, _ in sum + total() })
+                    / Double(size * repeats)
             }
             func ours(_ phase: TimerPhase) -> Double {
                 // The second pass: a loop keeps its buffers, and the floor gets its own for nothing.
@@ -32,14 +33,23 @@ extension Bench {
                     Contestant(name: "EventRunLoop") { ours(.insert) },
                 ]
                     + (size <= 100_000
-                        ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .insert) } }] : []))
+                        ? [
+                            Contestant(name: "CFRunLoop") {
+                                onThread { playTimersCF(size, .insert) }
+                            }
+                        ] : []))
             compare(
                 "timer cancel", size: size,
                 [
                     Contestant(name: "C floor") { perTimer { minimal_timers_cancel(size32) } },
                     Contestant(name: "EventRunLoop") { ours(.cancel) },
                 ]
-                    + (withCF ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .cancel) } }] : []))
+                    + (withCF
+                        ? [
+                            Contestant(name: "CFRunLoop") {
+                                onThread { playTimersCF(size, .cancel) }
+                            }
+                        ] : []))
             compare(
                 "timer fire, all due", size: size,
                 [
@@ -47,16 +57,24 @@ extension Bench {
                     Contestant(name: "EventRunLoop") { ours(.fire) },
                 ]
                     + (withCF && size <= 1_000
-                        ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .fire) } }] : []))
+                        ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .fire) } }]
+                        : []))
             compare(
                 "timer re-date", size: size,
                 [
                     Contestant(name: "C floor") {
                         Double(minimal_timers_redate(size32, 100_000)) / 100_000
                     },
-                    Contestant(name: "EventRunLoop") { Double(onThread { playTimers(size, .redate) }) / 100_000 },
+                    Contestant(name: "EventRunLoop") {
+                        Double(onThread { playTimers(size, .redate) }) / 100_000
+                    },
                 ]
-                    + (withCF ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .redate) } }] : []))
+                    + (withCF
+                        ? [
+                            Contestant(name: "CFRunLoop") {
+                                onThread { playTimersCF(size, .redate) }
+                            }
+                        ] : []))
         }
     }
 }
@@ -70,7 +88,8 @@ private func playTimers(_ size: Int, _ phase: TimerPhase) -> UInt64 {
     var fired = 0
     let timers = (0..<size).map { _ in
         LoopTimer(
-            after: phase == .fire ? .zero : .nanoseconds(Int64.random(in: 1 << 45...1 << 50, using: &random))
+            after: phase == .fire
+                ? .zero : .nanoseconds(Int64.random(in: 1 << 45...1 << 50, using: &random))
         ) { _ in
             fired += 1
             if fired == size { loop.stop() }
@@ -138,7 +157,9 @@ private func playTimersCF(_ size: Int, _ phase: TimerPhase) -> Double {
     case .redate:
         count = sample.count
         began = now()
-        for timer in sample { CFRunLoopTimerSetNextFireDate(timer, start + 1e6 + Double.random(in: 0..<Double(size))) }
+        for timer in sample {
+            CFRunLoopTimerSetNextFireDate(timer, start + 1e6 + Double.random(in: 0..<Double(size)))
+        }
         elapsed = now() - began
     }
     // The loop ends with its thread, and its timers with it: to invalidate them one by one is what takes so long.

@@ -124,7 +124,7 @@ static bool is_signal_return(const uint8_t code[12]) {
 
 static unsigned system_call_length(const uint8_t code[8]) { return code[0] == 0x0f && code[1] == 0x05 ? 2 : 0; }
 
-const stall_architecture stall_architecture_x86_64 = {
+static const stall_architecture description = {
     .register_count = 17,
     .stack_pointer = RSP,
     .frame_pointer = RBP,
@@ -141,9 +141,10 @@ const stall_architecture stall_architecture_x86_64 = {
     .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };
+const stall_architecture *const stall_architecture_x86_64 = &description;
 
 #if defined(__x86_64__)
-const stall_architecture *const stall_native_architecture = &stall_architecture_x86_64;
+const stall_architecture *const stall_native_architecture = &description;
 
 void stall_registers_from_context(stall_registers *registers, const void *context) {
     static const uint8_t order[17] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,

@@ -3,7 +3,6 @@
 #include "stack_unwinder.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,8 +14,8 @@ enum {
     FAR_SIZE = 4096,
     SIGNAL_FRAME_LIMIT = 32,
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a lost frame pointer
-    TRIAL_LIMIT = 64,      // candidates for it that are tried
-    TRIAL_DEPTH = 512,     // frames after which a trial is believed
+    TRIAL_DEPTH = 512,     // frames after which a walk from an assumed frame is believed
+    ASYNC_LIMIT = 256,     // awaiting functions that are followed
     CODE_LIMIT = 65536,    // bytes of code searched for the start of a function
 };
 
@@ -41,6 +40,11 @@ struct stall_unwinder {
     uint8_t far[FAR_SIZE];
 };
 
+/// What a frame may keep Swift's async context in.
+typedef struct {
+    uint64_t context, frame_pointer;  ///< 0: not known
+} async_hint;
+
 /// One walk.
 typedef struct {
     stall_unwinder *unwinder;
@@ -50,6 +54,8 @@ typedef struct {
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
     bool is_trial;        ///< follows an assumed frame pointer; makes no further assumptions
+    async_hint hints[2];     ///< of the two frames inside of this one, the nearer one first
+    uint64_t async_context;  ///< of the innermost job that Swift's concurrency runs on this stack; 0: none
     unsigned signal_frames;
 } walk;
 
@@ -128,79 +134,67 @@ static call_evidence examine_return_address(walk *walk, uint64_t return_address,
 
 static step_result step(walk *walk);
 
-/// How a walk from an assumed frame pointer went.
-typedef struct {
-    bool reaches_outermost;
-    unsigned contradictions;         ///< direct calls on the way that are of another function than the one they led to
-    uint64_t inner_frame_pointer;    ///< not 0: the way led through `function` again, with this frame pointer
-} trial;
-
-static trial try_frame_pointer(const walk *start, uint64_t frame_pointer, uint64_t function) {
-    const stall_architecture *architecture = start->architecture;
-    trial trial = {0};
-    walk walk = *start;
-    walk.is_trial = true;
-    stall_registers_set(&walk.registers, architecture->frame_pointer, frame_pointer);
-    uint64_t called = function;
+// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes very far. When it
+// comes through `function` again, it may have begun in the dead frame of an earlier callee, which had saved the live
+// frame pointer: *inner is that one, else 0.
+static bool leads_outwards(const walk *original, uint64_t frame_pointer, uint64_t function, uint64_t *inner) {
+    const stall_architecture *architecture = original->architecture;
+    walk trial = *original;
+    trial.is_trial = true;
+    stall_registers_set(&trial.registers, architecture->frame_pointer, frame_pointer);
+    *inner = 0;
     for (unsigned depth = 0; depth < TRIAL_DEPTH; depth++) {
-        step_result result = step(&walk);
-        if (result == STEP_LOST) return trial;
-        if (result == STEP_OUTERMOST) break;
-        const uint64_t return_address = walk.registers.value[architecture->program_counter];
-        if (called && examine_return_address(&walk, return_address, called) == CALL_ELSEWHERE) trial.contradictions++;
+        const step_result result = step(&trial);
+        if (result != STEP_DONE) return result == STEP_OUTERMOST;
         cfi_function caller;
-        called = cfi_find_function(&walk.unwinder->tables, return_address - 1, &caller) ? caller.start : 0;
-        if (called == function && !trial.inner_frame_pointer) {
-            trial.inner_frame_pointer = walk.registers.value[architecture->frame_pointer];
-        }
+        const uint64_t address = trial.registers.value[architecture->program_counter] - 1;
+        if (*inner || !cfi_find_function(&trial.unwinder->tables, address, &caller)) continue;
+        if (caller.start == function) *inner = trial.registers.value[architecture->frame_pointer];
     }
-    trial.reaches_outermost = true;
-    return trial;
+    return true;
 }
 
-// The usual frame has the size that the prologue says. A function that makes room on the stack later (Swift does for
-// values whose size is known at run time only) has its frame pointer somewhere above. Below it lies dead stack that may
-// hold return addresses of earlier calls, so a candidate counts only if the walk from it reaches the outermost frame;
-// a way that leads through this very function again began in a dead frame of a callee, and that frame tells where the
-// live one is. Of several candidates the one that the direct calls contradict least wins, and then the lowest.
+// Searches the stack above `from` for a frame whose return address is that well attested.
+static bool search_frame_pointer(walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found) {
+    for (uint64_t at = (from + 7) & ~UINT64_C(7); at - from < SEARCH_LIMIT; at += 8) {
+        uint64_t return_address, inner;
+        if (!read_word(walk, at + 8, &return_address)) return false;
+        if (examine_return_address(walk, return_address, function) < wanted) continue;
+        if (!leads_outwards(walk, at, function, &inner)) continue;
+        if (wanted < CALL_OF_FUNCTION && inner > at) {
+            at = (inner & ~UINT64_C(7)) - 8;
+            continue;
+        }
+        *found = at;
+        return true;
+    }
+    return false;
+}
+
+// A usual frame has the size that its prologue says. A function that makes room on the stack later (Swift does for values
+// whose size is known at run time only) has its frame pointer somewhere above, behind dead stack that is full of old
+// return addresses. So a frame is believed only if the walk from it leads outwards.
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
     uint8_t code[64];
-    uint64_t size = 0;
+    uint64_t size = 0, return_address, found, inner;
     size_t length = stall_read_memory(code, function, sizeof code);
-    const bool has_frame = architecture->frame_size(code, length, &size);
-    uint64_t best = 0;
-    unsigned fewest = UINT_MAX;
-    unsigned trials = 0;
-    for (uint64_t at = (stack + size) & ~UINT64_C(7); at - stack < SEARCH_LIMIT; at += 8) {
-        uint64_t return_address;
-        if (!read_word(walk, at + 8, &return_address)) break;
+    if (architecture->frame_size(code, length, &size) && read_word(walk, stack + size + 8, &return_address)) {
         const call_evidence evidence = examine_return_address(walk, return_address, function);
-        if (evidence == NO_CALL) continue;
-        const bool is_usual = has_frame && at == stack + size;
-        if (is_usual && evidence == CALL_OF_FUNCTION) {
-            best = at;
-            fewest = 0;
-            break;
+        if (evidence == CALL_OF_FUNCTION
+            || (evidence != NO_CALL && leads_outwards(walk, stack + size, function, &inner))) {
+            stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
+            return true;
         }
-        if (++trials > TRIAL_LIMIT) break;
-        const trial trial = try_frame_pointer(walk, at, function);
-        if (!trial.reaches_outermost) continue;
-        if (evidence != CALL_OF_FUNCTION && trial.inner_frame_pointer > at) {
-            at = (trial.inner_frame_pointer & ~UINT64_C(7)) - 8;
-            continue;
-        }
-        if (trial.contradictions < fewest) {
-            best = at;
-            fewest = trial.contradictions;
-        }
-        if (fewest == 0) break;
     }
-    if (fewest == UINT_MAX) return false;
-    stall_registers_set(&walk->registers, architecture->frame_pointer, best);
-    walk->is_guessed = walk->is_guessed || !(has_frame && best == stack + size);
-    return true;
+    for (call_evidence wanted = CALL_OF_FUNCTION; wanted > NO_CALL; wanted--) {
+        if (!search_frame_pointer(walk, function, stack + size, wanted, &found)) continue;
+        stall_registers_set(&walk->registers, architecture->frame_pointer, found);
+        walk->is_guessed = true;
+        return true;
+    }
+    return false;
 }
 
 static bool is_known(const walk *walk, uint64_t number) {
@@ -212,6 +206,82 @@ static bool recover(walk *walk, uint64_t number, uint64_t function) {
     return number == walk->architecture->frame_pointer && !walk->is_trial && recover_frame_pointer(walk, function);
 }
 
+// MARK: Async callers
+//
+// The functions that await the running one are not on the stack: each left a context on the heap, {parent context, where
+// to resume}. The running one keeps the address of its own context in a register, at least when it was entered; in debug
+// builds also below its saved frame pointer. Its frame is the one that the runtime calls to run a job, directly or
+// through one function of its own.
+//
+// Source: swift/ABI/Task.h, AsyncContext.
+
+extern char swift_job_run __attribute__((weak));
+extern char swift_job_run_on_task_executor __attribute__((weak));
+extern char swift_job_run_on_serial_and_task_executor __attribute__((weak));
+
+static bool runs_job(uint64_t function) {
+    return function == (uint64_t)&swift_job_run || function == (uint64_t)&swift_job_run_on_task_executor
+        || function == (uint64_t)&swift_job_run_on_serial_and_task_executor;
+}
+
+typedef struct {
+    uint64_t parent, resume;
+} async_context;
+
+static bool is_function_start(walk *walk, uint64_t address) {
+    stall_unwinder *unwinder = walk->unwinder;
+    uint64_t start, end, size;
+    cfi_function function;
+    if (cfi_find_function(&unwinder->tables, address, &function)) return address == function.start;
+    if (!cfi_find_gap(&unwinder->tables, address, &start, &end)) return false;
+    size_t length = stall_read_memory(unwinder->code, address, 64);
+    return walk->architecture->frame_size(unwinder->code, length, &size);
+}
+
+static bool read_context(walk *walk, uint64_t address, async_context *context) {
+    if (address == 0 || address % 8 != 0 || !stall_read_exactly(context, address, sizeof *context)) return false;
+    context->resume &= walk->architecture->address_mask;
+    return context->parent % 8 == 0 && is_function_start(walk, context->resume);
+}
+
+static void find_async_context(walk *walk) {
+    for (unsigned i = 0; i < 2 && walk->async_context == 0; i++) {
+        async_context context;
+        uint64_t kept;
+        const async_hint *hint = &walk->hints[1 - i];
+        if (read_context(walk, hint->context, &context)) {
+            walk->async_context = hint->context;
+        } else if (read_word(walk, hint->frame_pointer - 8, &kept) && read_context(walk, kept, &context)) {
+            walk->async_context = kept;
+        }
+    }
+}
+
+static async_hint hint_of(const walk *walk) {
+    const stall_architecture *architecture = walk->architecture;
+    const stall_registers *registers = &walk->registers;
+    async_hint hint = {0, 0};
+    if (stall_registers_know(registers, architecture->async_context)) {
+        hint.context = registers->value[architecture->async_context];
+    }
+    if (stall_registers_know(registers, architecture->frame_pointer)) {
+        hint.frame_pointer = registers->value[architecture->frame_pointer];
+    }
+    return hint;
+}
+
+// Appends where the awaiting functions will resume. Read from a thread that runs on, they are guesses.
+static uint32_t append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity) {
+    async_context context;
+    uint64_t address = walk->async_context;
+    for (unsigned i = 0; i < ASYNC_LIMIT && count < capacity && read_context(walk, address, &context); i++) {
+        frames[count++] = (stall_frame){
+            .address = context.resume, .kind = STALL_FRAME_ASYNC_RESUME, .is_guessed = !walk->copy->is_live};
+        address = context.parent;
+    }
+    return count;
+}
+
 // MARK: One step
 
 // Moves to the caller. The stack grows down, so each CFA lies above the last; that also ends every loop.
@@ -219,7 +289,8 @@ static step_result enter_caller(walk *walk, uint64_t cfa, uint64_t return_addres
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
     return_address &= architecture->address_mask;
-    if (return_address == 0) return STEP_OUTERMOST;
+    // Dead stack is full of zeros: where a frame is only assumed, they prove nothing.
+    if (return_address == 0) return walk->is_trial ? STEP_LOST : STEP_OUTERMOST;
     if (is_signal_frame && ++walk->signal_frames > SIGNAL_FRAME_LIMIT) return STEP_LOST;
     if (!is_signal_frame) {
         stall_registers_set(registers, architecture->stack_pointer, cfa);
@@ -237,6 +308,7 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
+    if (runs_job(row->function) && walk->async_context == 0 && !walk->is_trial) find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
         return recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
     }
@@ -433,9 +505,13 @@ uint32_t stall_unwind(
             .kind = walk.is_interrupted ? STALL_FRAME_INTERRUPTED : STALL_FRAME_RETURN_ADDRESS,
             .is_guessed = walk.is_guessed,
         };
+        async_hint left = hint_of(&walk);
         result = step(&walk);
+        walk.hints[1] = walk.hints[0];
+        walk.hints[0] = left;
     }
     *is_truncated = result != STEP_OUTERMOST;
+    count = append_async_callers(&walk, frames, count, capacity);
     explicit_bzero(unwinder->far, sizeof unwinder->far);
     return count;
 }

@@ -2,6 +2,7 @@
 // microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 #pragma once
 #include <sys/types.h>
+
 #include "stack_capture.h"
 
 typedef struct {

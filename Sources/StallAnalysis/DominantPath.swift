@@ -118,9 +118,19 @@ private struct Steps {
     init(from stack: WeightedFrames, _ isWanted: (ClassifiedFrame) -> Bool) {
         weight = max(stack.weight, 1)
         isCut = !stack.reachesBase
+        // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
+        // that it must not count there; where the stack ends, the function itself is at work again.
+        var returnedTo: PathStep?
         for frame in stack.callout.reversed() where isWanted(frame) {
-            append(PathStep(frame))
+            let step = PathStep(frame)
+            if frame.isClosure, steps.contains(step) {
+                returnedTo = step
+            } else {
+                append(step)
+                returnedTo = nil
+            }
         }
+        if let returnedTo { append(returnedTo) }
     }
 
     /// A step that is already on the path leads back there: recursion and cycles are one round.
@@ -171,4 +181,5 @@ extension WeightedFrames {
 
 extension ClassifiedFrame {
     fileprivate var isAppFrame: Bool { frameClass == .app }
+    fileprivate var isClosure: Bool { key.text != key.display }
 }

@@ -51,12 +51,11 @@ extension EventRunLoop {
     }
 
     @inline(never) private func runBlocks(in items: ModeItems) {
-        let isCommon = items.isCommon
         lock.unlock()
         var batch = blocks.takeAll()
         var (kept, spent) = (BlockQueue.Batch(), BlockQueue.Batch())
         while let body = blocks.next(
-            in: &batch, mode: items.mode, isCommon: isCommon, kept: &kept, spent: &spent)
+            in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept, spent: &spent)
         {
             callOut(.block, body)
             if spent.count == 64 { blocks.free(&spent) }
@@ -120,7 +119,8 @@ extension EventRunLoop {
             var handled = false
             for ready in batch[..<count] {
                 // An earlier handler of the batch may have removed this one.
-                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready) else { continue }
+                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready)
+                else { continue }
                 lock.unlock()
                 if call(source, events) { handled = true }
                 lock.lock()
@@ -172,7 +172,9 @@ extension EventRunLoop {
 
     private func fire(_ timer: LoopTimer) {
         refreshClock()
-        guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else { return }
+        guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
+            return
+        }
         let fired = timer.deadline
         timer.isFiring = true
         timer.places.forEach { $0.pointee.suspend($1) }

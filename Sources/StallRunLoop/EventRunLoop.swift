@@ -159,7 +159,9 @@ public final class EventRunLoop: @unchecked Sendable {
         }
         lock.unlock()
         for items in ended {
-            for source in items.descriptors { source.owners.withLock { $0.removeAll { $0 === self } } }
+            for source in items.descriptors {
+                source.owners.withLock { $0.removeAll { $0 === self } }
+            }
             for source in items.sources {
                 source.owners.withLock { $0.removeAll { $0 === self } }
                 source.onCancel?(self, items.mode)

@@ -36,7 +36,8 @@ struct ItemOwner: ~Copyable {
             if current & Self.invalid != 0 { return nil }
             if current == Self.busy { continue }
             let (done, _) = word.weakCompareExchange(
-                expected: current, desired: current | Self.invalid, ordering: .acquiringAndReleasing)
+                expected: current, desired: current | Self.invalid, ordering: .acquiringAndReleasing
+            )
             if done { return current >> 2 }
         }
     }

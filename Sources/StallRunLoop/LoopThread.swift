@@ -75,12 +75,16 @@ public final class LoopThread: Sendable {
         }
     }
 
-    /// Ends the loop behind all tasks. A task may be running the loop itself: then every nested run is ended in turn.
+    /// Ends the loop behind all tasks.
     private static func finish(_ loop: EventRunLoop) {
-        loop.post(inMode: .common) {
-            if loop.isNested { finish(loop) }
-            loop.stop()
-        }
+        loop.post(inMode: .common) { end(loop) }
+    }
+
+    /// A task may be running the loop itself: then every nested run is ended in turn. By a timer that is due, because
+    /// a block that is added by a block does not keep the loop from falling asleep.
+    private static func end(_ loop: EventRunLoop) {
+        if loop.isNested { loop.perform(after: .zero, inMode: .common) { end(loop) } }
+        loop.stop()
     }
 
     /// What the new thread and its maker tell each other.

@@ -58,7 +58,9 @@ public final class LoopTimer: @unchecked Sendable {
     public var isValid: Bool { owner.isValid }
 
     /// The time between calls; nil for a timer that is called once.
-    public var interval: Duration? { repeats ? .nanoseconds(Int64(clamping: intervalNanoseconds)) : nil }
+    public var interval: Duration? {
+        repeats ? .nanoseconds(Int64(clamping: intervalNanoseconds)) : nil
+    }
 
     /// Whether it is called more than once.
     public var repeats: Bool { intervalNanoseconds != 0 }
@@ -96,7 +98,9 @@ public final class LoopTimer: @unchecked Sendable {
         set {
             withLock {
                 toleranceNanoseconds = clamped(newValue)
-                if toleranceNanoseconds > 0 { places.forEach { heap, _ in heap.pointee.hasTolerance = true } }
+                if toleranceNanoseconds > 0 {
+                    places.forEach { heap, _ in heap.pointee.hasTolerance = true }
+                }
             }
         }
     }

@@ -1,8 +1,11 @@
 // What is in one mode of one loop. Guarded by the loop's lock; makes no callout.
 
+internal import Synchronization
+
 final class ModeItems {
     let mode: LoopMode
-    @exclusivity(unchecked) var isCommon: Bool
+    /// Whether it is one of the common modes. Read without the lock between blocks: one of them may have changed it.
+    private let common: Atomic<Bool>
     /// In calling order.
     @exclusivity(unchecked) private(set) var observers: [LoopObserver] = []
     /// All activities that some observer ever asked for.
@@ -16,7 +19,7 @@ final class ModeItems {
 
     init(_ mode: LoopMode, isCommon: Bool) {
         self.mode = mode
-        self.isCommon = isCommon
+        common = Atomic(isCommon)
         timers = .allocate(capacity: 1)
         timers.initialize(to: TimerHeap())
     }
@@ -24,6 +27,11 @@ final class ModeItems {
     deinit {
         timers.deinitialize(count: 1)
         timers.deallocate()
+    }
+
+    @inline(__always) var isCommon: Bool {
+        get { common.load(ordering: .relaxed) }
+        set { common.store(newValue, ordering: .relaxed) }
     }
 
     /// No source and no timer.

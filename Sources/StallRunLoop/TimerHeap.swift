@@ -58,7 +58,9 @@ struct TimerHeap: ~Copyable {
     /// The timer that is due at `limit`, if it is the only one.
     func onlyDue(at limit: UInt64) -> LoopTimer? {
         guard entryCount > 0, entries[0].deadline <= limit else { return nil }
-        for child in 1..<max(1, min(5, Int(entryCount))) where entries[child].deadline <= limit { return nil }
+        for child in 1..<max(1, min(5, Int(entryCount))) where entries[child].deadline <= limit {
+            return nil
+        }
         return timer(in: entries[0].slot)
     }
 
@@ -136,7 +138,9 @@ struct TimerHeap: ~Copyable {
 
     /// All timers, those whose handler runs included, in no order.
     func forEach(_ body: (LoopTimer) -> Void) {
-        for slot in 0..<Int(slotCount) where isUsed(slot) { body(timers[slot].takeUnretainedValue()) }
+        for slot in 0..<Int(slotCount) where isUsed(slot) {
+            body(timers[slot].takeUnretainedValue())
+        }
     }
 
     private func isUsed(_ slot: Int) -> Bool { positions[slot] & Self.free == 0 }

@@ -60,5 +60,7 @@ for seed in firstSeed..<firstSeed + count where RandomSequence(seed: seed).diffe
         print("  real \(real.joined(separator: " "))")
     }
 }
-print("conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences)")
+print(
+    "conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences)"
+)
 exit(differ == 0 && differences == 0 ? 0 : 1)

@@ -30,7 +30,9 @@ extension RandomSequence {
     /// The shortest sequence, reached by leaving out one action after the other, that still differs.
     package func shrunk() -> RandomSequence {
         var current = self
-        while let next = current.shorter().first(where: { $0.difference() != nil }) { current = next }
+        while let next = current.shorter().first(where: { $0.difference() != nil }) {
+            current = next
+        }
         return current
     }
 }
@@ -44,6 +46,7 @@ private final class Player {
     private var descriptors: [CInt] = []
     private var calls: [String: Int] = [:]
     private var depth = 0
+    private var firing: Set<Int> = []
     /// Inside of a run that sleeps nothing may run the loop: a nested run would take the stop that is meant for it.
     private var isSleeping = false
 
@@ -59,7 +62,9 @@ private final class Player {
             trace.append(";")
         }
         for (index, item) in items.enumerated() {
-            let modes = RandomSequence.modes.filter { loop.contains(item, $0) }
+            var modes = RandomSequence.modes.filter { loop.contains(item, $0) }
+            // The real loop forgets that a timer is a common item once it is in no mode.
+            if item is any PlayedTimer && modes == ["common"] { modes = [] }
             let isSignalled = (item as? any PlayedSource)?.isSignalled ?? false
             trace.append("\(index)\(item.isValid ? "" : "!")\(isSignalled ? "*" : "")\(modes)")
         }
@@ -99,13 +104,19 @@ private final class Player {
                 let shape = sequence.timers[index]
                 items.append(
                     loop.timer(in: shape.isDue ? -1 : 1_000, every: shape.repeats ? 1_000 : 0) {
-                        [unowned self] _ in react("x\(index)")
+                        [unowned self] _ in
+                        let item = RandomSequence.firstExtra + index
+                        firing.insert(item)
+                        react("x\(index)")
+                        firing.remove(item)
                     })
             case .wakeUps: break
             case .descriptors:
                 descriptors.append(stall_eventfd_create())
                 items.append(
-                    loop.descriptor(descriptors[index], takes: true) { [unowned self] in react("x\(index)") })
+                    loop.descriptor(descriptors[index], takes: true) { [unowned self] in
+                        react("x\(index)")
+                    })
             }
         }
     }
@@ -129,6 +140,9 @@ private final class Player {
         case .invalidate(let item): items[item].invalidate()
         case .signal(let item): (items[item] as! any PlayedSource).signal()
         case .redate(let item, let isLater):
+            // Re-dated by its own callback, a timer of several modes is armed again by the real loop in one of
+            // them alone. Row T7 has the case of one mode.
+            guard !firing.contains(item) else { return }
             (items[item] as! any PlayedTimer).setNextFire(in: isLater ? 2_000 : -1)
         case .write(let item): write(item - RandomSequence.firstExtra)
         case .perform(let block, let among):

@@ -59,10 +59,12 @@ extension RandomSequence {
         var random = SeededNumbers(seed: seed)
         let flavour = Flavour.allCases.randomElement(using: &random)!
         self.flavour = flavour
-        observers = (0..<Self.observerCount).map { _ in
+        // Different orders: the real loop adds common items to a new common mode in the order of a hash table.
+        observers = [-1, 0, 1].shuffled(using: &random).map { order in
             ObserverShape(
-                activities: random.chance(3) ? 0x0fff_ffff : UInt.random(in: 1...255, using: &random),
-                repeats: !random.chance(4), order: Int.random(in: -1...1, using: &random))
+                activities: random.chance(3)
+                    ? 0x0fff_ffff : UInt.random(in: 1...255, using: &random),
+                repeats: !random.chance(4), order: order)
         }
         timers = (0..<Self.extraCount).map { _ in (random.chance(2), random.chance(2)) }
         script = (0..<Int.random(in: 4...14, using: &random)).map { _ in
@@ -111,7 +113,9 @@ extension RandomSequence {
             case .wakeUps: return once ? .wakeUp : .stop
             case .descriptors: return .write(item: firstExtra + item % extraCount)
             }
-        case 12: return context == .source ? .signal(item: item % sourceCount) : .poll(mode: realMode, once: once)
+        case 12:
+            return context == .source
+                ? .signal(item: item % sourceCount) : .poll(mode: realMode, once: once)
         case 13, 14: return .signal(item: item % sourceCount)
         case 15, 16, 17: return .poll(mode: realMode, once: once)
         case 18: return .sleep(mode: realMode, once: once)
@@ -150,7 +154,8 @@ extension RandomSequence {
 extension RandomSequence: CustomStringConvertible {
     package var description: String {
         let lines =
-            ["flavour \(flavour)", "observers \(observers)", "timers \(timers)"] + script.map { "  \($0)" }
+            ["flavour \(flavour)", "observers \(observers)", "timers \(timers)"]
+            + script.map { "  \($0)" }
             + reactions.sorted { $0.key < $1.key }.filter { !$0.value.joined().isEmpty }
             .map { "  \($0.key): \($0.value)" }
         return lines.joined(separator: "\n")

@@ -149,6 +149,21 @@ import Testing
         #expect(!StallAnalysis.signature(of: [(thread, .seconds(1))]).isCut)
     }
 
+    /// The optimizer merges the inner closure into the helper that calls it.
+    @Test func `a closure in the middle counts neither in debug nor in release`() {
+        let debug = signature(
+            "draw() <- closure #1 in closure #2 in next() <- measure(_:) <- closure #2 in next()")
+        let release = signature("draw() <- specialized measure(_:) <- closure #2 in next()")
+        #expect(debug.keyFrames == ["draw()", "measure(_:)", "next()"])
+        #expect(debug.hash == release.hash)
+    }
+
+    @Test func `work in a closure is its function's, whatever helper calls it`() {
+        let found = signature(
+            "Swift/Array.append(_:) <- closure #1 in draw() <- each(_:) <- draw() <- next()")
+        #expect(found.keyFrames == ["draw()", "next()"])
+    }
+
     // MARK: - What never matters
 
     @Test func `lines, addresses and the numbers of closures do not matter`() {

@@ -76,10 +76,10 @@ struct CraftedStack {
 
     /// Unwinds from `registers`; the image is made known to a fresh unwinder.
     func unwind(
-        _ image: CraftedImage, architecture: OpaquePointer? = nil, capacity: Int = 32,
+        _ image: CraftedImage, capacity: Int = 32,
         registers: [Int: UInt64]
     ) -> (frames: [stall_frame], isTruncated: Bool) {
-        let unwinder = stall_unwinder_create(architecture)!
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
         defer { stall_unwinder_destroy(unwinder) }
         _ = stall_unwinder_add_image(
             unwinder, image.base, image.base + UInt64(CraftedImage.size),

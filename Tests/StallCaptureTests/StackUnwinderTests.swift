@@ -228,7 +228,7 @@ private let outermost = CraftedImage.Function(
 
     @Test func `an image whose header lies is refused`() {
         let image = CraftedImage([outermost])
-        let unwinder = stall_unwinder_create(nil)!
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
         defer { stall_unwinder_destroy(unwinder) }
         let (start, end) = (image.base, image.base + UInt64(CraftedImage.size))
         let header = image.address(CraftedImage.codeSize)
@@ -242,7 +242,7 @@ private let outermost = CraftedImage.Function(
     }
 
     @Test func `an image that is gone is forgotten with its rows`() {
-        let unwinder = stall_unwinder_create(nil)!
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
         defer { stall_unwinder_destroy(unwinder) }
         var stack = CraftedStack()
         var registers: [Int: UInt64] = [:]

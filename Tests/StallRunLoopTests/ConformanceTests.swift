@@ -39,6 +39,32 @@ import Testing
         #expect(text == "conformance agree=4 better=0 of=4\n")
     }
 
+    /// `conformance` plays 100,000 of them.
+    @Test(arguments: 0..<8)
+    func `random sequences have the same trace on both loops`(part: UInt64) {
+        for seed in part * 100..<(part + 1) * 100 {
+            let sequence = RandomSequence(seed: seed)
+            guard let (ours, real) = sequence.difference() else { continue }
+            Issue.record(
+                "seed \(seed)\n\(sequence.shrunk())\nours \(ours.joined(separator: " "))\nreal \(real.joined(separator: " "))"
+            )
+        }
+    }
+
+    /// A sequence that never did anything would agree with everything.
+    @Test func `random sequences run every kind of callback and end in every way`() {
+        let tokens = Set(
+            (0..<300).flatMap { RandomSequence(seed: $0).trace(on: PlayedEventRunLoop.self) })
+        #expect(
+            tokens.isSuperset(of: [
+                "s0", "s1", "s2", "x0", "x1", "x2", "b0", "b1", "b2", "b3", "stop",
+            ]))
+        #expect(
+            tokens.isSuperset(of: [
+                "=1", "=2", "=3", "=4", "o0E", "o0T", "o0S", "o0W", "o0A", "o0X",
+            ]))
+    }
+
     @Test func `the table has the 78 rows that were recorded`() {
         #expect(Scenario.all.count == 78)
         #expect(Set(Scenario.all.map(\.id)).count == 78)
