@@ -64,10 +64,7 @@ package final class Ingest {
         self.file = file
         writer = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
-                // Every reference is made from a row that was found or added just before, and
-                // looking each up again would double the work; `pragma foreign_key_check` finds
-                // what is wrong.
-                try database.execute(sql: "pragma foreign_keys = off; pragma cache_size = -65536")
+                try database.execute(sql: "pragma cache_size = -65536")
                 return try IngestWriter(Connection(database, path: path))
             }
         }

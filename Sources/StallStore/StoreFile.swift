@@ -26,6 +26,10 @@ struct StoreFile {
             // the same time fail on the journal mode otherwise.
             var configuration = Configuration()
             configuration.busyMode = .timeout(wait / .seconds(1))
+            // Every reference is made from a row that was found or added just before, in the same
+            // transaction. Looking each up again would double the work, and deleting a row would search
+            // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+            configuration.foreignKeysEnabled = false
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             let version = try queue.inDatabase { database in
                 try prepare(database, path: path, role: role)
