@@ -33,11 +33,15 @@ final class AgentWriter {
         nextRevision = try connection.prepare(
             "update source set revision = revision + 1 where id = ? returning revision")
         contentVersion = try connection.prepare("pragma data_version")
+        // Without the hint SQLite searches all reports of the source, of which few are open.
         findOpen = try connection.prepare(
-            "select seq from report where source = ? and state = 0 and id = ?")
+            """
+            select seq from report indexed by report_open
+            where source = ? and state = 0 and id = ?
+            """)
         refresh = try connection.prepare(
             """
-            update report set revision = ?, duration_ns = ?, cpu_ns = ?
+            update report indexed by report_open set revision = ?, duration_ns = ?, cpu_ns = ?
             where source = ? and state = 0 and id = ?
             """)
         addLoss = try connection.prepare(
