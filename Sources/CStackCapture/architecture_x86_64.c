@@ -45,14 +45,17 @@ static bool is_prologue(const uint8_t *code, uint64_t length, uint64_t at) {
     return starts_with(code + at, length - at, prologue, 4);
 }
 
-// Whether nothing but padding lies between a return or a jump and `at`: then a function begins there.
+// Whether nothing but padding lies between a return or a jump, or the beginning of the stretch, and `at`: then a
+// function begins there.
 static bool follows_end(const uint8_t *code, uint64_t at) {
     static const char padding[] = "\xcc\x90\x66\x2e\x0f\x1f\x84\x44\x40\x80";
-    for (uint64_t end = at; end >= 5 && end + 16 > at; end--) {
-        if (code[end - 1] == 0xc3 || code[end - 5] == 0xe9 || (code[end - 2] == 0x0f && code[end - 1] == 0x0b)) return true;
+    for (uint64_t end = at; end > 0 && end + 16 > at; end--) {
+        if (code[end - 1] == 0xc3) return true;                                           // ret
+        if (end >= 2 && code[end - 2] == 0x0f && code[end - 1] == 0x0b) return true;       // ud2
+        if (end >= 5 && code[end - 5] == 0xe9) return true;                               // jmp rel32
         if (code[end - 1] != 0 && !strchr(padding, code[end - 1])) return false;
     }
-    return false;
+    return at < 16;
 }
 
 // Whether the frame pointer has been given back: at a return or a jump behind `pop rbp`.
@@ -65,22 +68,22 @@ static bool has_left_frame(const uint8_t *code, uint64_t length, uint64_t at) {
 // Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls another a frame
 // pointer. The pushes behind the prologue tell where the registers are.
 static bool examine_code(
-    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
+    bool may_be_leaf, code_row *row
 ) {
     static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15};
     *row = (code_row){.cfa_register = RSP, .cfa_offset = 8};
     save(row, RETURN_ADDRESS, -8);
-    if (is_interrupted) {  // a leaf without a frame, if a function begins between the last prologue and here
-        for (uint64_t at = counter; at > 0 && !is_prologue(code, length, at); at--) {
+    if (may_be_leaf) {  // if a function begins between the last prologue and here
+        for (uint64_t at = counter + 1; at-- > 0 && !is_prologue(code, length, at);) {
             row->function = at;
             if ((address + at) % 16 == 0 && follows_end(code, at)) return true;
         }
     }
-    uint64_t start = counter;
-    while (!is_prologue(code, length, start)) {
-        if (start-- == 0) return false;
-    }
-    row->function = start;
+    uint64_t start = counter + 1;
+    while (start > 0 && !is_prologue(code, length, start - 1)) start--;
+    if (start == 0) return false;
+    row->function = --start;
     if (is_interrupted && (counter == start || has_left_frame(code, length, counter))) return true;
     save(row, RBP, -16);
     row->cfa_offset = 16;

@@ -415,7 +415,7 @@ static call_evidence examine_row(walk *walk, const cached_row *row) {
     return NO_CALL;
 }
 
-static bool row_from_code(walk *walk, uint64_t address, cached_row *cached) {
+static bool row_from_code(walk *walk, uint64_t address, bool may_be_leaf, cached_row *cached) {
     const stall_architecture *architecture = walk->architecture;
     stall_unwinder *unwinder = walk->unwinder;
     uint64_t start, end;
@@ -424,10 +424,9 @@ static bool row_from_code(walk *walk, uint64_t address, cached_row *cached) {
     if (address - start > CODE_LIMIT / 2) start = address - CODE_LIMIT / 2;
     uint64_t length = end - start < CODE_LIMIT ? end - start : CODE_LIMIT;
     length = stall_read_memory(unwinder->code, start, length);
-    if (address - start >= length) return false;
-    if (!architecture->examine_code(unwinder->code, length, start, address - start, walk->is_interrupted, &row)) {
-        return false;
-    }
+    if (address - start >= length
+        || !architecture->examine_code(
+            unwinder->code, length, start, address - start, walk->is_interrupted, may_be_leaf, &row)) return false;
     *cached = (cached_row){
         .function = start + row.function, .cfa_offset = row.cfa_offset, .cfa_register = row.cfa_register};
     for (unsigned i = 0; i < architecture->saved_count; i++) {
@@ -455,7 +454,8 @@ static step_result step(walk *walk) {
         if (!row_is_usual(walk, &unwinder->program.row, &function, &usual)) {
             return step_by_row(walk, &unwinder->program.row, &function);
         }
-    } else if (!row_from_code(walk, address, &usual)) {
+    } else if (!(walk->is_interrupted && row_from_code(walk, address, true, &usual))
+               && !row_from_code(walk, address, false, &usual)) {
         return STEP_LOST;
     }
     usual.address = address;

@@ -25,6 +25,15 @@ int victim_resolve_name(int argument);
 /// Runs `body` through qsort's comparison.
 int victim_in_qsort(int argument, victim_body body);
 
+/// Loads libunwind, privately (linked in, it would replace `backtrace`), and installs the SIGUSR1 handler that uses it:
+/// it unwinds the interrupted code and then blocks until it is released. False when there is no libunwind.
+int agreement_prepare(void);
+/// Interrupts `thread` and waits until it is blocked in the handler. Returns the number of addresses that libunwind
+/// found; element 0 is the interrupted instruction.
+uint32_t agreement_park(int32_t thread, uint64_t *_Nonnull addresses, uint32_t capacity);
+/// Lets the parked thread go on.
+void agreement_release(void);
+
 #ifdef __cplusplus
 }
 #endif
