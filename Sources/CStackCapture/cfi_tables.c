@@ -166,7 +166,10 @@ static bool search_table(const cfi_image *image, uint64_t address, uint64_t *ent
     if (!stall_read_exactly(block, image->table + low * 8, count * 8)) return false;
     uint64_t found = count;
     for (uint64_t i = 0; i < count && block[i].location <= key; i++) found = i;
-    if (found == count) return false;
+    if (found == count) {  // before the first one
+        *next = image->header + (uint64_t)(int64_t)block[0].location;
+        return false;
+    }
     *entry = image->header + (uint64_t)(int64_t)block[found].entry;
     *next = found + 1 < count ? image->header + (uint64_t)(int64_t)block[found + 1].location : image->end;
     return true;
@@ -252,8 +255,11 @@ bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *funct
 }
 
 bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end) {
+    const cfi_image *image = cfi_image_containing(tables, address);
     cfi_function function;
-    if (!find_nearest(tables, address, &function, end) || address < function.end) return false;
-    *start = function.end;
-    return address < *end;
+    if (!image) return false;
+    *end = 0;
+    *start = image->start;
+    if (find_nearest(tables, address, &function, end)) *start = function.end;
+    return address >= *start && address < *end;
 }

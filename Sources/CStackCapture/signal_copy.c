@@ -122,6 +122,11 @@ int signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     return result;
 }
 
+bool signal_copy_is_available(void) {
+    struct sigaction current;
+    return atomic_load(&is_installed) && sigaction(SIGPROF, NULL, &current) == 0 && is_ours(&current);
+}
+
 static uint64_t monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -149,15 +154,14 @@ static int send(pid_t thread, uint32_t requested) {
 signal_result signal_copy_request(
     const stall_thread *thread, uint64_t deadline_ns, stall_registers *registers, stall_stack_copy *copy
 ) {
-    struct sigaction current;
-    if (!atomic_load(&is_installed) || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
+    if (!signal_copy_is_available() || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
     uint32_t state = atomic_load(&slot.state);
     if ((state & PHASE_MASK) == COPIED) {  // answered after we had stopped waiting
         explicit_bzero(slot.buffer, slot.length);
         state = (state & ~(uint32_t)PHASE_MASK) + GENERATION_STEP;
         atomic_store(&slot.state, state);
     }
-    if ((state & PHASE_MASK) != FREE || sigaction(SIGPROF, NULL, &current) != 0 || !is_ours(&current)) {
+    if ((state & PHASE_MASK) != FREE) {
         atomic_store(&slot.is_busy, false);
         return SIGNAL_UNAVAILABLE;
     }

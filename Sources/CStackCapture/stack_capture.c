@@ -15,7 +15,7 @@
 
 enum {
     KEPT_FILES = 16,         // threads whose descriptors stay open
-    ATTEMPT_PAUSE_NS = 200000,
+    ATTEMPT_PAUSE_NS = 100000,
 };
 
 struct stall_sampler {
@@ -140,12 +140,36 @@ static void normalize_system_call(stall_registers *registers) {
     if (stall_read_memory(code, *counter, sizeof code) > 0) *counter += architecture->system_call_length(code);
 }
 
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void pause_briefly(void) {
+    const struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that wait would
+// end early. So a thread is only signalled when it has been running for a while without a break.
+static bool keeps_running(const thread_files *files) {
+    thread_activity before, after;
+    thread_position position;
+    if (thread_files_activity(files, &before) != 0) return false;
+    pause_briefly();
+    if (thread_files_activity(files, &after) != 0 || before.slices != after.slices) return false;
+    return thread_files_position(files, &position) == 0 && position.is_running;
+}
+
 static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, uint64_t deadline_ns, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, uint64_t deadline_ns,
+    stall_stack *stack
 ) {
     stall_registers registers;
     stall_stack_copy copy;
-    if (!sampler->may_signal) return EBUSY;
+    if (!sampler->may_signal || !signal_copy_is_available()) return EBUSY;
+    if (!keeps_running(files)) return EAGAIN;
     switch (signal_copy_request(thread, deadline_ns, &registers, &copy)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EBUSY;
@@ -160,17 +184,6 @@ static int capture_running(
     return 0;
 }
 
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void pause_until_next_attempt(void) {
-    const struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
 int stall_sampler_capture(
     stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
 ) {
@@ -182,13 +195,13 @@ int stall_sampler_capture(
     for (;;) {
         error = capture_blocked(sampler, thread, files, stack);
         if (error == EBUSY) {
-            error = capture_running(sampler, thread, deadline, stack);
+            error = capture_running(sampler, thread, files, deadline, stack);
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
             if (error == ETIMEDOUT && capture_blocked(sampler, thread, files, stack) == 0) return 0;
         }
         if (error == ESRCH) thread_files_close(files);
         if (error != EAGAIN && error != EBUSY) return error;
         if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
-        pause_until_next_attempt();
+        pause_briefly();
     }
 }

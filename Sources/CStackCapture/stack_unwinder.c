@@ -87,7 +87,8 @@ static bool holds(uint64_t base, uint64_t length, uint64_t address) {
     return length >= 8 && address >= base && address - base <= length - 8;
 }
 
-// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity.
+// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What lies behind a
+// signal frame is at rest while the handler runs; whether it still does, nobody knows unless the copy is live.
 static bool read_word(void *context, uint64_t address, uint64_t *value) {
     walk *walk = context;
     const stall_stack_copy *copy = walk->copy;
@@ -95,7 +96,10 @@ static bool read_word(void *context, uint64_t address, uint64_t *value) {
         memcpy(value, copy->bytes + (address - copy->base), 8);
         return true;
     }
-    if (!copy->is_live) return false;
+    if (!copy->is_live) {
+        if (walk->signal_frames == 0) return false;
+        walk->is_guessed = true;
+    }
     stall_unwinder *unwinder = walk->unwinder;
     if (!holds(unwinder->far_base, unwinder->far_length, address)) {
         unwinder->far_base = address;

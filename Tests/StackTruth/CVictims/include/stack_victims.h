@@ -20,6 +20,16 @@ int victim_on_alternate_stack(int argument, victim_body body);
 int victim_while_throwing(int depth, victim_body body);
 /// Throws and catches C++ exceptions for ever.
 int victim_throw_forever(void);
+/// Throws through `depth` frames and catches; returns `depth`.
+int victim_throw_once(int depth);
+/// Forks a child that exits at once, and waits for it. 0 when that went well.
+int victim_fork_once(void);
+/// Sends itself a signal whose handler runs on an alternate stack. 0 when it arrived.
+int victim_signal_itself(void);
+/// A descriptor that never becomes readable.
+int stress_empty_pipe(void);
+int stress_epoll_on_pipe(void);
+int stress_epoll_wait(int epoll, int milliseconds);
 /// Resolves a name at a name server that never answers.
 int victim_resolve_name(int argument);
 /// Runs `body` through qsort's comparison.
