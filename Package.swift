@@ -57,6 +57,10 @@ let package = Package(
         .executableTarget(
             name: "stack-stress", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
             path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "CaptureBenchmark",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],

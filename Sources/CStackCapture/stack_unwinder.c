@@ -11,6 +11,7 @@
 
 enum {
     CACHED_ROW_COUNT = 4096,
+    CACHED_CALL_COUNT = 256,
     FAR_SIZE = 4096,
     SIGNAL_FRAME_LIMIT = 32,
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a lost frame pointer
@@ -27,14 +28,38 @@ typedef struct {
     uint64_t function;
     int32_t cfa_offset;
     uint8_t cfa_register;
+    bool is_outermost;                    ///< the thread's first function: it has no caller
     int16_t saved[SAVED_REGISTER_LIMIT];  ///< where stall_architecture.saved[i] is, from the CFA, or IN_REGISTER
 } cached_row;
+
+typedef enum {
+    NO_CALL,           // not a return address
+    CALL_ELSEWHERE,    // behind a call of something else, which may have jumped here
+    CALL_UNKNOWN,      // behind a call through a register, a PLT entry or a signal
+    CALL_OF_FUNCTION,  // behind a call of this very function
+} call_evidence;
+
+/// What was found out about a return address as one of `function`.
+typedef struct {
+    uint64_t return_address;  ///< 0: empty
+    uint64_t function;
+    call_evidence evidence;
+} cached_call;
+
+/// How far the frame pointer of a function lies above its stack pointer.
+typedef struct {
+    uint64_t function;  ///< 0: empty
+    uint64_t size;
+    bool has_prologue;
+} cached_frame_size;
 
 struct stall_unwinder {
     const stall_architecture *architecture;
     cfi_tables tables;
     cfi_program program;
     cached_row rows[CACHED_ROW_COUNT];
+    cached_call calls[CACHED_CALL_COUNT];
+    cached_frame_size frame_sizes[CACHED_CALL_COUNT];
     uint8_t code[CODE_LIMIT];
     uint64_t far_base, far_length;  ///< the piece of a live stack outside the copy that was read last
     uint8_t far[FAR_SIZE];
@@ -71,7 +96,14 @@ stall_unwinder *stall_unwinder_create(const stall_architecture *architecture) {
 
 void stall_unwinder_destroy(stall_unwinder *unwinder) { munmap(unwinder, sizeof *unwinder); }
 
-static void forget_rows(stall_unwinder *unwinder) { memset(unwinder->rows, 0, sizeof unwinder->rows); }
+static void forget_rows(stall_unwinder *unwinder) {
+    memset(unwinder->rows, 0, sizeof unwinder->rows);
+    memset(unwinder->calls, 0, sizeof unwinder->calls);
+    memset(unwinder->frame_sizes, 0, sizeof unwinder->frame_sizes);
+}
+
+// Spreads addresses over 2^bits places.
+static uint64_t place(uint64_t address, unsigned bits) { return address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits); }
 
 bool stall_unwinder_add_image(stall_unwinder *unwinder, uint64_t start, uint64_t end, uint64_t eh_frame_header) {
     forget_rows(unwinder);
@@ -115,26 +147,41 @@ static bool read_word(void *context, uint64_t address, uint64_t *value) {
 // A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it tells where
 // it is, by its prologue. What must lie above it is a return address: best, one behind a call of this function.
 
-typedef enum {
-    NO_CALL,           // not a return address
-    CALL_ELSEWHERE,    // behind a call of something else, which may have jumped here
-    CALL_UNKNOWN,      // behind a call through a register, a PLT entry or a signal
-    CALL_OF_FUNCTION,  // behind a call of this very function
-} call_evidence;
-
-static call_evidence examine_return_address(walk *walk, uint64_t address, uint64_t function) {
+static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
-    uint64_t return_address, target;
+    uint64_t target;
     uint8_t code[12];
-    if (!read_word(walk, address, &return_address)) return NO_CALL;
-    return_address &= architecture->address_mask;
-    if (return_address < 8 || !cfi_image_containing(&walk->unwinder->tables, return_address - 1)) return NO_CALL;
     if (stall_read_exactly(code, return_address, 12) && architecture->is_signal_return(code)) return CALL_UNKNOWN;
     if (!stall_read_exactly(code, return_address - 8, 8)) return NO_CALL;
     if (!architecture->call_target(code, return_address, &target)) return NO_CALL;
     if (target == function) return CALL_OF_FUNCTION;
     if (target == 0 || (stall_read_exactly(code, target, 8) && architecture->is_jump(code))) return CALL_UNKNOWN;
     return CALL_ELSEWHERE;
+}
+
+static call_evidence examine_return_address(walk *walk, uint64_t address, uint64_t function) {
+    stall_unwinder *unwinder = walk->unwinder;
+    uint64_t return_address;
+    if (!read_word(walk, address, &return_address)) return NO_CALL;
+    return_address &= walk->architecture->address_mask;
+    if (return_address < 8 || !cfi_image_containing(&unwinder->tables, return_address - 1)) return NO_CALL;
+    cached_call *cached = &unwinder->calls[place(return_address ^ function, 8)];
+    if (cached->return_address != return_address || cached->function != function) {
+        *cached = (cached_call){return_address, function, read_call(walk, return_address, function)};
+    }
+    return cached->evidence;
+}
+
+static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
+    cached_frame_size *cached = &walk->unwinder->frame_sizes[place(function, 8)];
+    if (cached->function != function) {
+        uint8_t code[64];
+        size_t length = stall_read_memory(code, function, sizeof code);
+        *cached = (cached_frame_size){.function = function};
+        cached->has_prologue = walk->architecture->frame_size(code, length, &cached->size);
+    }
+    *size = cached->has_prologue ? cached->size : 0;
+    return cached->has_prologue;
 }
 
 static step_result step(walk *walk);
@@ -164,10 +211,8 @@ static bool search_frame_pointer(walk *walk, uint64_t function, uint64_t from, c
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
-    uint8_t code[64];
-    uint64_t size = 0, found = 0;
-    size_t length = stall_read_memory(code, function, sizeof code);
-    bool has_prologue = architecture->frame_size(code, length, &size);
+    uint64_t size, found;
+    bool has_prologue = find_frame_size(walk, function, &size);
     call_evidence evidence = has_prologue ? examine_return_address(walk, stack + size + 8, function) : NO_CALL;
     if (evidence >= CALL_UNKNOWN || (evidence == CALL_ELSEWHERE && leads_outwards(walk, stack + size))) {
         stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
@@ -293,6 +338,7 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
+    if (row->is_outermost) return STEP_OUTERMOST;
     if (runs_job(row->function) && walk->async_context == 0 && !walk->is_trial) find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
         return recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
@@ -335,6 +381,8 @@ static bool row_is_usual(const walk *walk, const cfi_row *row, const cfi_functio
         .cfa_offset = (int32_t)row->cfa_offset,
         .cfa_register = (uint8_t)row->cfa_register,
     };
+    cached->is_outermost = row->rules[architecture->return_address].kind == RULE_UNDEFINED;
+    if (cached->is_outermost) return true;
     if (row->rules[architecture->stack_pointer].kind != RULE_SAME) return false;
     for (unsigned i = 0; i < architecture->saved_count; i++) {
         const cfi_rule *rule = &row->rules[architecture->saved[i]];
@@ -448,7 +496,7 @@ static step_result step(walk *walk) {
     stall_unwinder *unwinder = walk->unwinder;
     const uint64_t counter = walk->registers.value[walk->architecture->program_counter];
     const uint64_t address = walk->is_interrupted ? counter : counter - 1;
-    cached_row *cached = &unwinder->rows[(address * UINT64_C(0x9e3779b97f4a7c15)) >> 52];
+    cached_row *cached = &unwinder->rows[place(address, 12)];
     if (cached->address == address) return step_by_cached_row(walk, cached);
 
     cfi_function function;

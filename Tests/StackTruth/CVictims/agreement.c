@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -23,12 +24,20 @@ static int (*unwind_register)(unwind_cursor *, int, uint64_t *);
 
 static uint64_t found[ADDRESS_LIMIT];
 static uint32_t found_count;
+static uint64_t unwind_ns;
 static _Atomic(uint32_t) parked, released;
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static void park(int number, siginfo_t *info, void *context) {
     (void)number, (void)info;
     int saved = errno;
     unwind_cursor cursor;
+    const uint64_t start = monotonic_ns();
     found_count = 0;
     if (unwind_init(&cursor, context, UNWIND_SIGNAL_FRAME) == 0) {
         do {
@@ -38,6 +47,7 @@ static void park(int number, siginfo_t *info, void *context) {
             found[found_count++] = address;
         } while (found_count < ADDRESS_LIMIT && unwind_step(&cursor) > 0);
     }
+    unwind_ns = monotonic_ns() - start;
     atomic_store(&parked, 1);
     while (!atomic_load(&released)) syscall(SYS_futex, &released, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
     atomic_store(&released, 0);
@@ -69,3 +79,5 @@ void agreement_release(void) {
     syscall(SYS_futex, &released, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     while (atomic_load(&parked)) sched_yield();
 }
+
+uint64_t agreement_unwind_ns(void) { return unwind_ns; }

@@ -41,6 +41,8 @@ int agreement_prepare(void);
 /// Interrupts `thread` and waits until it is blocked in the handler. Returns the number of addresses that libunwind
 /// found; element 0 is the interrupted instruction.
 uint32_t agreement_park(int32_t thread, uint64_t *_Nonnull addresses, uint32_t capacity);
+/// How long libunwind took the last time, in nanoseconds.
+uint64_t agreement_unwind_ns(void);
 /// Lets the parked thread go on.
 void agreement_release(void);
 
