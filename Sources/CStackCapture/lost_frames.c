@@ -1,4 +1,5 @@
-// Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the function.
+// Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the
+// function.
 #include "process_memory.h"
 #include "stack_walk.h"
 
@@ -9,8 +10,9 @@ enum {
 
 // MARK: A frame pointer that is not known
 //
-// A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it tells where
-// it is, by its prologue. What must lie above it is a return address: best, one behind a call of this function.
+// A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it
+// tells where it is, by its prologue. What must lie above it is a return address: best, one behind a call of
+// this function.
 
 static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
@@ -100,7 +102,8 @@ bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function) {
 
 // Where the return address would be, by a row whose CFA can be computed.
 static call_evidence examine_row(walk *walk, const cached_row *row) {
-    if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;  // recovering it will examine the same word
+    // Where the CFA is not known yet, recovering it will examine the same word.
+    if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;
     uint64_t cfa = walk->registers.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
         if (walk->architecture->saved[i] != walk->architecture->return_address) continue;

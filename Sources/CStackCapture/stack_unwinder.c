@@ -1,5 +1,6 @@
-// Walks a copied stack outwards, one frame a step: find the row of rules for the program counter, compute the CFA,
-// read the caller's registers. Rows of the usual shape are kept, so that a stack seen before costs no table look-up.
+// Walks a copied stack outwards, one frame a step: find the row of rules for the program counter, compute
+// the CFA, read the caller's registers. Rows of the usual shape are kept, so that a stack seen before costs
+// no table look-up.
 #include "stack_unwinder.h"
 
 #include <string.h>
@@ -40,8 +41,9 @@ static bool holds(uint64_t base, uint64_t length, uint64_t address) {
     return length >= 8 && address >= base && address - base <= length - 8;
 }
 
-// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What lies behind a
-// signal frame is at rest while the handler runs; whether it still does, nobody knows unless the copy is live.
+// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What
+// lies behind a signal frame is at rest while the handler runs; whether it still does, nobody knows unless
+// the copy is live.
 bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value) {
     walk *walk = context;
     const stall_stack_copy *copy = walk->copy;
@@ -91,7 +93,7 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
     if (row->is_outermost) return STEP_OUTERMOST;
-    if (stall_runs_job(row->function) && walk->async_context == 0 && !walk->is_trial) stall_walk_find_async_context(walk);
+    if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
         return stall_walk_recover(walk, row->cfa_register, row->function) ? stall_walk_step(walk) : STEP_LOST;
     }
@@ -162,7 +164,8 @@ static bool apply_rule(walk *walk, const cfi_rule *rule, uint64_t cfa, uint64_t 
     case RULE_EXPRESSION:
         return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, &address)
             && stall_walk_read_word(walk, address, value);
-    case RULE_VALUE_EXPRESSION: return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, value);
+    case RULE_VALUE_EXPRESSION:
+        return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, value);
     }
     return false;
 }
@@ -180,7 +183,9 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
         bool uses_frame = stall_cfi_expression_uses(row->cfa_expression, architecture->frame_pointer);
         base = uses_frame ? architecture->frame_pointer : architecture->stack_pointer;
     }
-    if (!is_known(walk, base)) return stall_walk_recover(walk, base, function->start) ? stall_walk_step(walk) : STEP_LOST;
+    if (!is_known(walk, base)) {
+        return stall_walk_recover(walk, base, function->start) ? stall_walk_step(walk) : STEP_LOST;
+    }
     if (!row->cfa_is_expression) {
         cfa = walk->registers.value[base] + (uint64_t)row->cfa_offset;
     } else if (!stall_cfi_evaluate(row->cfa_expression, &walk->registers, NULL, stall_walk_read_word, walk, &cfa)) {

@@ -81,8 +81,8 @@ int stall_thread_files_position(const thread_files *files, thread_position *posi
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;
 }
 
-// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the thread's CPU
-// clock alone has to do.
+// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the
+// thread's CPU clock alone has to do.
 int stall_thread_files_activity(const thread_files *files, thread_activity *activity) {
     char text[96];
     *activity = (thread_activity){0};

@@ -1,5 +1,5 @@
-// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs about a
-// microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
+// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs
+// about a microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 #pragma once
 #include <sys/types.h>
 
