@@ -9,7 +9,8 @@ let settings: [SwiftSetting] = [
 ]
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let arguments: Target.Dependency = .product(
+    name: "ArgumentParser", package: "swift-argument-parser")
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
 // A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
@@ -17,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
     dependencies: [
@@ -27,11 +29,16 @@ let package = Package(
     targets: [
         .target(name: "StallModel", swiftSettings: settings),
         .target(name: "CLinux"),
-        .target(name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .target(name: "CStackCapture"),
-        .target(name: "StallCapture", dependencies: ["StallModel", "CStackCapture"], swiftSettings: settings),
-        .target(name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCapture", dependencies: ["StallModel", "CStackCapture"],
+            swiftSettings: settings),
+        .target(
+            name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -65,6 +72,70 @@ let package = Package(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
             swiftSettings: settings),
+        .testTarget(
+            name: "StallStoreTests",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
+            exclude: ["Snapshots"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
+        .executableTarget(
+            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
+        .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
+        .executableTarget(
+            name: "StoreFaults",
+            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
+            path: "Tests/StoreFaults", swiftSettings: settings),
+        .target(
+            name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
+            path: "Tests/LoopConformance", swiftSettings: settings),
+        .executableTarget(
+            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
+            path: "Tests/ConformanceTool", swiftSettings: settings),
+        .testTarget(
+            name: "StallRunLoopTests",
+            dependencies: [
+                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "RunLoopTour",
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
+            swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAnalysisTests", dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallAgentTests",
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallctlTests",
+            dependencies: [
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+            ],
+            exclude: ["Snapshots"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

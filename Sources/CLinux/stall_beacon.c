@@ -16,40 +16,47 @@ static void *zeroed_lines(size_t size) {
 
 stall_beacon *stall_beacon_create(void) {
     stall_beacon *beacon = zeroed_lines(sizeof(stall_beacon));
-    if (beacon) atomic_store_explicit(&beacon->references, 1, memory_order_relaxed);
+    if (beacon) __atomic_store_n(&beacon->references, 1, __ATOMIC_RELAXED);
     return beacon;
 }
 
 void stall_beacon_retain(stall_beacon *beacon) {
-    atomic_fetch_add_explicit(&beacon->references, 1, memory_order_relaxed);
+    __atomic_fetch_add(&beacon->references, 1, __ATOMIC_RELAXED);
 }
 
 void stall_beacon_release(stall_beacon *beacon) {
-    if (atomic_fetch_sub_explicit(&beacon->references, 1, memory_order_acq_rel) == 1) free(beacon);
+    if (__atomic_fetch_sub(&beacon->references, 1, __ATOMIC_ACQ_REL) == 1) free(beacon);
 }
 
 stall_bell *stall_bell_create(void) { return zeroed_lines(sizeof(stall_bell)); }
 
-// The futex returns early on a signal or when the word has changed already; the watchdog looks again either way.
-void stall_bell_wait(stall_bell *bell) {
-    syscall(SYS_futex, &bell->parked, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-    stall_bell_unpark(bell);
-}
-
-void stall_bell_wait_until(stall_bell *bell, uint64_t deadline_ns) {
+// The futex returns early on a signal, or when the word has changed already; the watchdog looks again either way.
+void stall_bell_sleep(stall_bell *bell, uint32_t sleep, uint64_t deadline_ns) {
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
     syscall(
-        SYS_futex, &bell->parked, FUTEX_WAIT_BITSET_PRIVATE, 1, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
-    stall_bell_unpark(bell);
+        SYS_futex, &bell->sleep, FUTEX_WAIT_BITSET_PRIVATE, sleep,
+        deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    __atomic_store_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_RELAXED);
 }
 
-// Errno belongs to the app: the loop rings between the app's callouts.
 void stall_bell_ring(stall_bell *bell) {
-    if (atomic_exchange_explicit(&bell->parked, 0, memory_order_seq_cst) == 0) return;
+    if (__atomic_exchange_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_SEQ_CST)
+        == STALL_WATCHDOG_AWAKE)
+        return;
     int saved = errno;
-    syscall(SYS_futex, &bell->parked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &bell->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = saved;
+}
+
+void stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
+    uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(
+            &beacon->alarm, &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&beacon->ended, now_ns, __ATOMIC_RELEASE);
+    stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
+    if (bell) stall_bell_ring(bell);
 }
 
 void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t length) {
@@ -59,26 +66,26 @@ void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t l
         while (length > 0 && ((unsigned char)utf8[length] & 0xc0) == 0x80) length--;
     }
     if (length > 0) memcpy(text, utf8, length);
-    uint32_t sequence = atomic_load_explicit(&beacon->label_sequence, memory_order_relaxed);
-    atomic_store_explicit(&beacon->label_sequence, sequence + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    uint32_t sequence = __atomic_load_n(&beacon->label_sequence, __ATOMIC_RELAXED);
+    __atomic_store_n(&beacon->label_sequence, sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     for (int i = 0; i < 8; i++) {
         uint64_t part;
         memcpy(&part, text + 8 * i, 8);
-        atomic_store_explicit(&beacon->label[i], part, memory_order_relaxed);
+        __atomic_store_n(&beacon->label[i], part, __ATOMIC_RELAXED);
     }
-    atomic_store_explicit(&beacon->label_sequence, sequence + 2, memory_order_release);
+    __atomic_store_n(&beacon->label_sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
 bool stall_beacon_read_label(const stall_beacon *beacon, char *text) {
     for (int attempt = 0; attempt < 8; attempt++) {
-        uint32_t before = atomic_load_explicit(&beacon->label_sequence, memory_order_acquire);
+        uint32_t before = __atomic_load_n(&beacon->label_sequence, __ATOMIC_ACQUIRE);
         for (int i = 0; i < 8; i++) {
-            uint64_t part = atomic_load_explicit(&beacon->label[i], memory_order_relaxed);
+            uint64_t part = __atomic_load_n(&beacon->label[i], __ATOMIC_RELAXED);
             memcpy(text + 8 * i, &part, 8);
         }
-        atomic_thread_fence(memory_order_acquire);
-        uint32_t after = atomic_load_explicit(&beacon->label_sequence, memory_order_relaxed);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        uint32_t after = __atomic_load_n(&beacon->label_sequence, __ATOMIC_RELAXED);
         if (before == after && before % 2 == 0) return true;
     }
     text[0] = 0;

@@ -5,7 +5,9 @@
 
 enum {
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a frame pointer
-    TRIAL_LENGTH = 16,     // frames that a walk from a guess must reach, or the outermost one
+    // Frames after which a walk from an assumed frame is believed: one where a prologue puts it, or any.
+    PROLOGUE_TRIAL_DEPTH = 16,
+    SEARCH_TRIAL_DEPTH = 512,
 };
 
 // MARK: A frame pointer that is not known
@@ -26,10 +28,8 @@ static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t fun
     return CALL_ELSEWHERE;
 }
 
-static call_evidence examine_return_address(walk *walk, uint64_t address, uint64_t function) {
+static call_evidence examine_return_address(walk *walk, uint64_t return_address, uint64_t function) {
     stall_unwinder *unwinder = walk->unwinder;
-    uint64_t return_address;
-    if (!stall_walk_read_word(walk, address, &return_address)) return NO_CALL;
     return_address &= walk->architecture->address_mask;
     if (return_address < 8 || !stall_cfi_image_containing(&unwinder->tables, return_address - 1)) return NO_CALL;
     cached_call *cached = &unwinder->calls[stall_place(return_address ^ function, 8)];
@@ -51,39 +51,63 @@ static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
     return cached->has_prologue;
 }
 
-// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes far.
-static bool leads_outwards(const walk *original, uint64_t frame_pointer) {
+// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes very
+// far. When it comes through `function` again, it may have begun in the dead frame of an earlier callee, which
+// had saved the live frame pointer: *inner is that one, else 0.
+static bool leads_outwards(
+    const walk *original, uint64_t frame_pointer, uint64_t function, bool is_searched, uint64_t *inner
+) {
+    const unsigned trial_depth = is_searched ? SEARCH_TRIAL_DEPTH : PROLOGUE_TRIAL_DEPTH;
+    const unsigned number = original->architecture->frame_pointer;
     walk trial = *original;
     trial.is_trial = true;
-    stall_registers_set(&trial.registers, trial.architecture->frame_pointer, frame_pointer);
-    step_result result = STEP_DONE;
-    for (int i = 0; i < TRIAL_LENGTH && result == STEP_DONE; i++) result = stall_walk_step(&trial);
-    return result != STEP_LOST;
+    trial.distrusts_zeros = is_searched;
+    stall_registers_set(&trial.registers, number, frame_pointer);
+    *inner = 0;
+    for (unsigned depth = 0; depth < trial_depth; depth++) {
+        const uint64_t own = trial.registers.value[number];
+        const step_result result = stall_walk_step(&trial);
+        if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
+        if (result != STEP_DONE) return result == STEP_OUTERMOST;
+    }
+    return true;
 }
 
-// Searches the stack above `from`. The word above a frame pointer is the return address.
-static bool search_frame_pointer(walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found) {
+// Searches the stack above `from` for a frame whose return address is that well attested. The word above a
+// frame pointer is the return address.
+static bool search_frame_pointer(
+    walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found
+) {
     for (uint64_t at = (from + 7) & ~UINT64_C(7); at - from < SEARCH_LIMIT; at += 8) {
-        uint64_t word;
-        if (!stall_walk_read_word(walk, at + 8, &word)) return false;
-        if (examine_return_address(walk, at + 8, function) < wanted || !leads_outwards(walk, at)) continue;
+        uint64_t return_address, inner;
+        if (!stall_walk_read_word(walk, at + 8, &return_address)) return false;
+        if (examine_return_address(walk, return_address, function) < wanted) continue;
+        if (!leads_outwards(walk, at, function, true, &inner)) continue;
+        if (wanted < CALL_OF_FUNCTION && inner > at) {
+            at = (inner & ~UINT64_C(7)) - 8;
+            continue;
+        }
         *found = at;
         return true;
     }
     return false;
 }
 
+// A usual frame has the size that its prologue says. A function that makes room on the stack later (Swift does
+// for values whose size is known at run time only) has its frame pointer somewhere above, behind dead stack
+// that is full of old return addresses. So a frame is believed only if the walk from it leads outwards.
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
-    uint64_t size, found;
-    bool has_prologue = find_frame_size(walk, function, &size);
-    call_evidence evidence = has_prologue ? examine_return_address(walk, stack + size + 8, function) : NO_CALL;
-    if (evidence >= CALL_UNKNOWN || (evidence == CALL_ELSEWHERE && leads_outwards(walk, stack + size))) {
-        stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
-        return true;
+    uint64_t size, return_address, found, inner;
+    if (find_frame_size(walk, function, &size) && stall_walk_read_word(walk, stack + size + 8, &return_address)) {
+        const call_evidence evidence = examine_return_address(walk, return_address, function);
+        if (evidence == CALL_OF_FUNCTION
+            || (evidence != NO_CALL && leads_outwards(walk, stack + size, function, false, &inner))) {
+            stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
+            return true;
+        }
     }
-    // The function made room after its prologue, or aligned its frame: only the stack itself can tell.
     for (call_evidence wanted = CALL_OF_FUNCTION; wanted > NO_CALL; wanted--) {
         if (!search_frame_pointer(walk, function, stack + size, wanted, &found)) continue;
         stall_registers_set(&walk->registers, architecture->frame_pointer, found);
@@ -106,8 +130,10 @@ static call_evidence examine_row(walk *walk, const cached_row *row) {
     if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;
     uint64_t cfa = walk->registers.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
+        uint64_t return_address;
         if (walk->architecture->saved[i] != walk->architecture->return_address) continue;
-        return examine_return_address(walk, cfa + (uint64_t)(int64_t)row->saved[i], row->function);
+        if (!stall_walk_read_word(walk, cfa + (uint64_t)(int64_t)row->saved[i], &return_address)) return NO_CALL;
+        return examine_return_address(walk, return_address, row->function);
     }
     return NO_CALL;
 }

@@ -72,7 +72,7 @@ static step_result enter_caller(walk *walk, uint64_t cfa, uint64_t return_addres
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
     return_address &= architecture->address_mask;
-    if (return_address == 0) return STEP_OUTERMOST;
+    if (return_address == 0) return walk->distrusts_zeros ? STEP_LOST : STEP_OUTERMOST;
     if (is_signal_frame && ++walk->signal_frames > SIGNAL_FRAME_LIMIT) return STEP_LOST;
     if (!is_signal_frame) stall_registers_set(registers, architecture->stack_pointer, cfa);
     stall_registers_set(registers, architecture->program_counter, return_address);
@@ -92,6 +92,7 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
+    walk->function = row->function;
     if (row->is_outermost) return STEP_OUTERMOST;
     if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
@@ -175,6 +176,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     const stall_architecture *architecture = walk->architecture;
     const uint64_t column = function->common->return_address;
     uint64_t cfa;
+    walk->function = function->start;
     if (column >= architecture->register_count) return STEP_LOST;
     if (row->rules[column].kind == RULE_UNDEFINED) return STEP_OUTERMOST;
     // A recovery walks ahead, which overwrites the row: so look it up again after it.

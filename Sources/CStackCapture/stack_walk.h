@@ -72,10 +72,12 @@ typedef struct {
     stall_registers registers;
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
-    bool is_trial;
+    bool is_trial;           ///< follows an assumed frame pointer; makes no further assumptions
+    bool distrusts_zeros;    ///< of dead stack, which is full of them: they do not mean the outermost frame
     async_hint hints[2];     ///< of the two frames inside of this one, the nearer one first
     uint64_t async_context;  ///< of the innermost job that Swift's concurrency runs on this stack; 0: none
     unsigned signal_frames;
+    uint64_t function;  ///< where the function of the frame last left begins
 } walk;
 
 typedef enum { STEP_DONE, STEP_OUTERMOST, STEP_LOST } step_result;

@@ -25,7 +25,9 @@ package struct CodeAddress: Hashable, Sendable {
     }
 
     /// The address to look up in symbol and line tables.
-    package var lookupAddress: UInt64 { kind == .returnAddress && rawValue > 0 ? rawValue - 1 : rawValue }
+    package var lookupAddress: UInt64 {
+        kind == .returnAddress && rawValue > 0 ? rawValue - 1 : rawValue
+    }
 }
 
 /// How a stack was taken. The raw values are stored; never renumber them.

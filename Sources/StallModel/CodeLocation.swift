@@ -11,7 +11,8 @@ package struct CodeLocation: Hashable, Sendable {
     package var isGuessed: Bool
 
     package init(
-        imagePath: String?, buildID: BuildID?, offset: UInt64, kind: CodeAddressKind, isGuessed: Bool = false
+        imagePath: String?, buildID: BuildID?, offset: UInt64, kind: CodeAddressKind,
+        isGuessed: Bool = false
     ) {
         self.imagePath = imagePath
         self.buildID = buildID

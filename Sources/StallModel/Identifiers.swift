@@ -28,13 +28,20 @@ public struct BuildID: Hashable, Sendable, CustomStringConvertible {
 
 /// A 16-byte universally unique identifier; reports and process runs use version 7 (time ordered).
 public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
-    /// Sixteen bytes, in the order they are written.
-    public let bytes: [UInt8]
+    // Two words, not an array: a million of them are held without a million allocations.
+    private let high: UInt64
+    private let low: UInt64
 
     /// Wraps sixteen bytes; nil for any other count.
     package init?(bytes: some Sequence<UInt8>) {
-        self.bytes = Array(bytes)
-        guard self.bytes.count == 16 else { return nil }
+        var words: (high: UInt64, low: UInt64) = (0, 0)
+        var count = 0
+        for byte in bytes {
+            words = (words.high << 8 | words.low >> 56, words.low << 8 | UInt64(byte))
+            count += 1
+        }
+        guard count == 16 else { return nil }
+        (high, low) = words
     }
 
     /// Makes a version-7 identifier: 48 bits of milliseconds, then 74 random bits.
@@ -42,12 +49,22 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     /// **Source:** RFC 9562, section 5.7.
     package init(version7At time: UnixTime, random: inout some RandomNumberGenerator) {
         let milliseconds = UInt64(clamping: time.microseconds / 1000)
-        var bytes = (0..<6).map { UInt8(truncatingIfNeeded: milliseconds >> (40 - 8 * $0)) }
-        let (high, low) = (random.next(), random.next())
-        bytes += [0x70 | UInt8(high & 0x0f), UInt8(truncatingIfNeeded: high >> 8)]
-        bytes += [0x80 | UInt8(low & 0x3f)]
-        bytes += (1...7).map { UInt8(truncatingIfNeeded: low >> (8 * $0)) }
-        self.bytes = bytes
+        high = (milliseconds << 16) | 0x7000 | (random.next() & 0x0fff)
+        low = (1 << 63) | random.next() & ((1 << 62) - 1)
+    }
+
+    /// Sixteen bytes, in the order they are written.
+    public var bytes: [UInt8] {
+        [high, low].flatMap { word in
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+        }
+    }
+
+    /// How many hexadecimal digits from the first on this identifier and another one share.
+    package func sharedDigitCount(with other: UniqueID) -> Int {
+        let difference = high ^ other.high
+        if difference != 0 { return difference.leadingZeroBitCount / 4 }
+        return 16 + (low ^ other.low).leadingZeroBitCount / 4
     }
 
     /// The 32 hexadecimal digits without dashes: what people type a prefix of.
@@ -58,7 +75,8 @@ extension Sequence<UInt8> {
     /// Two lower-case hexadecimal digits a byte.
     package var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return String(
+            decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 }
 

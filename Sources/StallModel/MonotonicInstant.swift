@@ -14,7 +14,8 @@ public struct MonotonicInstant: Hashable, Comparable, Sendable {
     /// The instant `duration` later; saturates at both ends of the clock.
     public static func + (instant: Self, duration: Duration) -> Self {
         let sum = Int64(clamping: instant.nanoseconds).addingReportingOverflow(duration.nanoseconds)
-        let clamped = sum.overflow ? (duration.nanoseconds > 0 ? Int64.max : 0) : max(0, sum.partialValue)
+        let clamped =
+            sum.overflow ? (duration.nanoseconds > 0 ? Int64.max : 0) : max(0, sum.partialValue)
         return Self(nanoseconds: UInt64(clamped))
     }
 

@@ -40,7 +40,8 @@ package struct ReportSummary: Hashable, Sendable {
     package var stacks: [WeightedStack]
 
     package init(
-        id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration, state: StallState,
+        id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration,
+        state: StallState,
         verdict: StallVerdict, stacks: [WeightedStack]
     ) {
         self.id = id

@@ -69,7 +69,8 @@ public struct Sample: Hashable, Sendable {
     public var frames: [Frame]
 
     package init(
-        offset: Duration, weight: Duration, isLate: Bool = false, thread: ThreadID, method: CaptureMethod?,
+        offset: Duration, weight: Duration, isLate: Bool = false, thread: ThreadID,
+        method: CaptureMethod?,
         isTruncated: Bool = false, captureCost: Duration = .zero, failure: String? = nil,
         locations: [CodeLocation] = [], frames: [Frame] = []
     ) {
@@ -118,7 +119,8 @@ public struct StallReport: Hashable, Sendable {
     public var samples: [Sample]
 
     package init(
-        id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase, activity: String? = nil,
+        id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase,
+        activity: String? = nil,
         start: UnixTime, duration: Duration, cpuTime: Duration = .zero, threshold: Duration,
         detectionDelay: Duration = .zero, state: StallState, verdict: StallVerdict = .stalled,
         samples: [Sample] = []

@@ -8,5 +8,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
     /// Wraps microseconds since 1 January 1970, UTC.
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
-    public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
+    public static func < (left: Self, right: Self) -> Bool {
+        left.microseconds < right.microseconds
+    }
 }

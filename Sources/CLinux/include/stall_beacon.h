@@ -3,9 +3,11 @@
 //
 // `word` holds the loop's status and the instant it began in one atomic, so that a reader never sees the new status
 // with the old time. A word that reads the same twice means: nothing moved in between.
+//
+// The fields are plain and unaligned because Swift does not import `_Atomic` or aligned ones. Touch them through the functions below only.
 #pragma once
-#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /// Not running: between runs, or never run. Not counted.
@@ -15,22 +17,34 @@
 /// Asleep in the kernel until an event comes. Never a stall.
 #define STALL_LOOP_WAITING 2
 
-/// Wakes a parked watchdog. Lives as long as the process: a loop may ring it at any moment.
+/// The watchdog looks around; nobody need wake it.
+#define STALL_WATCHDOG_AWAKE 0
+/// It sleeps without a deadline, because every loop waits: the first one to become busy wakes it.
+#define STALL_WATCHDOG_PARKED 1
+/// It sleeps until a deadline: only an alarm wakes it early.
+#define STALL_WATCHDOG_DOZING 2
+
+/// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
 typedef struct stall_bell {
-    _Alignas(64) _Atomic(uint32_t) parked;  ///< 1 while the watchdog sleeps without a deadline; a futex word
+    uint32_t sleep;  ///< STALL_WATCHDOG_*; a futex word
 } stall_bell;
 
+/// Allocated on a cache line of its own.
 typedef struct stall_beacon {
-    _Alignas(64) _Atomic(uint64_t) word;  ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
-    _Atomic(uint64_t) callout;            ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
-    _Atomic(uint64_t) iterations;         ///< iterations so far
-    _Atomic(stall_bell *) bell;           ///< rung on the way out of a wait; NULL while nobody watches
-    _Atomic(uint32_t) mode;               ///< the loop's number for its current mode
-    _Atomic(int32_t) thread;              ///< gettid of the loop's thread
-    _Atomic(uint32_t) references;
-    _Atomic(uint32_t) label_sequence;     ///< odd while `label` is being written
-    _Alignas(64) _Atomic(uint64_t) label[8];  ///< up to 63 bytes of UTF-8 and a zero
+    uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
+    uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
+    uint64_t iterations;          ///< iterations so far
+    stall_bell *_Nullable bell;   ///< rung on the way out of a wait; NULL while nobody watches
+    uint64_t alarm;               ///< a word under suspicion: whoever replaces it says when, and rings
+    uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 until then
+    uint32_t mode;                ///< the loop's number for its current mode
+    int32_t thread;               ///< gettid of the loop's thread
+    uint32_t references;
+    uint32_t label_sequence;      ///< odd while `label` is being written
+    uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
 } stall_beacon;
+
+_Static_assert(offsetof(stall_beacon, label) == 64, "all but the label is one cache line");
 
 /// A new beacon with one reference, or NULL without memory. Release with `stall_beacon_release`.
 stall_beacon *_Nullable stall_beacon_create(void);
@@ -39,73 +53,89 @@ void stall_beacon_release(stall_beacon *_Nonnull beacon);
 
 /// A new bell, never freed; NULL without memory.
 stall_bell *_Nullable stall_bell_create(void);
-/// Sleeps until the bell rings; returns at once when it rang since `stall_bell_park`.
-void stall_bell_wait(stall_bell *_Nonnull bell);
-/// Sleeps until `deadline_ns` (CLOCK_MONOTONIC) or until the bell rings. Park first.
-void stall_bell_wait_until(stall_bell *_Nonnull bell, uint64_t deadline_ns);
-/// Rings from any thread: a parked watchdog looks again.
+/// Says that the watchdog is about to sleep. Read every beacon once more after it, then call `stall_bell_sleep`.
+static inline void stall_bell_announce(stall_bell *_Nonnull bell, uint32_t sleep) {
+    __atomic_exchange_n(&bell->sleep, sleep, __ATOMIC_SEQ_CST);
+}
+/// Sleeps as announced until the bell rings, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
+/// Returns at once when the bell rang since it was announced.
+void stall_bell_sleep(stall_bell *_Nonnull bell, uint32_t sleep, uint64_t deadline_ns);
+/// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
 void stall_bell_ring(stall_bell *_Nonnull bell);
-
-/// Says that the watchdog is about to sleep. Read every beacon once more after it, then wait.
-static inline void stall_bell_park(stall_bell *_Nonnull bell) {
-    atomic_exchange_explicit(&bell->parked, 1, memory_order_seq_cst);
-}
-static inline void stall_bell_unpark(stall_bell *_Nonnull bell) {
-    atomic_store_explicit(&bell->parked, 0, memory_order_relaxed);
-}
 
 #define STALL_BEACON_TIME_MASK ((UINT64_C(1) << 56) - 1)
 
 static inline uint64_t stall_beacon_pack(uint8_t status, uint64_t now_ns) {
     return (uint64_t)status << 56 | (now_ns & STALL_BEACON_TIME_MASK);
 }
+/// Notes when the suspected word ended and rings. Out of line: it runs once a suspicion.
+void stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
+
 /// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change.
 static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t status, uint64_t now_ns) {
-    atomic_store_explicit(&beacon->word, stall_beacon_pack(status, now_ns), memory_order_release);
+    if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
+        stall_beacon_answer_alarm(beacon, now_ns);
+    __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
 }
 /// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
-/// store before the look at the bell; `stall_bell_park` does the same on the other side, so one of the two sees the other.
+/// store before the look at the bell; `stall_bell_announce` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
-    atomic_exchange_explicit(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), memory_order_seq_cst);
-    stall_bell *bell = atomic_load_explicit(&beacon->bell, memory_order_acquire);
-    if (bell && atomic_load_explicit(&bell->parked, memory_order_seq_cst)) stall_bell_ring(bell);
+    if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
+        stall_beacon_answer_alarm(beacon, now_ns);
+    __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
+    stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
+    if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
+        stall_bell_ring(bell);
 }
 /// Publishes the start of an iteration: progress, even when the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
-    uint64_t count = atomic_load_explicit(&beacon->iterations, memory_order_relaxed);
-    atomic_store_explicit(&beacon->iterations, count + 1, memory_order_relaxed);
+    uint64_t count = __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
+    __atomic_store_n(&beacon->iterations, count + 1, __ATOMIC_RELAXED);
     stall_beacon_publish(beacon, STALL_LOOP_BUSY, now_ns);
 }
 /// Publishes which kind of callout begins. Only the loop's own thread calls it. `phase` 0 means: between callouts.
 static inline void stall_beacon_publish_callout(stall_beacon *_Nonnull beacon, uint8_t phase) {
-    uint64_t count = atomic_load_explicit(&beacon->callout, memory_order_relaxed) & STALL_BEACON_TIME_MASK;
-    atomic_store_explicit(
-        &beacon->callout, (uint64_t)phase << 56 | ((count + 1) & STALL_BEACON_TIME_MASK), memory_order_release);
+    uint64_t count = __atomic_load_n(&beacon->callout, __ATOMIC_RELAXED) & STALL_BEACON_TIME_MASK;
+    __atomic_store_n(
+        &beacon->callout, (uint64_t)phase << 56 | ((count + 1) & STALL_BEACON_TIME_MASK), __ATOMIC_RELEASE);
 }
 static inline void stall_beacon_publish_mode(stall_beacon *_Nonnull beacon, uint32_t mode) {
-    atomic_store_explicit(&beacon->mode, mode, memory_order_relaxed);
+    __atomic_store_n(&beacon->mode, mode, __ATOMIC_RELAXED);
 }
 static inline void stall_beacon_publish_thread(stall_beacon *_Nonnull beacon, int32_t thread) {
-    atomic_store_explicit(&beacon->thread, thread, memory_order_relaxed);
+    __atomic_store_n(&beacon->thread, thread, __ATOMIC_RELAXED);
 }
 static inline void stall_beacon_set_bell(stall_beacon *_Nonnull beacon, stall_bell *_Nullable bell) {
-    atomic_store_explicit(&beacon->bell, bell, memory_order_seq_cst);
+    __atomic_store_n(&beacon->bell, bell, __ATOMIC_SEQ_CST);
+}
+
+/// Asks to be rung when `word` is replaced. Read the word again afterwards: it may have gone already.
+static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_t word) {
+    __atomic_store_n(&beacon->ended, 0, __ATOMIC_RELAXED);
+    __atomic_exchange_n(&beacon->alarm, word, __ATOMIC_SEQ_CST);
+}
+static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
+    __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
+}
+/// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
+static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->ended, __ATOMIC_ACQUIRE);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {
-    return atomic_load_explicit(&beacon->word, memory_order_seq_cst);
+    return __atomic_load_n(&beacon->word, __ATOMIC_SEQ_CST);
 }
 static inline uint64_t stall_beacon_callout(const stall_beacon *_Nonnull beacon) {
-    return atomic_load_explicit(&beacon->callout, memory_order_acquire);
+    return __atomic_load_n(&beacon->callout, __ATOMIC_ACQUIRE);
 }
 static inline uint64_t stall_beacon_iterations(const stall_beacon *_Nonnull beacon) {
-    return atomic_load_explicit(&beacon->iterations, memory_order_relaxed);
+    return __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
 }
 static inline uint32_t stall_beacon_mode(const stall_beacon *_Nonnull beacon) {
-    return atomic_load_explicit(&beacon->mode, memory_order_relaxed);
+    return __atomic_load_n(&beacon->mode, __ATOMIC_RELAXED);
 }
 static inline int32_t stall_beacon_thread(const stall_beacon *_Nonnull beacon) {
-    return atomic_load_explicit(&beacon->thread, memory_order_relaxed);
+    return __atomic_load_n(&beacon->thread, __ATOMIC_RELAXED);
 }
 
 /// Writes the activity label; only the loop's own thread calls it. `length` beyond 63 is cut at a character boundary.

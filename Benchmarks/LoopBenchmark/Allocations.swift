@@ -1,0 +1,123 @@
+// Calls of malloc an operation in the steady state. Unlike times, counts are exact, so they are a gate.
+
+import CMinimalLoop
+import Foundation
+import StallModel
+import StallRunLoop
+
+extension Bench {
+    /// Returns the names of operations that allocate more than they may.
+    mutating func allocations() -> [String] {
+        let limits: [(name: String, limit: Double, measure: () -> Double)] = [
+            ("iteration with a source", 0, { onThread { countIterations() } }),
+            ("post without a capture", 0, { onThread { countPosts() } }),
+            ("repeating timer call", 0, { onThread { countTimerCalls() } }),
+            ("re-date", 0, { onThread { countRedates() } }),
+            ("one-shot timer, add to end", 3, { onThread { countOneShots() } }),
+            ("descriptor event", 0, { onThread { countDescriptorEvents() } }),
+        ]
+        var failures: [String] = []
+        for (name, limit, measure) in limits {
+            let before = results.count
+            compare(
+                "allocations: " + name, unit: "a call",
+                [Contestant(name: "EventRunLoop", measure: measure)])
+            if results.count > before, results[before].median > limit + 0.01 {
+                failures.append(
+                    "\(name): \(results[before].median) allocations, at most \(limit) allowed")
+            }
+        }
+        return failures
+    }
+}
+
+private let steps = 10_000
+
+/// Allocations a step of what `body` runs after a warm-up.
+private func perStep(_ body: (Int) -> Void) -> Double {
+    body(steps)
+    let before = minimal_allocations()
+    body(steps)
+    return Double(minimal_allocations() - before) / Double(steps)
+}
+
+private func countIterations() -> Double {
+    let loop = EventRunLoop.current
+    var left = 0
+    let source = LoopSource { source in
+        left -= 1
+        if left > 0 { source.signal() } else { loop.stop() }
+    }
+    loop.add(source, toMode: .default)
+    return perStep { count in
+        left = count
+        source.signal()
+        loop.run()
+    }
+}
+
+private nonisolated(unsafe) var runs = 0
+
+private func countPosts() -> Double {
+    let loop = EventRunLoop.current
+    loop.add(LoopSource { _ in }, toMode: .default)
+    return perStep { count in
+        for _ in 0..<count / 10 {
+            for _ in 0..<10 { loop.post { runs += 1 } }
+            loop.run(for: .zero)
+        }
+    }
+}
+
+private func countTimerCalls() -> Double {
+    let loop = EventRunLoop.current
+    var left = 0
+    loop.schedule(every: .nanoseconds(1)) { _ in
+        left -= 1
+        if left == 0 { loop.stop() }
+    }
+    return perStep { count in
+        left = count
+        loop.run()
+    }
+}
+
+private func countRedates() -> Double {
+    let loop = EventRunLoop.current
+    let timer = LoopTimer(after: .seconds(1_000)) { _ in }
+    loop.add(timer, toMode: .default)
+    let far = timer.nextFire
+    return perStep { count in
+        for number in 0..<count { timer.nextFire = far + .nanoseconds(number) }
+    }
+}
+
+private func countOneShots() -> Double {
+    let loop = EventRunLoop.current
+    return perStep { count in
+        for _ in 0..<count {
+            loop.add(LoopTimer(after: .seconds(1_000)) { _ in runs += 1 }, toMode: .default)
+        }
+    }
+}
+
+private func countDescriptorEvents() -> Double {
+    let loop = EventRunLoop.current
+    let descriptor = minimal_eventfd()
+    var left = 0
+    var one: UInt64 = 1
+    _ = write(descriptor, &one, 8)
+    let source = DescriptorSource(descriptor: descriptor) { _, _ in
+        left -= 1
+        if left == 0 { loop.stop() }
+    }
+    _ = try? loop.add(source, toMode: .default)
+    defer {
+        source.invalidate()
+        close(descriptor)
+    }
+    return perStep { count in
+        left = count
+        loop.run()
+    }
+}

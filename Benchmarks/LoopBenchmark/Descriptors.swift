@@ -1,0 +1,97 @@
+// Descriptors that become ready: an eventfd is written, served and read.
+
+import CMinimalLoop
+import CoreFoundation
+import Foundation
+import StallRunLoop
+
+extension Bench {
+    mutating func descriptors() {
+        let count = 50_000
+        for active in [1, 100, 1_000] {
+            compare(
+                "descriptor event", size: active,
+                [
+                    Contestant(name: "C floor, 256 a wait") {
+                        Double(minimal_descriptors(CInt(active), UInt64(count), 256))
+                            / Double(count)
+                    },
+                    Contestant(name: "EventRunLoop batch") {
+                        onThread { serve(active, count, .batch) }
+                    },
+                    Contestant(name: "C floor, 1 a wait") {
+                        Double(minimal_descriptors(CInt(active), UInt64(count), 1)) / Double(count)
+                    },
+                    Contestant(name: "EventRunLoop strict") {
+                        onThread { serve(active, count, .strict) }
+                    },
+                    Contestant(name: "Dispatch read source") { serveDispatch(active, count / 5) },
+                ])
+        }
+    }
+}
+
+private func serve(_ active: Int, _ count: Int, _ delivery: EventRunLoop.DescriptorDelivery)
+    -> Double
+{
+    let loop = EventRunLoop.current
+    loop.descriptorDelivery = delivery
+    let descriptors = (0..<active).map { _ in minimal_eventfd() }
+    var (served, pending) = (0, 0)
+    func writeAll() {
+        var one: UInt64 = 1
+        for descriptor in descriptors { _ = write(descriptor, &one, 8) }
+        pending = active
+    }
+    let sources = descriptors.map { descriptor in
+        DescriptorSource(descriptor: descriptor) { _, _ in
+            var value: UInt64 = 0
+            read(descriptor, &value, 8)
+            served += 1
+            pending -= 1
+            guard pending == 0 else { return }
+            if served < count { writeAll() } else { loop.stop() }
+        }
+    }
+    for source in sources { _ = try? loop.add(source, toMode: .default) }
+    writeAll()
+    let began = now()
+    loop.run()
+    let elapsed = now() - began
+    for source in sources { source.invalidate() }
+    for descriptor in descriptors { close(descriptor) }
+    return Double(elapsed) / Double(served)
+}
+
+private func serveDispatch(_ active: Int, _ count: Int) -> Double {
+    let queue = DispatchQueue(label: "descriptors")
+    let descriptors = (0..<active).map { _ in minimal_eventfd() }
+    let done = DispatchSemaphore(value: 0)
+    nonisolated(unsafe) var (served, pending) = (0, active)
+    @Sendable func writeAll() {
+        var one: UInt64 = 1
+        for descriptor in descriptors { _ = write(descriptor, &one, 8) }
+    }
+    let sources = descriptors.map { descriptor in
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        source.setEventHandler {
+            var value: UInt64 = 0
+            read(descriptor, &value, 8)
+            served += 1
+            pending -= 1
+            guard pending == 0 else { return }
+            pending = active
+            if served < count { writeAll() } else { done.signal() }
+        }
+        source.resume()
+        return source
+    }
+    let began = now()
+    queue.async { writeAll() }
+    done.wait()
+    let elapsed = now() - began
+    for source in sources { source.cancel() }
+    queue.sync {}
+    for descriptor in descriptors { close(descriptor) }
+    return Double(elapsed) / Double(served)
+}

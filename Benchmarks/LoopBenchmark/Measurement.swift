@@ -1,0 +1,121 @@
+// Measuring several contestants side by side: rounds alternate between them, so that a busy moment of the machine
+// hits all, and the median of the rounds is compared. One object a measurement goes to `.build/bench/results.jsonl`.
+
+import Foundation
+
+/// One way to do the work that is compared. `measure` does it once and returns the cost of one operation.
+struct Contestant {
+    let name: String
+    let measure: () -> Double
+}
+
+/// What one contestant did at one size.
+struct Measurement {
+    var name: String
+    var contestant: String
+    var size: Int
+    var values: [Double]
+    var unit: String
+
+    var median: Double {
+        let sorted = values.sorted()
+        return sorted[sorted.count / 2]
+    }
+}
+
+/// Runs comparisons and keeps what they gave.
+struct Bench {
+    /// Rounds a contestant.
+    var rounds: Int
+    /// Only comparisons whose name contains it.
+    var filter: String?
+    private(set) var results: [Measurement] = []
+
+    init(rounds: Int, filter: String?) {
+        self.rounds = rounds
+        self.filter = filter
+    }
+
+    /// Compares contestants at one size. The first one is what the others' ratios refer to.
+    mutating func compare(
+        _ name: String, size: Int = 1, unit: String = "ns", _ contestants: [Contestant]
+    ) {
+        if let filter, !name.contains(filter) { return }
+        var values = [[Double]](repeating: [], count: contestants.count)
+        for _ in 0..<rounds {
+            for (index, contestant) in contestants.enumerated() {
+                values[index].append(contestant.measure())
+            }
+        }
+        let measurements = zip(contestants, values).map {
+            Measurement(name: name, contestant: $0.name, size: size, values: $1, unit: unit)
+        }
+        results += measurements
+        for measurement in measurements { print(line(measurement, floor: measurements[0].median)) }
+    }
+
+    private func line(_ measurement: Measurement, floor: Double) -> String {
+        let ratio = floor > 0 ? measurement.median / floor : 0
+        let cells = [
+            measurement.name.padding(toLength: 26, withPad: " ", startingAt: 0),
+            String(measurement.size).leftPadded(to: 8),
+            measurement.contestant.padding(toLength: 22, withPad: " ", startingAt: 0),
+            String(format: "%12.1f", measurement.median),
+            measurement.unit.padding(
+                toLength: 12, withPad: " ", startingAt: 0),
+            String(format: "%8.2f x", ratio),
+            String(
+                format: "  (%.1f to %.1f)", measurement.values.min()!, measurement.values.max()!),
+        ]
+        return cells.joined(separator: " ")
+    }
+
+    /// Appends the results, one JSON object a line.
+    func write(to path: String) throws {
+        let url = URL(fileURLWithPath: path)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        let lines = results.map { result in
+            #"{"name":"\#(result.name)","contestant":"\#(result.contestant)","size":\#(result.size),"#
+                + #""median":\#(result.median),"min":\#(result.values.min()!),"max":\#(result.values.max()!),"#
+                + #""unit":"\#(result.unit)","runs":\#(result.values.count)}"#
+        }
+        let text = lines.joined(separator: "\n") + "\n"
+        if let handle = try? FileHandle(forWritingTo: url) {
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data(text.utf8))
+            try handle.close()
+        } else {
+            try Data(text.utf8).write(to: url)
+        }
+    }
+}
+
+extension String {
+    fileprivate func leftPadded(to width: Int) -> String {
+        String(repeating: " ", count: max(0, width - count)) + self
+    }
+}
+
+/// Nanoseconds on the monotonic clock.
+func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+/// Runs `body` on a thread of its own and joins it; the thread's loop ends with it.
+func onThread<Result>(_ body: @escaping () -> Result) -> Result {
+    var result: Result?
+    var thread = pthread_t()
+    let work = Unmanaged.passRetained(Work { result = body() })
+    pthread_create(
+        &thread, nil,
+        {
+            Unmanaged<Work>.fromOpaque($0!).takeRetainedValue().body()
+            return nil
+        }, work.toOpaque())
+    pthread_join(thread, nil)
+    return result!
+}
+
+private final class Work {
+    let body: () -> Void
+    init(_ body: @escaping () -> Void) { self.body = body }
+}

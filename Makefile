@@ -1,0 +1,41 @@
+# The commands of the README. Every one works on a fresh clone.
+
+SWIFT ?= swift
+# These play whole programs in real time: they want the machine for themselves.
+ALONE = DemoTests|AgentProcessTests
+SOURCES = Package.swift Sources Tests Examples Benchmarks
+
+.PHONY: all setup build demo test conformance faults format lint clean
+
+all: build
+
+setup:
+	@scripts/setup
+
+build: setup
+	$(SWIFT) build -c release
+
+demo: setup
+	@scripts/demo
+
+test: setup
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build --skip '$(ALONE)'
+	$(SWIFT) test --skip-build --no-parallel --filter '$(ALONE)'
+
+# Every scenario of the golden table, on our run loop and on the real CFRunLoop.
+conformance: setup
+	$(SWIFT) run -c release conformance
+
+# kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
+faults: setup
+	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)
+
+lint:
+	$(SWIFT) format lint --strict --parallel --recursive --configuration .swift-format $(SOURCES)
+
+clean:
+	rm -rf .build

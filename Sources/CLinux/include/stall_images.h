@@ -1,0 +1,24 @@
+// The loader's list of mapped binaries, copied: nothing in it points into an image that may be unloaded.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct stall_image {
+    uint64_t load_address;         ///< the lowest mapped address of its segments
+    uint64_t end_address;          ///< one past the highest
+    bool is_main;                  ///< the program itself; its path is empty, the loader does not know it
+    bool is_vdso;                  ///< the kernel's own image, which has no file
+    uint32_t build_id_count;       ///< bytes of the build ID note; 0 without one
+    const uint8_t *_Nonnull build_id;
+    const char *_Nonnull path;     ///< as the loader was given it, cut at 4095 bytes
+} stall_image;
+
+typedef struct stall_image_list stall_image_list;
+
+/// Copies the list; the program comes first. No allocation happens under the loader's lock. NULL without memory.
+stall_image_list *_Nullable stall_image_list_create(void);
+size_t stall_image_list_count(const stall_image_list *_Nonnull list);
+/// What it points to belongs to the list. `index` must be below the count.
+stall_image stall_image_list_get(const stall_image_list *_Nonnull list, size_t index);
+void stall_image_list_free(stall_image_list *_Nullable list);

@@ -1,0 +1,83 @@
+// What the run loop needs and Swift's Glibc module lacks: epoll, eventfd, timerfd, the main dispatch queue's hooks.
+// Every function returns what the system call returns and leaves errno alone.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/// One ready descriptor: what epoll reported and the token it was added under.
+typedef struct {
+    uint32_t events;
+    uint64_t token;
+} stall_ready;
+
+static inline int stall_poller_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+static inline int stall_poller_add(int poller, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data.u64 = token};
+    return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
+}
+static inline int stall_poller_remove(int poller, int fd) {
+    return epoll_ctl(poller, EPOLL_CTL_DEL, fd, NULL);
+}
+/// Waits for one event, at most `timeout_ms` (-1: for ever). Returns 1, 0, or -1 with errno.
+static inline int stall_poller_wait_one(int poller, stall_ready *_Nonnull ready, int timeout_ms) {
+    struct epoll_event event;
+    int count = epoll_wait(poller, &event, 1, timeout_ms);
+    if (count > 0) *ready = (stall_ready){.events = event.events, .token = event.data.u64};
+    return count;
+}
+/// Waits for up to `capacity` events (at most 256), at most `timeout_ms` (-1: for ever).
+static inline int stall_poller_wait(
+    int poller, stall_ready *_Nonnull ready, int capacity, int timeout_ms) {
+    struct epoll_event events[256];
+    int count = epoll_wait(poller, events, capacity < 256 ? capacity : 256, timeout_ms);
+    for (int i = 0; i < count; i++)
+        ready[i] = (stall_ready){.events = events[i].events, .token = events[i].data.u64};
+    return count;
+}
+
+static inline int stall_eventfd_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+static inline void stall_eventfd_write(int fd) {
+    uint64_t one = 1;
+    ssize_t written;
+    do written = write(fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+}
+/// Takes the counter of an eventfd; false when another thread was faster.
+static inline bool stall_eventfd_take(int fd) {
+    uint64_t count;
+    return read(fd, &count, sizeof count) == (ssize_t)sizeof count;
+}
+static inline bool stall_descriptor_is_readable(int fd) {
+    struct pollfd request = {.fd = fd, .events = POLLIN};
+    return poll(&request, 1, 0) == 1;
+}
+/// A second descriptor of the same open file, for a second registration in one poller.
+static inline int stall_descriptor_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+
+static inline int stall_timerfd_create(void) {
+    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+/// Arms for an instant of CLOCK_MONOTONIC; 0 disarms. Costs 17 us when the instant has passed already: check first.
+static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
+    struct itimerspec when = {
+        .it_value = {
+            .tv_sec = (time_t)(deadline_ns / 1000000000),
+            .tv_nsec = (long)(deadline_ns % 1000000000)}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/// The descriptor that is readable while the main dispatch queue has work, or -1 in a program without Dispatch.
+int stall_main_queue_descriptor(void);
+/// Runs the blocks of the main dispatch queue. Only on the main thread, after taking the descriptor's counter.
+void stall_main_queue_drain(void);
+
+/// Names the calling thread, for debuggers and `top -H`; Linux keeps 15 bytes.
+static inline void stall_name_this_thread(const char *_Nonnull name) { prctl(PR_SET_NAME, name); }

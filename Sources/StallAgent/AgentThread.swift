@@ -1,0 +1,38 @@
+// A plain thread of the agent's own. The Swift pool and Dispatch may be what is stuck.
+
+internal import CLinux
+internal import Glibc
+
+/// A joinable thread that is deaf to the app's signals.
+final class AgentThread: @unchecked Sendable {
+    // Unchecked because a thread's handle is a plain value that is set once.
+    private let handle: pthread_t
+
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Starts the thread; nil when the system gives none.
+    init?(name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void) {
+        let context = Unmanaged.passRetained(Body(body))
+        var handle = pthread_t()
+        let error = stall_thread_start(
+            &handle, name, stackBytes,
+            { context in
+                Unmanaged<Body>.fromOpaque(context!).takeRetainedValue().run()
+                return nil
+            }, context.toOpaque())
+        guard error == 0 else {
+            context.release()
+            return nil
+        }
+        self.handle = handle
+    }
+
+    /// Whether the caller runs on this thread.
+    var isCurrent: Bool { pthread_equal(pthread_self(), handle) != 0 }
+
+    /// Waits until the thread has ended. Call it once, from another thread.
+    func join() { pthread_join(handle, nil) }
+}

@@ -1,0 +1,73 @@
+// Hands work from one agent thread to the next. It never waits to push: when it is full, the newest item is dropped
+// and counted. App threads do not touch it.
+
+internal import Glibc
+
+/// A first-in first-out queue of limited size between two threads of the agent.
+final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
+    // Unchecked because the compiler does not see that `mutex` guards all that changes.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var items: [Item] = []
+    private var isClosed = false
+    private var dropped = 0
+    private let capacity: Int
+
+    init(capacity: Int) {
+        self.capacity = capacity
+        items.reserveCapacity(capacity)
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(changed, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(changed)
+        pthread_mutex_destroy(mutex)
+        changed.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Adds an item, or puts it in the place of one that it supersedes. Drops it when the queue is full.
+    func push(_ item: Item, superseding isSuperseded: (Item) -> Bool = { _ in false }) {
+        locked {
+            if let index = items.firstIndex(where: isSuperseded) {
+                items[index] = item
+            } else if items.count < capacity, !isClosed {
+                items.append(item)
+                pthread_cond_signal(changed)
+            } else {
+                dropped += 1
+            }
+        }
+    }
+
+    /// Waits for an item; nil once the queue is closed and empty.
+    func pop() -> Item? {
+        locked {
+            while items.isEmpty, !isClosed { pthread_cond_wait(changed, mutex) }
+            return items.isEmpty ? nil : items.removeFirst()
+        }
+    }
+
+    /// Lets `pop` return what is left, then nil.
+    func close() {
+        locked {
+            isClosed = true
+            pthread_cond_broadcast(changed)
+        }
+    }
+
+    /// How many items were dropped since the last call.
+    func takeDropped() -> Int {
+        locked {
+            defer { dropped = 0 }
+            return dropped
+        }
+    }
+
+    private func locked<Result>(_ body: () -> Result) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body()
+    }
+}

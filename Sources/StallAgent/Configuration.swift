@@ -1,0 +1,84 @@
+// What an app, or its operator, can decide about the agent.
+
+public import Logging
+
+extension StallMonitor {
+    /// How an agent behaves. Operators override parts of it through the environment, see ``environment(_:)``.
+    public struct Configuration: Sendable {
+        /// The app's name, as reports carry it.
+        public var app: String
+        /// The app's version, as reports carry it.
+        public var version: String
+        /// The path of the SQLite store; created with its directory when it is missing.
+        public var store: String
+        /// How long a loop may be busy before it is called stalled, unless `watch` says otherwise. At least 20 ms.
+        public var threshold: Duration
+        /// Whether reports carry names, files and lines. Without it they hold images and offsets only.
+        public var symbolizes: Bool
+        /// Where the agent's own few lines go; by default to standard error.
+        public var logger: Logger
+        /// A disabled agent starts no thread and writes nothing; all its calls are accepted.
+        public var isEnabled = true
+
+        /// Describes an agent.
+        ///
+        /// - Parameters:
+        ///   - app: The app's name.
+        ///   - version: The app's version.
+        ///   - store: The path of the store. Several processes may share one.
+        ///   - threshold: How long a loop may be busy.
+        ///   - symbolizes: Whether reports carry names.
+        ///   - logger: Where the agent's own lines go.
+        public init(
+            app: String, version: String, store: String = "stalls.sqlite",
+            threshold: Duration = .milliseconds(250), symbolizes: Bool = true,
+            logger: Logger = Logger(
+                label: "stallwatch", factory: { StreamLogHandler.standardError(label: $0) })
+        ) {
+            self.app = app
+            self.version = version
+            self.store = store
+            self.threshold = threshold
+            self.symbolizes = symbolizes
+            self.logger = logger
+        }
+
+        /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS` and
+        /// `STALLWATCH_STORE`. A value that cannot be read is reported to the logger and ignored.
+        func environment(_ environment: [String: String]) -> Configuration {
+            var configuration = self
+            if let disabled = environment["STALLWATCH_DISABLED"], !["", "0"].contains(disabled) {
+                configuration.isEnabled = false
+            }
+            if let store = environment["STALLWATCH_STORE"], !store.isEmpty {
+                configuration.store = store
+            }
+            if let text = environment["STALLWATCH_THRESHOLD_MS"] {
+                if let milliseconds = Int(text), milliseconds >= 20 {
+                    configuration.threshold = .milliseconds(milliseconds)
+                } else {
+                    logger.warning(
+                        "STALLWATCH_THRESHOLD_MS is \(text); expected a whole number of at least 20; ignored"
+                    )
+                }
+            }
+            return configuration
+        }
+    }
+
+    /// A configuration that makes no sense; the app's own mistake, told before anything starts.
+    public enum ConfigurationError: Error, Equatable, CustomStringConvertible {
+        /// A threshold below 20 ms would report the scheduler's own delays.
+        case thresholdTooShort(Duration)
+        /// The app has no name to report under.
+        case emptyAppName
+
+        public var description: String {
+            switch self {
+            case .thresholdTooShort(let threshold):
+                "a stall threshold must be at least 20 ms; it was \(threshold)"
+            case .emptyAppName: "the app's name must not be empty"
+            }
+        }
+    }
+}

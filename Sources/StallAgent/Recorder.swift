@@ -1,0 +1,130 @@
+// Turns what the watchdog saw into durable reports: the raw stack first, names when they are known. All of it happens
+// on the recorder's own thread; the watchdog only ever pushes into a bounded queue.
+
+internal import CLinux
+internal import StallDetection
+internal import StallModel
+internal import StallStore
+internal import StallSymbols
+
+/// The recorder's thread and what reaches it.
+final class Recorder: Sendable {
+    let queue = BoundedQueue<RecorderRequest>(capacity: 64)
+    let notifier = StallNotifier()
+    private let thread: AgentThread
+
+    /// Starts the thread; nil when the system gives none.
+    init?(_ configuration: StallMonitor.Configuration) {
+        let (queue, notifier) = (queue, notifier)
+        let thread = AgentThread(name: "stall-recorder") {
+            var recording = Recording(configuration, notifier: notifier)
+            while let request = queue.pop() {
+                recording.lost += queue.takeDropped()
+                recording.handle(request)
+            }
+            recording.finish()
+        }
+        guard let thread else { return nil }
+        self.thread = thread
+        queue.push(.openStore)
+    }
+
+    /// Writes what is waiting, runs the callbacks that are due, and ends both threads.
+    func stop() {
+        queue.close()
+        // From a callback: the notifier's thread cannot wait for itself.
+        thread.join()
+        notifier.stop()
+    }
+}
+
+/// The recorder's own state, confined to its thread.
+private struct Recording {
+    let configuration: StallMonitor.Configuration
+    let notifier: StallNotifier
+    let symbolizer: Symbolizer
+    let run: ProcessRun
+    var store: StoreConnection
+    /// Reports that the queue had no room for.
+    var lost = 0
+    /// What is already named, for reports handed to callbacks. The store has all of it.
+    var names: [CodeLocation: [Frame]] = [:]
+
+    init(_ configuration: StallMonitor.Configuration, notifier: StallNotifier) {
+        self.configuration = configuration
+        self.notifier = notifier
+        symbolizer = Symbolizer()
+        let executable = ImageTable.current().images.first
+        run = .current(
+            app: configuration.app, version: configuration.version, buildID: executable?.buildID)
+        store = StoreConnection(path: configuration.store, run: run, logger: configuration.logger)
+    }
+
+    mutating func handle(_ request: RecorderRequest) {
+        switch request {
+        case .openStore: store.open()
+        case .record(let pending): record(pending)
+        }
+    }
+
+    mutating func finish() {
+        store.countLosses(lost, reason: .dropped)
+        store.close()
+    }
+
+    private mutating func record(_ pending: PendingReport) {
+        let images = ImageTable.current()
+        var report = StallReport(pending, run: run, images: images)
+        store.record(report, images: images)
+        store.countLosses(lost, reason: .dropped)
+        lost = 0
+        guard configuration.symbolizes else { return notifier.notify(report) }
+
+        let locations = report.samples.flatMap(\.locations)
+        let isWanted = notifier.isWanted(report.state)
+        var unnamed = Set(store.unsymbolized(locations))
+        if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
+        if !unnamed.isEmpty {
+            let found = symbolizer.frames(for: Array(unnamed), images: images)
+            store.symbolize(found)
+            if names.count > 20_000 { names = [:] }
+            names.merge(found) { $1 }
+        }
+        guard isWanted else { return }
+        for index in report.samples.indices {
+            report.samples[index].frames = report.samples[index].locations.flatMap { location in
+                (names[location] ?? [Frame(location)]).map { frame in
+                    var frame = frame
+                    frame.isGuessed = location.isGuessed
+                    return frame
+                }
+            }
+        }
+        notifier.notify(report)
+    }
+}
+
+extension StallReport {
+    /// A report of what the watchdog saw, with every address placed in its image.
+    fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
+        let incident = pending.incident
+        let weights = sampleWeights(
+            pending.samples.map { ($0.offset, $0.isLate || $0.stack == nil) }, of: incident.duration
+        )
+        let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
+        self.init(
+            id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
+            phase: culprit?.phase ?? .unknown, activity: culprit?.label, start: pending.start,
+            duration: incident.duration, cpuTime: incident.cpuTime, threshold: pending.threshold,
+            detectionDelay: incident.detectionDelay, state: incident.hasEnded ? .ended : .open,
+            verdict: incident.verdict,
+            samples: zip(pending.samples, weights).map { sample, weight in
+                Sample(
+                    offset: sample.offset, weight: weight, isLate: sample.isLate,
+                    thread: sample.thread,
+                    method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
+                    captureCost: sample.cost, failure: sample.failure,
+                    locations: sample.stack.map(images.locate) ?? [])
+            })
+    }
+}

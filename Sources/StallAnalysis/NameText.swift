@@ -1,0 +1,124 @@
+// The little that symbol names need of text handling: slices of bytes, and the brackets in them. `->` is not a bracket,
+// nor is `<` in an operator's name, and ` in ` within parentheses is no context.
+
+/// A part of a symbol's name, as UTF-8.
+typealias NameText = ArraySlice<UInt8>
+
+extension NameText {
+    init(_ text: String) { self = Array(text.utf8)[...] }
+
+    var string: String { String(decoding: self, as: UTF8.self) }
+
+    func starts(with prefix: StaticString) -> Bool {
+        count >= prefix.utf8CodeUnitCount && self[startIndex] == prefix.utf8Start.pointee
+            && prefix.withUTF8Buffer { $0.elementsEqual(self[startIndex..<startIndex + $0.count]) }
+    }
+
+    func ends(with suffix: StaticString) -> Bool {
+        count >= suffix.utf8CodeUnitCount
+            && suffix.withUTF8Buffer { $0.elementsEqual(self[endIndex - $0.count..<endIndex]) }
+    }
+
+    /// Removes the prefix; false when the text does not begin with it.
+    mutating func strip(_ prefix: StaticString) -> Bool {
+        guard starts(with: prefix) else { return false }
+        removeFirst(prefix.utf8CodeUnitCount)
+        return true
+    }
+
+    /// Whether the text occurs anywhere, in brackets or not.
+    func contains(_ text: StaticString) -> Bool {
+        indices.contains { self[$0...].starts(with: text) }
+    }
+
+    /// Where the text first occurs outside of brackets.
+    func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
+        let first = text.utf8Start.pointee
+        var scan = BracketScan()
+        for index in startIndex..<endIndex {
+            if scan.depth == 0, self[index] == first, index >= start ?? startIndex,
+                self[index...].starts(with: text)
+            {
+                return index
+            }
+            scan.step(over: self[index], after: index > startIndex ? self[index - 1] : nil)
+        }
+        return nil
+    }
+
+    /// The parts between occurrences of the text outside of brackets.
+    func split(at separator: StaticString) -> [NameText] {
+        var parts: [NameText] = []
+        var rest = self
+        while let index = rest.firstIndex(of: separator) {
+            parts.append(rest[rest.startIndex..<index])
+            rest = rest[(index + separator.utf8CodeUnitCount)...]
+        }
+        return parts + [rest]
+    }
+
+    /// The index after the bracket that closes the one at the start; nil when it stays open.
+    var endOfBracket: Int? {
+        var scan = BracketScan()
+        for index in startIndex..<endIndex {
+            scan.step(
+                over: self[index], after: index > startIndex ? self[index - 1] : UInt8(ascii: " "))
+            if scan.depth == 0 { return index + 1 }
+        }
+        return nil
+    }
+}
+
+extension UInt8 {
+    /// Part of an identifier: letters, digits, `_`, `$`, and everything beyond ASCII.
+    var isIdentifier: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"), 0x80...:
+            true
+        default: false
+        }
+    }
+
+    var isLetter: Bool {
+        isUppercase || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self)
+    }
+    var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+    var isUppercase: Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) }
+}
+
+/// Counts open brackets, byte by byte.
+struct BracketScan {
+    private(set) var depth = 0
+    private var angles = 0
+    private var closedAngle = false
+    private var isQuoted = false
+
+    mutating func step(over byte: UInt8, after previous: UInt8?) {
+        let followsAngle = closedAngle
+        closedAngle = false
+        if byte == UInt8(ascii: "`") {
+            // A raw identifier may hold anything.
+            isQuoted.toggle()
+            depth = max(0, depth + (isQuoted ? 1 : -1))
+        }
+        guard !isQuoted else { return }
+        switch byte {
+        case UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
+        case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"): depth = max(0, depth - 1)
+        case UInt8(ascii: "<") where followsAngle || previous.map(Self.precedesGenerics) ?? false:
+            angles += 1
+            depth += 1
+        case UInt8(ascii: ">") where angles > 0 && previous != UInt8(ascii: "-"):
+            angles -= 1
+            depth = max(0, depth - 1)
+            closedAngle = true
+        default: break
+        }
+    }
+
+    /// A name, a private name's `)`, or the word before: anything else is a `<` in an operator's name.
+    private static func precedesGenerics(_ byte: UInt8) -> Bool {
+        byte.isIdentifier || byte == UInt8(ascii: " ") || byte == UInt8(ascii: ")")
+    }
+}

@@ -1,0 +1,92 @@
+// The watchdog's end of a beacon (CLinux/stall_beacon.h). The loop writes it without locks; here it is only read.
+
+package import CLinux
+package import StallModel
+
+/// What the loop does, in the three words that detection needs. The raw values are the beacon's.
+package enum LoopStatus: UInt8, Hashable, Sendable {
+    /// Between runs: nobody expects it to serve events.
+    case idle = 0
+    case busy = 1
+    case waiting = 2
+}
+
+/// What a beacon said at one instant.
+package struct LoopReading: Hashable, Sendable {
+    package var status: LoopStatus
+    /// When the status began: the entry, the end of the wait, or the start of the iteration.
+    package var since: MonotonicInstant
+    /// Equal words mean that the loop has not moved.
+    package var word: UInt64
+
+    package init(status: LoopStatus, since: MonotonicInstant) {
+        self.status = status
+        self.since = since
+        word = stall_beacon_pack(status.rawValue, since.nanoseconds)
+    }
+
+    /// Unpacks a word. Its 56 bits of time wrap every 834 days: the instant is the latest one not after `now`.
+    init(word: UInt64, now: MonotonicInstant) {
+        self.word = word
+        status = LoopStatus(rawValue: UInt8(word >> 56)) ?? .idle
+        let mask = UInt64(1) << 56 - 1
+        let age = (now.nanoseconds &- word) & mask
+        // A loop that published after `now` was read looks almost a full turn old.
+        since = MonotonicInstant(
+            nanoseconds: age > mask / 2 ? now.nanoseconds : now.nanoseconds - age)
+    }
+}
+
+/// A shared reference to a loop's beacon; the beacon outlives the loop for as long as it is watched.
+package final class LoopBeacon: @unchecked Sendable {
+    // Unchecked because a pointer is: every access behind it is one atomic operation.
+    private let beacon: UnsafeMutablePointer<stall_beacon>
+
+    package init(_ beacon: UnsafeMutablePointer<stall_beacon>) {
+        stall_beacon_retain(beacon)
+        self.beacon = beacon
+    }
+
+    deinit { stall_beacon_release(beacon) }
+
+    package func read(at now: MonotonicInstant) -> LoopReading {
+        LoopReading(word: stall_beacon_word(beacon), now: now)
+    }
+
+    package var word: UInt64 { stall_beacon_word(beacon) }
+    package var thread: ThreadID { ThreadID(rawValue: stall_beacon_thread(beacon)) }
+    package var mode: UInt32 { stall_beacon_mode(beacon) }
+    package var phase: LoopPhase {
+        LoopPhase(rawValue: UInt8(stall_beacon_callout(beacon) >> 56)) ?? .unknown
+    }
+
+    /// The activity label, or nil when there is none. Never waits for the writer.
+    package var label: String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            guard stall_beacon_read_label(beacon, text.baseAddress!), text[0] != 0 else {
+                return nil
+            }
+            return String(cString: text.baseAddress!)
+        }
+    }
+
+    /// Replaces the activity label. Only the loop's own thread may call it.
+    package func writeLabel(_ label: String?) {
+        guard var label else { return stall_beacon_write_label(beacon, nil, 0) }
+        label.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                stall_beacon_write_label(beacon, $0.baseAddress, UInt32(clamping: $0.count))
+            }
+        }
+    }
+
+    func connect(to bell: UnsafeMutablePointer<stall_bell>?) { stall_beacon_set_bell(beacon, bell) }
+    func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
+    func clearAlarm() { stall_beacon_clear_alarm(beacon) }
+
+    /// When the word that the alarm was set on went, by the loop's own clock.
+    var alarmAnswer: MonotonicInstant? {
+        let nanoseconds = stall_beacon_ended(beacon)
+        return nanoseconds == 0 ? nil : MonotonicInstant(nanoseconds: nanoseconds)
+    }
+}

@@ -1,0 +1,97 @@
+// How much of the time since a callback began is the thread's own doing. Wall time alone calls every starved or
+// suspended process stalled; the thread's CPU time alone misses every blocking call.
+//
+//     counted = CPU time that the thread used + time that it was blocked while the watchdog itself was on time
+
+package import StallModel
+
+/// What the kernel says of a thread at one look. Nil where it could not be read: then wall time is believed.
+package struct ThreadEvidence: Hashable, Sendable {
+    /// CPU time the thread has used in its life.
+    package var cpuTime: Duration?
+    /// Time the thread has waited for a CPU in its life. A wait is booked when it is over.
+    package var runDelay: Duration?
+    /// The state letter of `/proc/self/task/TID/stat` (`R`, `S`, `D`, `T`, `t` ...).
+    package var state: UInt8?
+    /// It is ready to run and waits for a CPU now.
+    package var waitsForCPU: Bool
+
+    package init(
+        cpuTime: Duration? = nil, runDelay: Duration? = nil, state: UInt8? = nil,
+        waitsForCPU: Bool = false
+    ) {
+        self.cpuTime = cpuTime
+        self.runDelay = runDelay
+        self.state = state
+        self.waitsForCPU = waitsForCPU
+    }
+
+    var isRunnable: Bool { state == UInt8(ascii: "R") }
+    var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+}
+
+/// Adds up the time of one suspected stall, look by look.
+package struct StallClock: Hashable, Sendable {
+    /// When the loop last made progress.
+    package let began: MonotonicInstant
+    /// The part of the time that counts as a stall.
+    package private(set) var counted = Duration.zero
+    /// The thread's CPU time since `began`, as far as it is known.
+    package private(set) var cpuTime = Duration.zero
+    /// The part of the uncounted time in which the watchdog did not run either.
+    private var stopped = Duration.zero
+    private var uncounted = Duration.zero
+    private var last: MonotonicInstant
+    private var lastEvidence: ThreadEvidence?
+
+    /// - Parameter before: What was known of the thread before `began`, if anything: the part of the first
+    ///   interval that it can have spent on the CPU is bounded by it.
+    package init(began: MonotonicInstant, before: ThreadEvidence?) {
+        self.began = began
+        last = began
+        // What it did before it began says nothing of its state since.
+        lastEvidence = before.map { ThreadEvidence(cpuTime: $0.cpuTime, runDelay: $0.runDelay) }
+    }
+
+    /// Accounts for the time since the last look.
+    package mutating func advance(
+        to now: MonotonicInstant, _ evidence: ThreadEvidence, isLate: Bool
+    ) {
+        let interval = now - last
+        guard interval > .zero else { return }
+        var used = interval
+        if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
+            used = min(interval, max(.zero, total - before))
+            cpuTime += used
+        } else if !evidence.isRunnable, evidence.cpuTime != nil {
+            used = .zero
+        }
+        let credit = credit(for: interval, evidence, used: used, isLate: isLate)
+        counted += credit
+        uncounted += interval - credit
+        if isLate || evidence.isStopped { stopped += interval - credit }
+        last = now
+        lastEvidence = evidence
+    }
+
+    /// The verdict on a loop that made no progress for at least the threshold.
+    package func verdict(threshold: Duration) -> StallVerdict {
+        if counted >= threshold { return .stalled }
+        return stopped > uncounted / 2 ? .stopped : .starved
+    }
+
+    /// The part of an interval that was the thread's own doing; at least the CPU time it used.
+    private func credit(
+        for interval: Duration, _ evidence: ThreadEvidence, used: Duration, isLate: Bool
+    ) -> Duration {
+        // The time before a look that came late proves nothing: the whole process may have been stopped.
+        if isLate || evidence.isStopped { return used }
+        if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
+            // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
+            return evidence.waitsForCPU ? used : max(used, interval - max(.zero, delay - before))
+        }
+        // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
+        let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true
+        return evidence.isRunnable && wasRunnable && used < interval * 3 / 4 ? used : interval
+    }
+}

@@ -1,0 +1,159 @@
+// Decides whether the watched loop is stalled. Pure: it is told the time and never reads a clock, so every rule here
+// can be tested without sleeping. Watchdog.swift gives it a thread.
+//
+//     LoopBeacon (one atomic word, written by the loop) -> StallDetector -> StallStep
+
+package import StallModel
+
+/// A stall as far as it is known: what the detector says of one incident, again and again until it ended.
+package struct StallIncident: Hashable, Sendable {
+    /// When the loop last made progress; with the loop it identifies the incident.
+    package var began: MonotonicInstant
+    package var duration: Duration
+    package var cpuTime: Duration
+    /// How much later than the threshold it was noticed.
+    package var detectionDelay: Duration
+    package var verdict: StallVerdict
+    package var hasEnded: Bool
+}
+
+/// What to do after a look, in this order.
+package struct StallStep: Hashable, Sendable {
+    /// Take a sample of the thread now.
+    package var takesSample = false
+    /// Tell the world: the stall began, goes on, or ended.
+    package var incident: StallIncident?
+    /// The suspicion was unfounded or is over: forget its samples, after `incident`.
+    package var dropsSuspicion = false
+}
+
+/// One loop's detector.
+package struct StallDetector: Sendable {
+    package let policy: DetectionPolicy
+    /// When it wants to look again; nil when nothing can go wrong before the loop wakes up.
+    package private(set) var nextLook: MonotonicInstant?
+    /// The word under suspicion: the loop is asked to tell when it goes.
+    package var suspectedWord: UInt64? { suspicion?.word }
+
+    private var suspicion: Suspicion?
+    private var lastWord: UInt64 = 0
+    private var evidenceBefore: ThreadEvidence?
+
+    private struct Suspicion: Hashable {
+        let word: UInt64
+        var clock: StallClock
+        var nextSample: MonotonicInstant
+        var spacing: Duration
+        var samples = 0
+        var detectionDelay: Duration?
+        var lastReport: MonotonicInstant?
+    }
+
+    package init(policy: DetectionPolicy) { self.policy = policy }
+
+    /// Looks at the loop.
+    ///
+    /// - Parameters:
+    ///   - reading: What the beacon says.
+    ///   - evidence: What the kernel says of its thread, read after the beacon.
+    ///   - now: The time of the look.
+    ///   - lateness: How much later the watchdog woke than it had asked for.
+    ///   - end: When the suspected word went, if the loop noted it.
+    package mutating func look(
+        _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
+        lateness: Duration = .zero,
+        end: MonotonicInstant? = nil
+    ) -> StallStep {
+        let isLate = lateness > policy.lateness
+        var step = StallStep()
+        if let suspicion, suspicion.word != reading.word {
+            step.incident = conclude(
+                suspicion, evidence, at: end ?? min(now, reading.since), isLate: isLate)
+            step.dropsSuspicion = true
+            self.suspicion = nil
+        }
+        switch reading.status {
+        case .idle, .waiting:
+            // A loop that moves is looked at now and then; one that sleeps on will ring when it wakes up.
+            nextLook = reading.word == lastWord ? nil : now + policy.suspicion
+        case .busy where now < reading.since + policy.suspicion:
+            nextLook = reading.since + policy.suspicion
+        case .busy:
+            var suspicion =
+                self.suspicion
+                ?? Suspicion(
+                    word: reading.word,
+                    clock: StallClock(began: reading.since, before: evidenceBefore),
+                    nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
+            suspicion.clock.advance(to: now, evidence, isLate: isLate)
+            if now >= suspicion.nextSample, suspicion.samples < policy.sampleLimit {
+                step.takesSample = true
+                suspicion.samples += 1
+                suspicion.nextSample = now + suspicion.spacing
+                suspicion.spacing = min(suspicion.spacing * 2, policy.longestSpacing)
+            }
+            // A stall that ended in this look goes first; the new one will be due at once.
+            if step.incident == nil { step.incident = report(&suspicion, at: now) }
+            nextLook = deadline(of: suspicion, at: now)
+            self.suspicion = suspicion
+        }
+        lastWord = reading.word
+        evidenceBefore = evidence
+        return step
+    }
+
+    /// Ends what is open, because nobody will look any more.
+    package mutating func stop(_ evidence: ThreadEvidence, at now: MonotonicInstant)
+        -> StallIncident?
+    {
+        defer { suspicion = nil }
+        return suspicion.flatMap { conclude($0, evidence, at: now, isLate: false) }
+    }
+
+    private func report(_ suspicion: inout Suspicion, at now: MonotonicInstant) -> StallIncident? {
+        let clock = suspicion.clock
+        let elapsed = now - clock.began
+        if let last = suspicion.lastReport {
+            guard now >= last + policy.refreshInterval else { return nil }
+        } else {
+            guard clock.counted >= policy.threshold || elapsed >= policy.starvation else {
+                return nil
+            }
+            suspicion.detectionDelay = elapsed - policy.threshold
+        }
+        suspicion.lastReport = now
+        return StallIncident(
+            began: clock.began, duration: elapsed, cpuTime: clock.cpuTime,
+            detectionDelay: suspicion.detectionDelay ?? .zero,
+            verdict: clock.verdict(threshold: policy.threshold), hasEnded: false)
+    }
+
+    private func conclude(
+        _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant, isLate: Bool
+    ) -> StallIncident? {
+        var clock = suspicion.clock
+        // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
+        let counters = ThreadEvidence(cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
+        clock.advance(to: end, counters, isLate: isLate)
+        let duration = end - clock.began
+        guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
+        return StallIncident(
+            began: clock.began, duration: duration, cpuTime: clock.cpuTime,
+            detectionDelay: suspicion.detectionDelay ?? .zero,
+            verdict: clock.verdict(threshold: policy.threshold), hasEnded: true)
+    }
+
+    private func deadline(of suspicion: Suspicion, at now: MonotonicInstant) -> MonotonicInstant {
+        var deadline =
+            suspicion.samples < policy.sampleLimit
+            ? suspicion.nextSample : now + policy.refreshInterval
+        if let last = suspicion.lastReport {
+            deadline = min(deadline, last + policy.refreshInterval)
+        } else {
+            let threshold = suspicion.clock.began + policy.threshold
+            // Past the threshold and not yet sure: look often, so that little is left open.
+            deadline = min(deadline, now < threshold ? threshold : now + policy.firstSpacing)
+        }
+        return deadline
+    }
+}

@@ -1,0 +1,63 @@
+// A loop under watch, and what was seen of it while it was under suspicion.
+
+package import StallModel
+
+/// One loop that a watchdog looks after.
+package final class WatchedLoop: Sendable {
+    package let beacon: LoopBeacon
+    package let policy: DetectionPolicy
+    /// Answers the watchdog's questions about this loop's thread, and hears of its stalls.
+    package let responder: any StallResponder
+
+    package init(beacon: LoopBeacon, policy: DetectionPolicy, responder: any StallResponder) {
+        self.beacon = beacon
+        self.policy = policy
+        self.responder = responder
+    }
+}
+
+/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only.
+package protocol StallResponder: AnyObject, Sendable {
+    /// What the kernel says of the loop's thread now.
+    func evidence() -> ThreadEvidence
+    /// The thread's stack now, or why there is none.
+    func captureStack() -> Result<CapturedStack, any Error>
+    /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
+    func stallChanged(_ incident: StallIncident, samples: [RawSample])
+}
+
+/// One look at a suspected thread, before anything is symbolized.
+package struct RawSample: Hashable, Sendable {
+    /// When it was taken, from when the loop last made progress.
+    package var offset: Duration
+    /// The loop had moved on when the capture was complete.
+    package var isLate = false
+    package var thread: ThreadID
+    package var phase: LoopPhase
+    package var mode: UInt32
+    package var label: String?
+    /// The stack, or nil when it could not be taken.
+    package var stack: CapturedStack?
+    /// Why it could not be taken.
+    package var failure: String?
+    /// How long taking it kept the watchdog busy.
+    package var cost = Duration.zero
+}
+
+/// The time that each of a stall's samples stands for: half the way to its neighbours, from the beginning to the end.
+///
+/// A late sample stands for nothing, and its share goes to its neighbours.
+package func sampleWeights(_ samples: [(offset: Duration, isLate: Bool)], of duration: Duration)
+    -> [Duration]
+{
+    let used = samples.indices.filter { !samples[$0].isLate }
+    var weights = [Duration](repeating: .zero, count: samples.count)
+    var from = Duration.zero
+    for (place, index) in used.enumerated() {
+        let next = place + 1 < used.count ? samples[used[place + 1]].offset : nil
+        let until = next.map { (samples[index].offset + $0) / 2 } ?? duration
+        weights[index] = max(.zero, until - from)
+        from = max(from, until)
+    }
+    return weights
+}

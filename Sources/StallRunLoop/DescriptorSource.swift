@@ -1,0 +1,58 @@
+// A version-1 source: a file descriptor that becomes ready. Level-triggered; never reads the user's bytes.
+
+internal import CLinux
+internal import Synchronization
+
+/// What a descriptor is ready for.
+public struct DescriptorEvents: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// There is something to read, a connection to accept, or the end of the stream.
+    public static let readable = DescriptorEvents(rawValue: EPOLLIN.rawValue)
+    /// Writing would not block.
+    public static let writable = DescriptorEvents(rawValue: EPOLLOUT.rawValue)
+    /// The other side closed. Always reported.
+    public static let hangUp = DescriptorEvents(rawValue: EPOLLHUP.rawValue)
+    /// The descriptor failed; read or write to learn the error. Always reported.
+    public static let error = DescriptorEvents(rawValue: EPOLLERR.rawValue)
+}
+
+/// Calls a handler on a loop's thread while a file descriptor is ready.
+///
+/// The loop never reads from or writes to the descriptor. As long as it stays ready the handler is called again, in
+/// every iteration, so read what there is. The descriptor stays the caller's: remove or invalidate the source,
+/// then close it. A source keeps the modes it is in alive, and may be in several loops.
+///
+/// **Thread safety:** any thread may add, remove and invalidate; the handler runs on the loop's thread.
+public final class DescriptorSource: @unchecked Sendable {
+    /// The watched descriptor.
+    public let descriptor: CInt
+    /// What the handler waits for.
+    public let events: DescriptorEvents
+
+    let handler: (DescriptorSource, DescriptorEvents) -> Void
+    let validity = Atomic<Bool>(true)
+    /// The loops it is in, one entry a mode.
+    let owners = Mutex<[EventRunLoop]>([])
+
+    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
+    public init(
+        descriptor: CInt, events: DescriptorEvents = .readable,
+        handler: @escaping (DescriptorSource, DescriptorEvents) -> Void
+    ) {
+        self.descriptor = descriptor
+        self.events = events
+        self.handler = handler
+    }
+
+    /// False once it was invalidated.
+    public var isValid: Bool { validity.load(ordering: .acquiring) }
+
+    /// Removes it from all loops for good. Its descriptor stays open.
+    public func invalidate() {
+        guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        for loop in owners.withLock({ $0 }) { loop.removeFromAllModes(self) }
+    }
+}

@@ -1,0 +1,195 @@
+// Everything that runs the app's code. Each callout lets go of the lock, and says in the beacon what it is.
+//
+// The last reference to an item runs the app's code too, when what its handler holds is freed. So items are handed to
+// functions that consume them while the lock is not held.
+
+internal import CLinux
+internal import StallModel
+internal import Synchronization
+
+extension EventRunLoop {
+    /// Publishes what runs now, between callouts or in one.
+    @inline(__always) func publish(_ phase: LoopPhase) {
+        self.phase = phase
+        stall_beacon_publish_callout(beacon, phase.rawValue)
+    }
+
+    /// Runs the app's code without the lock. Every nested run puts `phase` back before it returns into its callout.
+    @inline(__always) private func callOut(_ phase: LoopPhase, _ body: () -> Void) {
+        publish(phase)
+        body()
+        isNowStale = true
+        publish(.unknown)
+    }
+
+    /// Calls the observers of an activity: those that are in the mode now and valid when their turn comes.
+    @inline(__always) func observe(_ activity: LoopActivity, in items: ModeItems) {
+        if items.observerMask.contains(activity) { callObservers(activity, in: items) }
+    }
+
+    @inline(never) private func callObservers(_ activity: LoopActivity, in items: ModeItems) {
+        let observers = items.observers.filter {
+            $0.activities.contains(activity) && $0.isValid && !$0.isFiring
+        }
+        lock.unlock()
+        call(consume observers, activity)
+        lock.lock()
+    }
+
+    private func call(_ observers: consuming [LoopObserver], _ activity: LoopActivity) {
+        for observer in observers where observer.isValid {
+            observer.isFiring = true
+            callOut(.observer) { observer.handler(observer, activity) }
+            if !observer.repeats { observer.invalidate() }
+            observer.isFiring = false
+        }
+    }
+
+    /// Runs the blocks that were there when it began and that the mode allows.
+    @inline(__always) func drainBlocks(in items: ModeItems) {
+        if !blocks.isEmpty { runBlocks(in: items) }
+    }
+
+    @inline(never) private func runBlocks(in items: ModeItems) {
+        lock.unlock()
+        var batch = blocks.takeAll()
+        var (kept, spent) = (BlockQueue.Batch(), BlockQueue.Batch())
+        while let body = blocks.next(
+            in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept, spent: &spent)
+        {
+            callOut(.block, body)
+            if spent.count == 64 { blocks.free(&spent) }
+        }
+        blocks.free(&spent)
+        blocks.putBack(kept)
+        lock.lock()
+    }
+
+    /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,
+    /// the first of them.
+    @inline(__always) func serveSources(in items: ModeItems, onlyOne: Bool) -> Bool {
+        guard let index = items.sources.firstIndex(where: { $0.isSignalled }) else { return false }
+        return serveSources(from: index, in: items, onlyOne: onlyOne)
+    }
+
+    private func serveSources(from index: Int, in items: ModeItems, onlyOne: Bool) -> Bool {
+        let first = items.sources[index]
+        let others = items.sources[(index + 1)...].filter { $0.isSignalled }
+        lock.unlock()
+        defer { lock.lock() }
+        if others.isEmpty { return serve(consume first) }
+        return serve([consume first] + others, onlyOne: onlyOne)
+    }
+
+    private func serve(_ sources: consuming [LoopSource], onlyOne: Bool) -> Bool {
+        let ordered = sources.map {
+            (order: $0.order, ticket: $0.signalTicket.load(ordering: .relaxed), source: $0)
+        }.sorted { ($0.order, $0.ticket) < ($1.order, $1.ticket) }
+        var handled = false
+        for (_, _, source) in ordered where serve(source) {
+            handled = true
+            if onlyOne { break }
+        }
+        return handled
+    }
+
+    @inline(__always) private func serve(_ source: consuming LoopSource) -> Bool {
+        guard source.takeSignal(), source.isValid else { return false }
+        let handler = source.handler
+        callOut(.source) { handler(source) }
+        return true
+    }
+
+    /// Serves one event. Returns whether it counts as a handled source: a timer does not.
+    func serve(_ event: consuming LoopEvent, in items: ModeItems) -> Bool {
+        servedTimersLast = false
+        switch consume event {
+        case .none: return false
+        case .timers:
+            servedTimersLast = true
+            fireTimers(in: items)
+            return false
+        case .mainQueue: return serveMainQueue(in: items)
+        case .descriptor(let source, let events):
+            lock.unlock()
+            defer { lock.lock() }
+            return call(source, events)
+        case .descriptors(let batch, let count):
+            defer { returnBatchBuffer(batch) }
+            var handled = false
+            for ready in batch[..<count] {
+                // An earlier handler of the batch may have removed this one.
+                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready)
+                else { continue }
+                lock.unlock()
+                if call(source, events) { handled = true }
+                lock.lock()
+            }
+            return handled
+        }
+    }
+
+    private func call(_ source: consuming DescriptorSource, _ events: DescriptorEvents) -> Bool {
+        guard source.isValid else { return false }
+        let handler = source.handler
+        callOut(.descriptor) { handler(source, events) }
+        return true
+    }
+
+    private func serveMainQueue(in items: ModeItems) -> Bool {
+        lock.unlock()
+        _ = stall_eventfd_take(mainQueueDescriptor)
+        isInMainQueue = true
+        callOut(.mainQueue) { stall_main_queue_drain() }
+        isInMainQueue = false
+        lock.lock()
+        // A nested run of a block of the queue has stopped watching it.
+        watchMainQueue(in: items)
+        return true
+    }
+
+    /// Fires the timers that are due now, in order. A timer that is added by a handler waits for the next pass.
+    private func fireTimers(in items: ModeItems) {
+        refreshClock()
+        if let only = items.timers.pointee.onlyDue(at: now) {
+            fire(only)
+            letGo(of: consume only)
+        } else {
+            let due = items.timers.pointee.due(at: now)
+            for timer in due { fire(timer) }
+            letGo(of: consume due)
+        }
+    }
+
+    /// Drops what may be the last reference to an item, without the lock.
+    @inline(never) private func letGo<Item>(of item: consuming Item) {
+        lock.unlock()
+        drop(consume item)
+        lock.lock()
+    }
+
+    @inline(never) private func drop<Item>(_ item: consuming Item) {}
+
+    private func fire(_ timer: LoopTimer) {
+        refreshClock()
+        guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
+            return
+        }
+        let fired = timer.deadline
+        timer.isFiring = true
+        timer.places.forEach { $0.pointee.suspend($1) }
+        lock.unlock()
+        callOut(.timer) { timer.handler(timer) }
+        if !timer.repeats { timer.invalidate() }
+        lock.lock()
+        timer.isFiring = false
+        guard timer.isValid else { return }
+        // A later instant that the handler has set is honoured, an earlier one is not.
+        if timer.deadline <= fired {
+            refreshClock()
+            let missed = (now - fired) / timer.intervalNanoseconds
+            timer.deadline = fired + (missed + 1) * timer.intervalNanoseconds
+        }
+        timer.places.forEach { $0.pointee.resume($1, deadline: timer.deadline) }
+    }
+}

@@ -1,0 +1,76 @@
+// Handing work to a loop: blocks, delayed blocks, and blocks that the caller waits for.
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+extension EventRunLoop {
+    /// Adds a block to the end of the loop's queue; it runs once, in the next iteration of a run in `mode`.
+    ///
+    /// Does not wake the loop: call ``wakeUp()`` after it, or use ``post(inMode:_:)``. A block that is added by a
+    /// block runs in the next drain, before which the loop may sleep.
+    public func perform(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
+        requireLiving()
+        blocks.post(modes: BlockModes(first: mode, others: nil), block)
+    }
+
+    /// Adds a block that runs in whichever of `modes` runs first. Without a mode it is dropped.
+    public func perform(inModes modes: [LoopMode], _ block: sending @escaping () -> Void) {
+        guard let first = modes.first else { return }
+        requireLiving()
+        blocks.post(modes: BlockModes(first: first, others: Array(modes.dropFirst())), block)
+    }
+
+    /// Adds a block and wakes the loop: how one thread gives work to another's loop.
+    public func post(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
+        requireLiving()
+        blocks.post(modes: BlockModes(first: mode, others: nil), block)
+        wake.wakeUp()
+    }
+
+    /// Calls a block after `delay`, in `mode`. Invalidate the timer to cancel it.
+    @discardableResult
+    public func perform(
+        after delay: Duration, inMode mode: LoopMode = .default,
+        _ block: @escaping () -> Void
+    ) -> LoopTimer {
+        let timer = LoopTimer(after: delay) { _ in block() }
+        add(timer, toMode: mode)
+        return timer
+    }
+
+    /// Calls a handler every `interval`, first after one interval, in `mode`. Invalidate the timer to end it.
+    @discardableResult
+    public func schedule(
+        every interval: Duration, tolerance: Duration = .zero, inMode mode: LoopMode = .default,
+        _ handler: @escaping (LoopTimer) -> Void
+    ) -> LoopTimer {
+        let timer = LoopTimer(
+            after: interval, every: interval, tolerance: tolerance, handler: handler)
+        add(timer, toMode: mode)
+        return timer
+    }
+
+    /// Posts a block and waits until it has run.
+    ///
+    /// - Throws: ``LoopError/wouldDeadlock`` on the loop's own thread; ``LoopError/stopped`` when the loop's
+    ///   thread ends before it runs the block.
+    public func performAndWait(
+        inMode mode: LoopMode = .common, _ block: sending @escaping () -> Void
+    ) throws(LoopError) {
+        guard !isCurrent else { throw .wouldDeadlock }
+        let completion = Completion()
+        // The block owns the only other reference: when it is dropped without running, so is the promise.
+        let promise = Promise(completion)
+        post(inMode: mode) {
+            block()
+            promise.fulfil()
+        }
+        guard completion.wait() else { throw .stopped }
+    }
+
+    private func requireLiving() {
+        precondition(
+            !hasEnded.load(ordering: .relaxed), "a run loop whose thread has ended takes no blocks")
+    }
+}

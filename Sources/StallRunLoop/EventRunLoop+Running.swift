@@ -1,0 +1,194 @@
+// Runs and their iterations. A run holds the loop's lock, except around callouts and in the kernel.
+
+internal import CLinux
+internal import Glibc
+public import StallModel
+
+extension EventRunLoop {
+    /// Runs in the default mode until `stop()`, or until the mode has no source or timer left.
+    public func run() {
+        while true {
+            let result = run(.default, deadline: .max, returnAfterSourceHandled: false)
+            if result == .stopped || result == .finished { return }
+        }
+    }
+
+    /// Runs in the default mode until `instant`, or until the mode has no source or timer left. `stop()` ends
+    /// only the run that it meets; this goes on with the next one, as Foundation's `RunLoop.run(until:)` does.
+    public func run(until instant: MonotonicInstant) {
+        while run(.default, deadline: instant.nanoseconds, returnAfterSourceHandled: false)
+            != .finished,
+            stall_monotonic_ns() < instant.nanoseconds
+        {}
+    }
+
+    /// Runs in the default mode until `instant`, or until the mode has no source or timer left.
+    public func run(until instant: ContinuousClock.Instant) {
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        run(until: now + (instant - ContinuousClock.now))
+    }
+
+    /// Runs once, in one mode.
+    ///
+    /// - Parameters:
+    ///   - mode: The mode; not ``LoopMode/common``, which finishes at once.
+    ///   - duration: For how long; zero or less polls: one iteration that does not sleep. Nil means without end.
+    ///   - returnAfterSourceHandled: Whether to return once a source, a descriptor or the main queue was served.
+    /// - Returns: Why it ended. When several reasons hold at the end of an iteration: a handled source, then
+    ///   the time, then `stop()`, then an empty mode.
+    @discardableResult
+    public func run(
+        mode: LoopMode = .default, for duration: Duration? = nil,
+        returnAfterSourceHandled: Bool = false
+    ) -> LoopRunResult {
+        guard let duration else {
+            return run(mode, deadline: .max, returnAfterSourceHandled: returnAfterSourceHandled)
+        }
+        guard duration > .zero else {
+            return run(mode, deadline: 0, returnAfterSourceHandled: returnAfterSourceHandled)
+        }
+        let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + duration
+        return run(
+            mode, deadline: deadline.nanoseconds, returnAfterSourceHandled: returnAfterSourceHandled
+        )
+    }
+
+    /// One run with its entry and exit. `deadline` 0 polls once, the largest number never ends.
+    private func run(
+        _ mode: LoopMode, deadline: UInt64, returnAfterSourceHandled: Bool
+    ) -> LoopRunResult {
+        precondition(isCurrent, "a run loop can be run only by its own thread")
+        guard mode != .common else { return .finished }
+        lock.lock()
+        let items = itemsToAdd(to: mode)
+        guard !isEmpty(items) else {
+            lock.unlock()
+            return .finished
+        }
+        let outer = beginRun(items)
+        observe(.entry, in: items)
+        let result = iterate(
+            items, deadline: deadline, returnAfterSourceHandled: returnAfterSourceHandled)
+        observe(.exit, in: items)
+        endRun(restoring: outer)
+        lock.unlock()
+        return result
+    }
+
+    /// What a nested run takes the place of.
+    private struct OuterRun {
+        var items: ModeItems?
+        var isStopRequested: Bool
+        var acceptedWakeUps: Bool
+        var phase: LoopPhase
+    }
+
+    private func beginRun(_ items: ModeItems) -> OuterRun {
+        let outer = OuterRun(
+            items: running, isStopRequested: isStopRequested, acceptedWakeUps: wake.isAccepting,
+            phase: phase)
+        running = items
+        runDepth += 1
+        isStopRequested = false
+        wake.accept()
+        stall_beacon_publish_thread(beacon, thread.rawValue)
+        stall_beacon_publish_mode(beacon, items.mode.number)
+        publish(.unknown)
+        readClock()
+        stall_beacon_publish_awake(beacon, now)
+        watchMainQueue(in: items)
+        return outer
+    }
+
+    private func endRun(restoring outer: OuterRun) {
+        running = outer.items
+        runDepth -= 1
+        isStopRequested = outer.isStopRequested
+        wake.restore(accepting: outer.acceptedWakeUps, isNested: outer.items != nil)
+        readClock()
+        if let items = outer.items {
+            stall_beacon_publish_mode(beacon, items.mode.number)
+            publish(outer.phase)
+            stall_beacon_publish_awake(beacon, now)
+            watchMainQueue(in: items)
+        } else {
+            publish(.unknown)
+            stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)
+        }
+    }
+
+    private func iterate(
+        _ items: ModeItems, deadline: UInt64, returnAfterSourceHandled: Bool
+    ) -> LoopRunResult {
+        if takeStop() { return .stopped }
+        var servedMainQueue = true
+        while true {
+            wake.accept()
+            refreshClock()
+            stall_beacon_publish_iteration(beacon, now)
+            observe(.beforeTimers, in: items)
+            observe(.beforeSources, in: items)
+            drainBlocks(in: items)
+            var handled = serveSources(in: items, onlyOne: returnAfterSourceHandled)
+            if handled { drainBlocks(in: items) }
+
+            // What comes next is one event an iteration: the queue's turn first, unless it had the last one.
+            let event: LoopEvent
+            if !servedMainQueue && items.poller?.watchesMainQueue == true
+                && stall_descriptor_is_readable(mainQueueDescriptor)
+            {
+                event = .mainQueue
+            } else if handled || deadline == 0 {
+                event = poll(items)
+            } else {
+                observe(.beforeWaiting, in: items)
+                event = wait(in: items, until: deadline)
+                wake.ignore()
+                observe(.afterWaiting, in: items)
+            }
+            wake.ignore()
+            servedMainQueue = event.isMainQueue
+            if serve(consume event, in: items) { handled = true }
+            drainBlocks(in: items)
+
+            if handled && returnAfterSourceHandled { return .handledSource }
+            if deadline != .max {
+                if deadline != 0 { refreshClock() }
+                if deadline <= now { return .timedOut }
+            }
+            if takeStop() { return .stopped }
+            if isEmpty(items) { return .finished }
+        }
+    }
+
+    /// No source, timer or block that the mode allows. The main loop always has the main queue, in a common mode and
+    /// outside of the queue's own blocks.
+    private func isEmpty(_ items: ModeItems) -> Bool {
+        guard items.isEmpty else { return false }
+        if isMain && items.isCommon && !isInMainQueue { return false }
+        return blocks.isEmpty || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
+    }
+
+    private func takeStop() -> Bool {
+        defer { isStopRequested = false }
+        return isStopRequested
+    }
+
+    func readClock() {
+        now = stall_monotonic_ns()
+        isNowStale = false
+    }
+
+    /// Reads the clock if a callout has run since the last reading: one reading serves a whole quiet iteration.
+    @inline(__always) func refreshClock() {
+        if isNowStale { readClock() }
+    }
+
+    /// Serves the main queue in this run, or not. Not inside of a block of that queue: it would be drained twice.
+    func watchMainQueue(in items: ModeItems) {
+        guard mainQueueDescriptor >= 0 else { return }
+        let watch = items.isCommon && !isInMainQueue
+        guard watch || items.poller != nil else { return }
+        items.poller(of: self).watchMainQueue(mainQueueDescriptor, watch)
+    }
+}

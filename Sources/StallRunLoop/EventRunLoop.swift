@@ -1,0 +1,172 @@
+// A run loop: waits in the kernel for timers, sources, descriptors and blocks, and calls their handlers on its thread.
+// The semantics are those of CFRunLoop, rule by rule; the conformance suite plays every rule on both.
+//
+//     one iteration:  beforeTimers, beforeSources, blocks, signalled sources, (blocks), beforeWaiting, sleep,
+//                     afterWaiting, then one of: due timers, a ready descriptor, the main queue; blocks
+//
+// The loop publishes what it does in a beacon (stall_beacon.h), so that a watchdog can tell waiting from stalling.
+// Files: +Modes (what is in a mode), +Running (runs and iterations), +Waiting, +Callouts, +Perform.
+
+package import CLinux
+internal import Glibc
+public import StallModel
+internal import Synchronization
+
+/// The run loop of one thread, with the semantics of CFRunLoop.
+///
+/// Every thread has one loop, made when it first asks for ``current``. It lives until its thread ends; then its sources
+/// are cancelled and blocks that did not run are dropped.
+///
+/// **Thread safety:** only the loop's own thread may run it. Everything else is allowed on any thread.
+public final class EventRunLoop: @unchecked Sendable {
+    /// How ready descriptors are served.
+    public enum DescriptorDelivery: Sendable {
+        /// One descriptor an iteration, as CFRunLoop does, so that timers and sources get their turn in between.
+        case strict
+        /// All that the kernel reports at once, in one iteration. A handler may find that an earlier one of
+        /// the same iteration has already used up what made its descriptor ready.
+        case batch
+    }
+
+    /// The thread that runs it.
+    public let thread: ThreadID
+
+    /// How ready descriptors are served. Set it on the loop's own thread, before running it.
+    public var descriptorDelivery = DescriptorDelivery.strict
+
+    /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
+    package let beacon: UnsafeMutablePointer<stall_beacon>
+
+    /// Its number among all loops the process ever had.
+    let number = LivingLoops.newNumber()
+    let wake = WakeSignal()
+    /// The thread has ended; only for the message of a precondition, which may come too late.
+    let hasEnded = Atomic<Bool>(false)
+    let timerDescriptor: CInt
+    let isMain: Bool
+    let lock = LoopLock()
+
+    // Guarded by `lock`. Not checked for exclusive access at run time: the lock, and the one thread, see to that, and
+    // the checks would cost as much as the rest of an iteration.
+    /// The modes that exist, the default mode first.
+    @exclusivity(unchecked) var modes: [ModeItems]
+    let defaultItems = ModeItems(.default, isCommon: true)
+    var commonModes: Set<LoopMode> = [.default, .tracking]
+    var commonObservers: [LoopObserver] = []
+    @exclusivity(unchecked) var commonTimers: [LoopTimer] = []
+    var commonSources: [LoopSource] = []
+    var commonDescriptors: [DescriptorSource] = []
+    var idleWork: [LoopMode: IdleWork] = [:]
+    @exclusivity(unchecked) var isDead = false
+    /// The innermost run: its mode, and whether `stop()` was called for it.
+    @exclusivity(unchecked) var running: ModeItems?
+    @exclusivity(unchecked) var isStopRequested = false
+
+    // Touched by the loop's thread alone.
+    let blocks = BlockQueue()
+    /// The last reading of the clock, and whether a callout has run since.
+    @exclusivity(unchecked) var now: UInt64 = 0
+    @exclusivity(unchecked) var isNowStale = true
+    @exclusivity(unchecked) var phase = LoopPhase.unknown
+    @exclusivity(unchecked) var runDepth = 0
+    @exclusivity(unchecked) var armedDeadline: UInt64 = 0
+    @exclusivity(unchecked) var isInMainQueue = false
+    @exclusivity(unchecked) var servedTimersLast = false
+    /// For batches of events; nil while one is being served.
+    @exclusivity(unchecked) var batchBuffer: UnsafeMutableBufferPointer<stall_ready>?
+    let mainQueueDescriptor: CInt
+
+    /// The loop of the main thread. Any thread may ask for it.
+    public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
+
+    /// The loop of the calling thread, made when it first asks.
+    public static var current: EventRunLoop { LoopOfThread.current }
+
+    init(thread: ThreadID, isMain: Bool) {
+        guard let beacon = stall_beacon_create() else {
+            fatalError("no memory for a run loop's beacon")
+        }
+        self.thread = thread
+        self.isMain = isMain
+        self.beacon = beacon
+        timerDescriptor = stall_timerfd_create()
+        precondition(timerDescriptor >= 0, "a run loop needs a timerfd: errno \(errno)")
+        mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
+        stall_beacon_publish_thread(beacon, thread.rawValue)
+        modes = [defaultItems]
+        LivingLoops.add(self)
+    }
+
+    deinit {
+        close(timerDescriptor)
+        batchBuffer?.deallocate()
+        stall_beacon_release(beacon)
+    }
+
+    /// Whether the calling thread is the loop's own.
+    public var isCurrent: Bool { LoopOfThread.isCurrent(self) }
+
+    /// Whether a run of it is inside of another one. On the loop's own thread.
+    var isNested: Bool { runDepth > 1 }
+
+    /// The mode of the innermost run; nil while the loop does not run.
+    public var currentMode: LoopMode? {
+        lock.lock()
+        defer { lock.unlock() }
+        return running?.mode
+    }
+
+    /// Whether the loop is in the kernel, waiting for something to do. Any thread may ask.
+    public var isWaiting: Bool { wake.isSleeping }
+
+    /// Ends the loop's sleep, so that it looks at its blocks and signalled sources.
+    ///
+    /// Wake-ups coalesce. One that comes while the loop is awake and about to look anyway is dropped, as is one that
+    /// comes while the loop does not run.
+    public func wakeUp() { wake.wakeUp() }
+
+    /// Ends the innermost run. Does nothing while the loop does not run.
+    public func stop() {
+        lock.lock()
+        let isRunning = running != nil
+        if isRunning { isStopRequested = true }
+        lock.unlock()
+        if isRunning { wake.wakeUp() }
+    }
+
+    /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
+    package func modeName(number: UInt32) -> String? { LoopModeNames.nameIfAvailable(of: number) }
+
+    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks.
+    func threadEnded() {
+        LivingLoops.remove(self)
+        lock.lock()
+        isDead = true
+        hasEnded.store(true, ordering: .relaxed)
+        let (ended, common, idle) = (
+            modes, (commonObservers, commonTimers, commonSources, commonDescriptors), idleWork
+        )
+        modes = []
+        (commonObservers, commonTimers, commonSources, commonDescriptors) = ([], [], [], [])
+        idleWork = [:]
+        for observer in common.0 { observer.owner.disclaim() }
+        for items in ended {
+            for observer in items.observers { observer.owner.disclaim() }
+            items.timers.pointee.forEach {
+                $0.places.removeAll()
+                $0.owner.disclaim()
+            }
+        }
+        lock.unlock()
+        for items in ended {
+            for source in items.descriptors {
+                source.owners.withLock { $0.removeAll { $0 === self } }
+            }
+            for source in items.sources {
+                source.owners.withLock { $0.removeAll { $0 === self } }
+                source.onCancel?(self, items.mode)
+            }
+        }
+        withExtendedLifetime((ended, common, idle)) { blocks.dropAll() }
+    }
+}

@@ -1,0 +1,43 @@
+// A callback at moments of a run. Belongs to at most one loop, in any number of its modes.
+
+/// Calls a handler at chosen moments of a loop's runs.
+///
+/// Observers do not keep a mode alive. While its handler runs, an observer is not called again by nested runs.
+///
+/// **Thread safety:** any thread may add, remove and invalidate; the handler runs on the loop's thread.
+public final class LoopObserver: @unchecked Sendable {
+    /// The moments it is called at.
+    public let activities: LoopActivity
+    /// Whether it stays after its first call.
+    public let repeats: Bool
+    /// Observers with a smaller order are called first; equal ones in the order they were added.
+    public let order: Int
+
+    let handler: (LoopObserver, LoopActivity) -> Void
+    /// Changed with its loop's lock held.
+    let owner = ItemOwner()
+    /// In how many modes it is; guarded by its loop's lock.
+    var modeCount = 0
+    /// Its handler is running; touched by the loop's thread alone.
+    var isFiring = false
+
+    /// Makes an observer; add it with ``EventRunLoop/add(_:toMode:)-(LoopObserver,_)``.
+    public init(
+        activities: LoopActivity = .all, repeats: Bool = true, order: Int = 0,
+        handler: @escaping (LoopObserver, LoopActivity) -> Void
+    ) {
+        self.activities = activities
+        self.repeats = repeats
+        self.order = order
+        self.handler = handler
+    }
+
+    /// False once it was invalidated, or, when it does not repeat, was called.
+    public var isValid: Bool { owner.isValid }
+
+    /// Removes it from its loop for good. It is not called again, not even later in the current pass.
+    public func invalidate() {
+        guard let number = owner.invalidate() else { return }
+        LivingLoops.with(number) { $0.removeFromAllModes(self) }
+    }
+}

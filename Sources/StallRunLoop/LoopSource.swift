@@ -1,0 +1,68 @@
+// A version-0 source: work that something signals. Signalling does not wake the loop; see `wakeUp()`.
+
+internal import Synchronization
+
+/// Calls a handler on a loop's thread once it has been signalled.
+///
+/// A source keeps the modes it is in alive. Signals coalesce until it is served. Sources are served by order,
+/// then by the time of their first signal. A source may be in several loops; the first one takes the signal.
+///
+/// **Thread safety:** any thread may use it; the handler runs on the loop's thread, the schedule and cancel
+/// handlers on the thread that adds and removes.
+public final class LoopSource: @unchecked Sendable {
+    /// Sources with a smaller order are served first.
+    public let order: Int
+
+    let handler: (LoopSource) -> Void
+    let onSchedule: ((EventRunLoop, LoopMode) -> Void)?
+    let onCancel: ((EventRunLoop, LoopMode) -> Void)?
+    let validity = Atomic<Bool>(true)
+    /// 0: not signalled; otherwise the position of its signal among all signals of the process.
+    let signalTicket = Atomic<UInt64>(0)
+    /// The loops it is in, one entry a mode.
+    let owners = Mutex<[EventRunLoop]>([])
+
+    private static let tickets = Atomic<UInt64>(0)
+
+    /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(LoopSource,_)``.
+    ///
+    /// - Parameters:
+    ///   - onSchedule: Called after it was added to a mode.
+    ///   - onCancel: Called after it was removed from a mode.
+    ///   - handler: The work.
+    public init(
+        order: Int = 0, onSchedule: (@Sendable (EventRunLoop, LoopMode) -> Void)? = nil,
+        onCancel: (@Sendable (EventRunLoop, LoopMode) -> Void)? = nil,
+        handler: @escaping (LoopSource) -> Void
+    ) {
+        self.order = order
+        self.onSchedule = onSchedule
+        self.onCancel = onCancel
+        self.handler = handler
+    }
+
+    /// False once it was invalidated.
+    public var isValid: Bool { validity.load(ordering: .acquiring) }
+
+    /// Whether it waits to be served.
+    public var isSignalled: Bool { signalTicket.load(ordering: .acquiring) != 0 }
+
+    /// Asks for the handler to be called in the next pass of a loop that has this source. Does not wake
+    /// a sleeping loop: call ``EventRunLoop/wakeUp()`` after it.
+    public func signal() {
+        guard isValid, signalTicket.load(ordering: .relaxed) == 0 else { return }
+        let ticket = Self.tickets.wrappingAdd(1, ordering: .relaxed).newValue
+        _ = signalTicket.compareExchange(
+            expected: 0, desired: ticket, ordering: .acquiringAndReleasing)
+    }
+
+    /// Takes the signal; false when there was none.
+    func takeSignal() -> Bool { signalTicket.exchange(0, ordering: .acquiringAndReleasing) != 0 }
+
+    /// Removes it from all loops for good, and drops a signal that was not yet served.
+    public func invalidate() {
+        guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        signalTicket.store(0, ordering: .releasing)
+        for loop in owners.withLock({ $0 }) { loop.removeFromAllModes(self) }
+    }
+}

@@ -1,0 +1,118 @@
+// A thread that lives for its loop: it sleeps until it gets a task, and ends when it is told to.
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// A thread kept alive by its run loop, which runs tasks in the order they are submitted.
+///
+/// Every task that was submitted runs, also those that wait when the thread is told to stop. Letting go of the last
+/// reference stops the thread and waits for it.
+///
+/// **Thread safety:** any thread may use it, its own included.
+public final class LoopThread: Sendable {
+    /// The thread's loop. It ends with the thread.
+    public let loop: EventRunLoop
+
+    /// 63: told to stop; 62...0: how many threads are handing over a task. No task can come after the last one, since
+    /// `stop()` waits for them before it posts the end.
+    private let gate = Atomic<UInt64>(0)
+    private static let isStopping: UInt64 = 1 << 63
+    /// Taken by the one who joins it.
+    private let thread: Mutex<pthread_t?>
+    private let body: ThreadBody
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
+    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give.
+    public init(name: String = "loop") throws(LoopError) {
+        body = ThreadBody(name: name)
+        let argument = Unmanaged.passRetained(body)
+        var thread = pthread_t()
+        let error = pthread_create(
+            &thread, nil,
+            {
+                Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
+                return nil
+            }, argument.toOpaque())
+        guard error == 0 else {
+            argument.release()
+            throw .system(call: "pthread_create", errno: error)
+        }
+        _ = body.started.wait()
+        loop = body.loop!
+        self.thread = Mutex(thread)
+    }
+
+    deinit { stop() }
+
+    /// Adds a task; it runs on the thread after all that were submitted before.
+    ///
+    /// - Throws: ``LoopError/stopped`` once `stop()` was called. The task has then not been taken.
+    public func submit(_ task: sending @escaping () -> Void) throws(LoopError) {
+        let before = gate.add(1, ordering: .acquiringAndReleasing).oldValue
+        defer { gate.subtract(1, ordering: .releasing) }
+        guard before & Self.isStopping == 0 else { throw .stopped }
+        loop.post(inMode: .common, task)
+    }
+
+    /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread
+    /// itself it cannot wait: it returns at once, and the thread ends after the task that called it.
+    public func stop() {
+        let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
+        if before & Self.isStopping == 0 {
+            while gate.load(ordering: .acquiring) != Self.isStopping { sched_yield() }
+            body.finish(loop)
+        }
+        let thread = thread.withLock { $0.take() }
+        if loop.isCurrent {
+            if let thread { pthread_detach(thread) }
+        } else if let thread {
+            pthread_join(thread, nil)
+        } else {
+            _ = body.ended.wait()
+        }
+    }
+}
+
+/// What runs on the thread. It does not keep its `LoopThread` alive.
+private final class ThreadBody: @unchecked Sendable {
+    let started = Completion()
+    let ended = Completion()
+    /// Written by the new thread before `started`, read by its maker after it.
+    private(set) var loop: EventRunLoop?
+
+    private let name: String
+    /// Touched by the thread alone.
+    private var isFinished = false
+
+    init(name: String) { self.name = name }
+
+    func run() {
+        stall_name_this_thread(name)
+        let loop = EventRunLoop.current
+        loop.add(LoopSource { _ in }, toMode: .default)
+        self.loop = loop
+        started.finish(done: true)
+        // A task may stop the loop; that ends one run, not the thread.
+        while !isFinished { loop.run() }
+        ended.finish(done: true)
+    }
+
+    /// Ends the loop behind all tasks.
+    func finish(_ loop: EventRunLoop) {
+        loop.post(inMode: .common) { [self] in end(loop) }
+    }
+
+    /// A task may be running the loop itself: then every nested run is ended in turn. By a timer that is due, because
+    /// a block that is added by a block does not keep the loop from falling asleep.
+    private func end(_ loop: EventRunLoop) {
+        if loop.isNested {
+            loop.perform(after: .zero, inMode: .common) { [self] in end(loop) }
+        } else {
+            isFinished = true
+        }
+        loop.stop()
+    }
+}

@@ -1,0 +1,182 @@
+// A handler that is called at an instant, once or again and again. Belongs to at most one loop.
+
+public import StallModel
+internal import CLinux
+
+/// Calls a handler on a loop's thread at an instant, and then at every interval if it repeats.
+///
+/// A repeating timer keeps its phase: when the loop is late, missed calls are skipped and the next one comes at the
+/// first multiple of the interval that is still to come. While its handler runs, a timer is not called again.
+///
+/// **Thread safety:** any thread may use it; the handler runs on the loop's thread.
+public final class LoopTimer: @unchecked Sendable {
+    // What adding, moving and removing touch comes first, in one cache line with the object's header.
+
+    /// Changed with its loop's lock held.
+    let owner = ItemOwner()
+    /// When it fires next; guarded by its loop's lock, or by `owner` while it has no loop.
+    @exclusivity(unchecked) var deadline: UInt64
+    /// Where it is in the heaps of its modes; guarded by its loop's lock.
+    @exclusivity(unchecked) var places = TimerPlaces()
+    /// Its handler is running; guarded by its loop's lock.
+    @exclusivity(unchecked) var isFiring = false
+    /// Guarded like `deadline`.
+    @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
+    /// 0 for a timer that is called once.
+    let intervalNanoseconds: UInt64
+    let handler: (LoopTimer) -> Void
+
+    /// Makes a timer that fires first after `delay`, then every `interval` unless that is nil.
+    ///
+    /// - Parameters:
+    ///   - delay: The time until it fires first; zero or less means at once.
+    ///   - interval: The time between calls; nil, zero or less makes a timer that is called once.
+    ///   - tolerance: How much later than asked it may fire, so that the loop can serve several timers with one
+    ///     wake-up. At most half the interval of a repeating timer is used.
+    public convenience init(
+        after delay: Duration, every interval: Duration? = nil, tolerance: Duration = .zero,
+        handler: @escaping (LoopTimer) -> Void
+    ) {
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        self.init(
+            at: now + max(delay, .zero), every: interval, tolerance: tolerance, handler: handler)
+    }
+
+    /// Makes a timer that fires first at `instant`; an instant in the past means at once.
+    public init(
+        at instant: MonotonicInstant, every interval: Duration? = nil, tolerance: Duration = .zero,
+        handler: @escaping (LoopTimer) -> Void
+    ) {
+        let repeating = interval.flatMap { $0 > .zero ? $0 : nil }
+        self.handler = handler
+        intervalNanoseconds = repeating.map { UInt64(max(1, $0.nanoseconds)) } ?? 0
+        deadline = max(instant.nanoseconds, stall_monotonic_ns())
+        self.toleranceNanoseconds = clamped(tolerance)
+    }
+
+    /// False once it was invalidated, or, when it does not repeat, was called.
+    public var isValid: Bool { owner.isValid }
+
+    /// The time between calls; nil for a timer that is called once.
+    public var interval: Duration? {
+        repeats ? .nanoseconds(Int64(clamping: intervalNanoseconds)) : nil
+    }
+
+    /// Whether it is called more than once.
+    public var repeats: Bool { intervalNanoseconds != 0 }
+
+    /// When it fires next. Set it to fire earlier or later; a repeating timer goes on from there. Set while the
+    /// handler runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the loop.
+    public var nextFire: MonotonicInstant {
+        get {
+            var instant: UInt64 = 0
+            withLock { instant = deadline }
+            return MonotonicInstant(nanoseconds: instant)
+        }
+        set {
+            let instant = max(newValue.nanoseconds, stall_monotonic_ns())
+            let isForeign = withLock {
+                deadline = instant
+                if !isFiring { places.forEach { $0.pointee.move($1, to: instant) } }
+            }
+            guard isForeign else { return }
+            LivingLoops.with(owner.loopNumber) { loop in
+                loop.wake.nudge()
+                loop.wakeUp()
+            }
+        }
+    }
+
+    /// How much later than asked it may fire. Negative values count as zero, values above half the interval of a
+    /// repeating timer as that half.
+    public var tolerance: Duration {
+        get {
+            var nanoseconds: UInt64 = 0
+            withLock { nanoseconds = toleranceNanoseconds }
+            return .nanoseconds(Int64(clamping: nanoseconds))
+        }
+        set {
+            withLock {
+                toleranceNanoseconds = clamped(newValue)
+                if toleranceNanoseconds > 0 {
+                    places.forEach { heap, _ in heap.pointee.hasTolerance = true }
+                }
+            }
+        }
+    }
+
+    /// Removes it from its loop for good.
+    public func invalidate() {
+        guard let number = owner.invalidate() else { return }
+        LivingLoops.with(number) { $0.removeFromAllModes(self) }
+    }
+
+    /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.
+    @discardableResult
+    @inline(__always) private func withLock(_ body: () -> Void) -> Bool {
+        while true {
+            let number = owner.loopNumber
+            var isForeign: Bool?
+            LivingLoops.with(number) { loop in
+                loop.lock.lock()
+                defer { loop.lock.unlock() }
+                guard owner.loopNumber == number else { return }
+                body()
+                isForeign = !loop.isCurrent
+            }
+            if let isForeign { return isForeign }
+            if owner.withoutOwner(body) != nil { return false }
+        }
+    }
+
+    private func clamped(_ tolerance: Duration) -> UInt64 {
+        let wanted = UInt64(max(0, tolerance.nanoseconds))
+        return repeats ? min(wanted, intervalNanoseconds / 2) : wanted
+    }
+}
+
+/// The heaps a timer is in, with its slot in each. Most timers are in one mode, which is kept inline. The heaps live as
+/// long as their loop, which outlives a timer's stay in it.
+struct TimerPlaces {
+    typealias Heap = UnsafeMutablePointer<TimerHeap>
+
+    private var first: Heap?
+    private var firstSlot: UInt32 = 0
+    private var others: [(heap: Heap, slot: UInt32)]?
+
+    @inline(__always) var isEmpty: Bool { first == nil }
+
+    func contains(_ heap: Heap) -> Bool {
+        first == heap || others?.contains { $0.heap == heap } ?? false
+    }
+
+    @inline(__always) mutating func append(_ heap: Heap, _ slot: UInt32) {
+        if first == nil {
+            (first, firstSlot) = (heap, slot)
+        } else {
+            others = (others ?? []) + [(heap, slot)]
+        }
+    }
+
+    /// Returns the slot it had in the heap, nil when it was not there.
+    mutating func remove(_ heap: Heap) -> UInt32? {
+        if first == heap {
+            defer {
+                let next = others?.popLast()
+                (first, firstSlot) = (next?.heap, next?.slot ?? 0)
+            }
+            return firstSlot
+        }
+        guard let index = others?.firstIndex(where: { $0.heap == heap }) else { return nil }
+        return others?.remove(at: index).slot
+    }
+
+    mutating func removeAll() { self = TimerPlaces() }
+
+    @inline(__always) func forEach(_ body: (Heap, UInt32) -> Void) {
+        guard let first else { return }
+        body(first, firstSlot)
+        guard let others else { return }
+        for other in others { body(other.heap, other.slot) }
+    }
+}

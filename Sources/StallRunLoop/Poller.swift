@@ -1,0 +1,117 @@
+// The epoll set of one mode: the loop's eventfd and timerfd, the mode's descriptors, and on the main loop the main
+// dispatch queue. One set a mode, so that a descriptor of another mode cannot wake the loop.
+
+internal import CLinux
+internal import Glibc
+
+final class Poller {
+    /// What became ready.
+    enum Event {
+        /// Nothing that is not looked at anyway: the eventfd or the timerfd.
+        case nothing
+        case mainQueue
+        case descriptor(DescriptorSource, DescriptorEvents)
+    }
+
+    private struct Registration {
+        var source: DescriptorSource?
+        /// Differs from `source.descriptor` when the mode has two sources for one descriptor.
+        var descriptor: CInt
+        /// Tells a late event for an earlier user of this slot from one for this user.
+        var generation: UInt32
+    }
+
+    private static let wakeToken = UInt64.max
+    private static let mainQueueToken = UInt64.max - 1
+    static let batchSize = 256
+
+    /// The epoll set.
+    let epoll: CInt
+    private var registrations: [Registration] = []
+    private var freeSlots: [Int] = []
+    private(set) var watchesMainQueue = false
+    /// How many descriptors it watches besides the loop's own.
+    private(set) var descriptorCount = 0
+
+    init(wake: CInt, timer: CInt) {
+        epoll = stall_poller_create()
+        precondition(epoll >= 0, "a run loop needs an epoll descriptor: errno \(errno)")
+        let flags = EPOLLIN.rawValue | EPOLLET.rawValue
+        let added =
+            stall_poller_add(epoll, wake, flags, Self.wakeToken)
+            | stall_poller_add(epoll, timer, flags, Self.wakeToken)
+        precondition(added == 0, "epoll_ctl failed with errno \(errno)")
+    }
+
+    deinit {
+        for registration in registrations { closeDuplicate(registration) }
+        close(epoll)
+    }
+
+    func add(_ source: DescriptorSource) throws(LoopError) {
+        let slot = freeSlots.last ?? registrations.count
+        let generation = slot < registrations.count ? registrations[slot].generation &+ 1 : 0
+        let token = UInt64(generation) << 32 | UInt64(slot)
+        var descriptor = source.descriptor
+        if stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
+            guard errno == EEXIST else { throw .system(call: "epoll_ctl", errno: errno) }
+            descriptor = stall_descriptor_duplicate(descriptor)
+            guard descriptor >= 0 else { throw .system(call: "fcntl", errno: errno) }
+            guard stall_poller_add(epoll, descriptor, source.events.rawValue, token) == 0 else {
+                let error = errno
+                close(descriptor)
+                throw .system(call: "epoll_ctl", errno: error)
+            }
+        }
+        let registration = Registration(
+            source: source, descriptor: descriptor, generation: generation)
+        if slot < registrations.count {
+            freeSlots.removeLast()
+            registrations[slot] = registration
+        } else {
+            registrations.append(registration)
+        }
+        descriptorCount += 1
+    }
+
+    /// Stops watching. The descriptor may be closed already; then the kernel has forgotten it.
+    func remove(_ source: DescriptorSource) {
+        guard let slot = registrations.firstIndex(where: { $0.source === source }) else { return }
+        _ = stall_poller_remove(epoll, registrations[slot].descriptor)
+        closeDuplicate(registrations[slot])
+        registrations[slot].source = nil
+        freeSlots.append(slot)
+        descriptorCount -= 1
+    }
+
+    func watchMainQueue(_ descriptor: CInt, _ watch: Bool) {
+        guard watch != watchesMainQueue else { return }
+        watchesMainQueue = watch
+        if watch {
+            _ = stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
+        } else {
+            _ = stall_poller_remove(epoll, descriptor)
+        }
+    }
+
+    /// What an event means now; a source that was removed since the kernel reported it means nothing.
+    func resolve(_ ready: stall_ready) -> Event {
+        switch ready.token {
+        case Self.wakeToken: return .nothing
+        case Self.mainQueueToken: return .mainQueue
+        default:
+            let slot = Int(ready.token & 0xffff_ffff)
+            guard slot < registrations.count, let source = registrations[slot].source,
+                registrations[slot].generation == UInt32(ready.token >> 32)
+            else { return .nothing }
+            return .descriptor(source, DescriptorEvents(rawValue: ready.events))
+        }
+    }
+
+    private func closeDuplicate(_ registration: Registration) {
+        guard let source = registration.source, registration.descriptor != source.descriptor else {
+            return
+        }
+        close(registration.descriptor)
+    }
+}

@@ -1,0 +1,160 @@
+// Writes an agent's reports. Called on the agent's own writer thread, never on a watched one.
+//
+// Every call is one short transaction, so that what returned is safe from kill -9, and so that
+// several processes can write one store by turns. Places are written first; their names come when
+// they are known.
+
+internal import GRDB
+package import StallModel
+
+/// The store that an agent writes. Several processes may write one at the same time.
+///
+/// **Thread safety:** one thread at a time, which need not be the one that opened it.
+package final class AgentStore {
+    private let file: StoreFile
+    private let run: ProcessRun
+    private let limits: StoreLimits
+    private let ballast: Ballast
+    private var recordsUntilCheck = 0
+    // Nil once closed: statements must go before their connection does.
+    private var writer: AgentWriter?
+
+    /// Opens the store; creates or migrates it where needed.
+    ///
+    /// - Parameters:
+    ///   - path: The file; its directory must exist. A new file may be read by its owner only.
+    ///   - run: This process.
+    ///   - limits: How much is kept.
+    ///   - wait: How long each call may wait for another process that writes the same store.
+    package init(
+        path: String, run: ProcessRun, limits: StoreLimits = StoreLimits(),
+        wait: Duration = .seconds(5)
+    ) throws(StoreError) {
+        self.run = run
+        self.limits = limits
+        ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)
+        let file = try StoreFile.openForWriting(
+            path: path, role: .agent, followsLinks: false, wait: wait)
+        self.file = file
+        writer = try StoreError.catching(path: path) {
+            try file.queue.inDatabase { database in
+                // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
+                // eviction's writes. The log is folded in early, so that it needs no more room than
+                // the ballast can give.
+                let logPages = max(16, limits.ballastBytes / 4 / 4096)
+                try database.execute(
+                    sql: """
+                        pragma secure_delete = off; pragma temp_store = memory;
+                        pragma wal_autocheckpoint = \(logPages)
+                        """)
+                return try AgentWriter(Connection(database, path: path), run: run)
+            }
+        }
+        ballast.hold()
+    }
+
+    /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A
+    /// report that has ended is final.
+    ///
+    /// - Parameter images: Where the loader has put the images that the report's locations name;
+    ///   others may be among them.
+    package func record(_ report: StallReport, images: [Image]) throws(StoreError) {
+        precondition(report.run.id == run.id, "an agent records its own process only")
+        try write { writer in try writer.record(report, images: images) }
+        recordsUntilCheck -= 1
+        if recordsUntilCheck < 0 { try keepWithinLimits() }
+    }
+
+    /// Brings the duration of an open report up to date; does nothing when it is not open any more.
+    package func updateDuration(
+        of id: UniqueID, to duration: Duration, cpuTime: Duration
+    ) throws(StoreError) {
+        try write { writer in try writer.updateDuration(of: id, to: duration, cpuTime: cpuTime) }
+    }
+
+    /// Those of the locations that nobody has looked up yet, each once.
+    package func unsymbolized(_ locations: [CodeLocation]) throws(StoreError) -> [CodeLocation] {
+        try write { writer in try writer.unsymbolized(locations) }
+    }
+
+    /// Attaches names to locations, instead of those they had; locations that no report uses are
+    /// left out.
+    ///
+    /// - Parameter frames: For each location what runs there, innermost first. One frame without a
+    ///   function says: looked up, and there is no symbol.
+    package func symbolize(_ frames: [CodeLocation: [Frame]]) throws(StoreError) {
+        try write { writer in try writer.symbolize(frames) }
+    }
+
+    /// Adds to the count of stalls that were seen and not kept.
+    package func countLosses(_ count: Int, reason: LossReason) throws(StoreError) {
+        try write { writer in try writer.countLosses(count, reason: reason) }
+    }
+
+    /// Turns open reports of processes that are gone into hangs, with the duration they had
+    /// reached.
+    package func closeAbandoned() throws(StoreError) {
+        let here = ProcessLife.current()
+        try write { writer in try writer.closeAbandoned { here.isOver($0) } }
+    }
+
+    /// Deletes the oldest reports where the store is larger or older than it may be. `record` does
+    /// it now and then.
+    ///
+    /// - Parameter now: The wall clock's time, when it is to be another.
+    package func keepWithinLimits(now: UnixTime? = nil) throws(StoreError) {
+        recordsUntilCheck = 64
+        let oldest = limits.age.map { age in
+            UnixTime(microseconds: (now ?? .now()).microseconds - age.nanoseconds / 1000)
+        }
+        try write { writer in try writer.evict(startedBefore: oldest, above: limits.bytes) }
+        // A store that grew under larger limits gives its free pages back, when nobody else is in
+        // it.
+        if (FileFacts(file.path)?.size ?? 0) > limits.bytes {
+            file.queue.inDatabase { _ = try? $0.execute(sql: "vacuum") }
+        }
+        ballast.hold()
+    }
+
+    /// Closes the store; when no other process uses it, one portable file remains.
+    package func close() throws(StoreError) {
+        writer = nil
+        if try file.close() { ballast.release() }
+    }
+
+    /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
+    ///
+    /// On a full disk the ballast is given up, and with the room it gives the oldest reports go;
+    /// then once more.
+    private func write<Answer>(
+        _ body: (AgentWriter) throws -> Answer
+    ) throws(StoreError) -> Answer {
+        do throws(StoreError) {
+            return try writeOnce(body)
+        } catch .full where ballast.release() {
+            try writeOnce { writer in try writer.makeRoom() }
+            file.queue.inDatabase { _ = try? $0.execute(sql: "pragma wal_checkpoint(truncate)") }
+            return try writeOnce(body)
+        }
+    }
+
+    private func writeOnce<Answer>(
+        _ body: (AgentWriter) throws -> Answer
+    ) throws(StoreError) -> Answer {
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        do {
+            return try file.queue.inDatabase { database in
+                var answer: Answer?
+                try database.inTransaction(.immediate) {
+                    try writer.notice()
+                    answer = try body(writer)
+                    return .commit
+                }
+                return answer!  // set, or `body` has thrown
+            }
+        } catch {
+            writer.forget()
+            throw StoreError(error, path: file.path)
+        }
+    }
+}

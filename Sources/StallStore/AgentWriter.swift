@@ -1,0 +1,208 @@
+// What an agent writes, as rows. AgentStore gives it transactions.
+
+internal import StallModel
+
+/// Writes one process's reports. Works within the transaction of its caller; after a rollback,
+/// `forget`.
+final class AgentWriter {
+    private let run: ProcessRun
+    private let source: Int64
+    private let interner: Interner
+    private let reports: ReportRows
+    private let openReports: OpenReports
+    private let eviction: Eviction
+    private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
+    private var images: [ImageKey: Interned] = [:]
+    private var lastContentVersion: Int64?
+
+    private struct ImageKey: Hashable {
+        var path: String?
+        var buildID: BuildID?
+    }
+
+    init(_ connection: Connection, run: ProcessRun) throws {
+        guard let source = try connection.prepare("select id from source").integer() else {
+            throw StoreError.damaged(path: connection.path, detail: "it has no identity")
+        }
+        self.run = run
+        self.source = source
+        interner = try Interner(connection)
+        reports = try ReportRows(connection)
+        openReports = try OpenReports(connection)
+        eviction = Eviction(connection)
+        nextRevision = try connection.prepare(
+            "update source set revision = revision + 1 where id = ? returning revision")
+        contentVersion = try connection.prepare("pragma data_version")
+        // Without the hint SQLite searches all reports of the source, of which few are open.
+        findOpen = try connection.prepare(
+            """
+            select seq from report indexed by report_open
+            where source = ? and state = 0 and id = ?
+            """)
+        refresh = try connection.prepare(
+            """
+            update report indexed by report_open set revision = ?, duration_ns = ?, cpu_ns = ?
+            where source = ? and state = 0 and id = ?
+            """)
+        addLoss = try connection.prepare(
+            """
+            insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
+            on conflict do update
+            set report_count = report_count + excluded.report_count, revision = excluded.revision
+            """)
+    }
+
+    /// Forgets which rows there are when another process has written since: it may have evicted
+    /// some.
+    func notice() throws {
+        let version = try contentVersion.integer()
+        if version != lastContentVersion { forget() }
+        lastContentVersion = version
+    }
+
+    func forget() {
+        interner.forget()
+        images.removeAll(keepingCapacity: true)
+    }
+
+    func record(_ report: StallReport, images: [Image]) throws {
+        let runID = try interner.run(run)
+        let revision = try revision()
+        let row = ReportRow(
+            seq: try findOpen.integer(source, report.id.bytes) ?? revision, revision: revision,
+            id: report.id,
+            loop: try interner.loop(
+                run: runID, name: report.loop, threshold_ns: report.threshold.nanoseconds),
+            mode: try interner.label(report.mode),
+            activity: try report.activity.map(interner.label), phase: report.phase,
+            state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
+            duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
+            detectionDelay_ns: report.detectionDelay.nanoseconds,
+            samples: try report.samples.map(stored))
+        _ = try reports.put(row, source: source)
+        let used = Set(report.samples.flatMap(\.locations).map(key))
+        for image in images {
+            let key = ImageKey(path: image.path, buildID: image.buildID)
+            guard used.contains(key) else { continue }
+            try interner.place(
+                image: self.image(key).id, run: runID,
+                loadAddress: Int64(bitPattern: image.loadAddress),
+                endAddress: Int64(bitPattern: image.endAddress))
+        }
+    }
+
+    func updateDuration(of id: UniqueID, to duration: Duration, cpuTime: Duration) throws {
+        try refresh.run(
+            revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id.bytes)
+    }
+
+    func unsymbolized(_ locations: [CodeLocation]) throws -> [CodeLocation] {
+        var seen: Set<Int64> = []
+        return try locations.filter { location in
+            let hash = try self.hash(location)
+            guard seen.insert(hash).inserted else { return false }
+            return try interner.knownLocation(hash: hash)?.detail ?? 0 == 0
+        }
+    }
+
+    func symbolize(_ frames: [CodeLocation: [Frame]]) throws {
+        let revision = try revision()
+        for (location, frames) in frames where !frames.isEmpty {
+            let hash = try hash(location)
+            guard let known = try interner.knownLocation(hash: hash) else { continue }
+            let names = frames.map { frame in
+                FrameNames(
+                    name: frame.function, rawName: frame.rawName, file: frame.file,
+                    line: frame.line.map(Int64.init), isInlined: frame.isInlined)
+            }
+            try interner.name(
+                location: Interned(id: known.id, hash: hash), names, revision: revision)
+        }
+    }
+
+    func countLosses(_ count: Int, reason: LossReason) throws {
+        try addLoss.run(
+            source, interner.run(run), Int64(reason.rawValue), Int64(count), revision())
+    }
+
+    func closeAbandoned(_ isOver: (ProcessRun) -> Bool) throws {
+        for (seq, run) in try openReports.of(source) where run.id != self.run.id && isOver(run) {
+            try openReports.markHang(seq, of: source, revision: revision())
+        }
+    }
+
+    /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit`
+    /// bytes.
+    func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
+        func collect() throws { try eviction.collect(runsBefore: run.started) }
+        var count = try time.map(eviction.delete(before:)) ?? 0
+        if count > 0 { try collect() }
+        // The log may take a part of what is allowed, and going well below the limit makes
+        // evictions rare.
+        count += try eviction.shrink(
+            to: limit / 10 * 7, below: limit / 10 * 9, of: source, collect: collect)
+        guard count > 0 else { return }
+        forget()
+        try countLosses(count, reason: .evicted)
+    }
+
+    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store
+    /// so small that the ballast alone will do for long keeps all.
+    func makeRoom() throws {
+        guard try eviction.usedBytes() > 256 << 10 else { return }
+        let count = try eviction.deleteOldest(share: 0.1, of: source)
+        if count > 0 { try countLosses(count, reason: .evicted) }
+    }
+
+    /// The next number of this store, never given out before.
+    private func revision() throws -> Int64 {
+        guard let revision = try nextRevision.integer(source) else {
+            throw nextRevision.damage("its identity is gone")
+        }
+        return revision
+    }
+
+    private func stored(_ sample: Sample) throws -> StoredSample {
+        StoredSample(
+            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
+            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
+            stack: try stack(of: sample), captureCost_ns: sample.captureCost.nanoseconds,
+            failure: sample.failure)
+    }
+
+    /// The number of the sample's stack; nil when it has none.
+    private func stack(of sample: Sample) throws -> Int64? {
+        if sample.locations.isEmpty && !sample.isTruncated { return nil }
+        let places = try sample.locations.map {
+            (location: try self.hash($0), isGuessed: $0.isGuessed)
+        }
+        let hash = ContentHash.stack(places, isTruncated: sample.isTruncated)
+        if let id = try interner.knownStack(hash: hash) { return id }
+        let entries = try sample.locations.map { location in
+            let row = try interner.location(
+                image: image(key(location)), offset: Int64(bitPattern: location.offset),
+                kind: Int64(location.kind.rawValue))
+            return StackEntry(location: row.id, isGuessed: location.isGuessed)
+        }
+        return try interner.addStack(hash: hash, entries, isTruncated: sample.isTruncated)
+    }
+
+    private func hash(_ location: CodeLocation) throws -> Int64 {
+        ContentHash.location(
+            image: try image(key(location)).hash, offset: Int64(bitPattern: location.offset),
+            kind: Int64(location.kind.rawValue))
+    }
+
+    private func key(_ location: CodeLocation) -> ImageKey {
+        ImageKey(path: location.imagePath, buildID: location.buildID)
+    }
+
+    private func image(_ key: ImageKey) throws -> Interned {
+        if let image = images[key] { return image }
+        let owner = key.buildID == nil ? (id: try interner.run(run), uuid: run.id) : nil
+        let image = try interner.image(
+            path: key.path, buildID: key.buildID?.bytes, owner: owner)
+        images[key] = image
+        return image
+    }
+}

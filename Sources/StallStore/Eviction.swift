@@ -1,0 +1,163 @@
+// Deletes the oldest reports, and what no report needs any more. Works within the transaction of
+// its caller, who forgets afterwards which rows there were.
+
+internal import StallModel
+
+/// Makes room in a store.
+struct Eviction {
+    private let connection: Connection
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// The bytes of pages that hold something. Pages that became free are used again before the
+    /// file grows.
+    func usedBytes() throws -> Int64 {
+        func number(_ name: String) throws -> Int64 {
+            try connection.prepare("pragma \(name)").integer() ?? 0
+        }
+        return try (number("page_count") - number("freelist_count")) * number("page_size")
+    }
+
+    /// Deletes the oldest reports, until what is used is at most `target` bytes, when it is more
+    /// than `limit`.
+    ///
+    /// - Parameters:
+    ///   - source: The agent's own source, whose reports are as old as their numbers say; nil goes
+    ///     by their start.
+    ///   - collect: Deletes what the reports had for themselves.
+    /// - Returns: How many reports there were.
+    func shrink(
+        to target: Int64, below limit: Int64, of source: Int64?, collect: () throws -> Void
+    ) throws -> Int {
+        var total = 0
+        var used = try usedBytes()
+        // What reports share goes late, so that a share of the reports may free less than that
+        // share of the bytes.
+        while used > limit {
+            let share = Double(used - target) / Double(used)
+            let count = try deleteOldest(share: share, of: source)
+            guard count > 0 else { break }
+            try collect()
+            total += count
+            used = try usedBytes()
+        }
+        return total
+    }
+
+    /// Deletes that part of all reports, oldest first; open ones stay. Returns how many there were.
+    func deleteOldest(share: Double, of source: Int64?) throws -> Int {
+        let all = try connection.prepare("select count(*) from report").integer() ?? 0
+        let count = Int64((Double(all) * share).rounded(.up))
+        if let source {
+            try connection.prepare(
+                """
+                delete from report where source = ? and seq in (
+                    select seq from report where source = ? and state <> 0 order by seq limit ?)
+                """
+            ).run(source, source, count)
+        } else {
+            try connection.prepare(
+                """
+                delete from report where (source, seq) in (
+                    select source, seq from report where state <> 0 order by start_us limit ?)
+                """
+            ).run(count)
+        }
+        return connection.changeCount
+    }
+
+    /// Deletes reports that started before then; open ones stay. Returns how many there were.
+    func delete(before time: UnixTime) throws -> Int {
+        try connection.prepare("delete from report where start_us < ? and state <> 0")
+            .run(time.microseconds)
+        return connection.changeCount
+    }
+
+    /// Deletes stacks, places, names, images, loops and runs that no report leads to.
+    ///
+    /// - Parameter time: Runs that started at or after it stay in any case, with what they say they
+    ///   have lost.
+    func collect(runsBefore time: UnixTime) throws {
+        try collectStacks()
+        try collectLocations()
+        for sql in [
+            """
+            delete from function where id not in (
+                select function from location_frame where function is not null)
+            """,
+            """
+            delete from label where id not in (
+                select mode from report union all
+                select activity from report where activity is not null)
+            """,
+            "delete from loop where id not in (select loop from report)",
+            """
+            delete from loss where run not in (select run from loop)
+                and run in (select id from process_run where started_us < ?)
+            """,
+            """
+            delete from image_load where run not in (select run from loop)
+                or image not in (select image from location)
+            """,
+            "delete from image where id not in (select image from location)",
+            """
+            delete from process_run where id not in (
+                select run from loop union all select run from loss union all
+                select run from image where run is not null) and started_us < ?
+            """,
+        ] {
+            let statement = try connection.prepare(sql)
+            if sql.contains("?") {
+                try statement.run(time.microseconds)
+            } else {
+                try statement.run()
+            }
+        }
+    }
+
+    /// Stacks that no sample of any report names.
+    private func collectStacks() throws {
+        try keepOnly("stack") { keep in
+            var seen: Set<Int64> = []
+            let rows = try connection.prepare("select samples from report")
+            while try rows.step() {
+                for stack in try rows.samples(at: 0).compactMap(\.stack)
+                where seen.insert(stack).inserted { try keep(stack) }
+            }
+        }
+    }
+
+    /// Places that no stack names, with their frames.
+    private func collectLocations() throws {
+        try keepOnly("location") { keep in
+            var seen: Set<Int64> = []
+            let rows = try connection.prepare("select locations from stack")
+            while try rows.step() {
+                guard let entries = [StackEntry](encoded: rows.blob(at: 0)) else {
+                    throw rows.damage("a stack is not a list of places")
+                }
+                for entry in entries where seen.insert(entry.location).inserted {
+                    try keep(entry.location)
+                }
+            }
+        }
+    }
+
+    /// Deletes the rows of a table whose numbers `list` does not give.
+    private func keepOnly(_ table: String, _ list: ((Int64) throws -> Void) throws -> Void) throws {
+        try connection.prepare(
+            "create temp table if not exists kept (id integer primary key) strict"
+        ).run()
+        try connection.prepare("delete from temp.kept").run()
+        let add = try connection.prepare("insert into temp.kept (id) values (?)")
+        try list { try add.run($0) }
+        if table == "location" {
+            try connection.prepare(
+                "delete from location_frame where location not in (select id from temp.kept)"
+            ).run()
+        }
+        try connection.prepare("delete from \(table) where id not in (select id from temp.kept)")
+            .run()
+        try connection.prepare("delete from temp.kept").run()
+    }
+}

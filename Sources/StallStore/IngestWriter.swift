@@ -1,0 +1,109 @@
+// Writes what another store holds as rows of the central one. Ingest gives it transactions.
+
+internal import StallModel
+
+/// Takes over incoming stores. Works within the transaction of its caller; after a rollback,
+/// `forget`.
+final class IngestWriter {
+    private let interner: Interner
+    private let reports: ReportRows
+    private let openReports: OpenReports
+    private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
+    private let here = ProcessLife.current()
+    private var lastContentVersion: Int64?
+
+    init(_ connection: Connection) throws {
+        interner = try Interner(connection)
+        reports = try ReportRows(connection)
+        openReports = try OpenReports(connection)
+        findSource = try connection.prepare("select id, revision from source where store = ?")
+        addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        setRevision = try connection.prepare("update source set revision = ? where id = ?")
+        findLast = try connection.prepare(
+            "select seq, id from report where source = ? order by seq desc limit 1")
+        setLoss = try connection.prepare(
+            """
+            insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
+            on conflict do update
+            set report_count = excluded.report_count, revision = excluded.revision
+            """)
+        contentVersion = try connection.prepare("pragma data_version")
+    }
+
+    /// Forgets which rows there are when another process has written since.
+    func notice() throws {
+        let version = try contentVersion.integer()
+        if version != lastContentVersion { forget() }
+        lastContentVersion = version
+    }
+
+    func forget() { interner.forget() }
+
+    /// Takes what is new in the incoming store.
+    func take(_ incoming: IncomingStore) throws -> IngestFileResult.Outcome {
+        let sources = try incoming.sources()
+        guard incoming.role == .central || sources.count == 1 else {
+            throw incoming.damage("an agent's store of \(sources.count) identities")
+        }
+        var (added, changed) = (0, 0)
+        for source in sources {
+            let (id, known) = try centralSource(source.store)
+            try refuseSharedIdentity(of: id, source, incoming)
+            if source.revision > known {
+                let transfer = SourceTransfer(
+                    rows: try incoming.rows(), source: source.id, path: incoming.path,
+                    target: id, interner: interner, reports: reports)
+                let taken = try transfer.takeReports(after: known)
+                (added, changed) = (added + taken.added, changed + taken.changed)
+                // A central store keeps no revision of names; what is known already costs little.
+                try transfer.takeNames(after: incoming.role == .agent ? known : -1)
+                for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
+                    try setLoss.run(
+                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
+                        source.revision)
+                }
+                try setRevision.run(source.revision, id)
+            }
+            changed += try closeReports(of: id, source, incoming)
+        }
+        return .taken(added: added, changed: changed)
+    }
+
+    private func centralSource(_ store: [UInt8]) throws -> (id: Int64, revision: Int64) {
+        try findSource.bind(store)
+        guard try findSource.step() else { return (try addSource.insert(store), 0) }
+        defer { findSource.reset() }
+        return (findSource.integer(at: 0), findSource.integer(at: 1))
+    }
+
+    /// A store that was copied and then written to by two agents gives one number to two reports.
+    private func refuseSharedIdentity(
+        of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws {
+        try findLast.bind(target)
+        guard try findLast.step() else { return }
+        defer { findLast.reset() }
+        let theirs = try incoming.reportID(seq: findLast.integer(at: 0), ofSource: source.id)
+        guard let theirs else { return }
+        if try findLast.uniqueID(at: 1) != theirs {
+            throw StoreError.sharedIdentity(path: incoming.path)
+        }
+    }
+
+    /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
+    /// store.
+    /// - Returns: How many.
+    private func closeReports(
+        of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws -> Int {
+        var count = 0
+        for (seq, run) in try openReports.of(target) {
+            guard
+                try here.isOver(run) || incoming.rows().isHang(seq: seq, ofSource: source.id)
+            else { continue }
+            try openReports.markHang(seq, of: target, revision: nil)
+            count += 1
+        }
+        return count
+    }
+}

@@ -1,0 +1,208 @@
+// Gives what many reports share its row, once: the same content has the same row, whoever brings
+// it. The agent and ingest both write through this.
+
+internal import StallModel
+
+/// A row that is known by its content.
+struct Interned: Hashable {
+    let id: Int64
+    let hash: Int64
+}
+
+/// A frame's names, without the place that they belong to.
+struct FrameNames: Hashable {
+    var name: String?
+    var rawName: String?
+    var file: String?
+    var line: Int64?
+    var isInlined: Bool
+
+    /// How much is known of a place that has these frames; what `location.detail` holds.
+    static func detail(_ frames: [FrameNames]) -> Int64 {
+        if frames.contains(where: { $0.line != nil }) { return 3 }
+        return frames.contains { $0.name != nil || $0.rawName != nil } ? 2 : 1
+    }
+}
+
+/// Finds or adds the rows that reports refer to. Works within the transaction of its caller.
+final class Interner {
+    private let connection: Connection
+    private var labels: [String: Int64] = [:]
+    private var runs: [UniqueID: Int64] = [:]
+    private var images: [Int64: Int64] = [:]
+    private var locations: [Int64: (id: Int64, detail: Int64)] = [:]
+    private var functions: [Int64: Int64] = [:]
+    private var stacks: [Int64: Int64] = [:]
+
+    init(_ connection: Connection) throws {
+        self.connection = connection
+        findLabel = try connection.prepare("select id from label where value = ?")
+        addLabel = try connection.prepare("insert into label (value) values (?) returning id")
+        findRun = try connection.prepare("select id from process_run where uuid = ?")
+        addRun = try connection.prepare(
+            """
+            insert into process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks,
+                started_us)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id
+            """)
+        findLoop = try connection.prepare(
+            "select id from loop where run = ? and name = ? and threshold_ns = ?")
+        addLoop = try connection.prepare(
+            "insert into loop (run, name, threshold_ns) values (?, ?, ?) returning id")
+        findImage = try connection.prepare("select id from image where hash = ?")
+        addImage = try connection.prepare(
+            "insert into image (hash, path, build_id, run) values (?, ?, ?, ?) returning id")
+        placeImage = try connection.prepare(
+            """
+            insert into image_load (run, image, load_address, end_address) values (?, ?, ?, ?)
+            on conflict do update
+            set load_address = excluded.load_address, end_address = excluded.end_address
+            where (load_address, end_address)
+                is not (excluded.load_address, excluded.end_address)
+            """)
+        findLocation = try connection.prepare("select id, detail from location where hash = ?")
+        addLocation = try connection.prepare(
+            "insert into location (hash, image, offset, kind) values (?, ?, ?, ?) returning id")
+        findFunction = try connection.prepare("select id from function where hash = ?")
+        addFunction = try connection.prepare(
+            "insert into function (hash, name, raw_name, file) values (?, ?, ?, ?) returning id")
+        removeFrames = try connection.prepare("delete from location_frame where location = ?")
+        addFrame = try connection.prepare(
+            """
+            insert into location_frame (location, position, function, line, is_inlined)
+            values (?, ?, ?, ?, ?)
+            """)
+        setDetail = try connection.prepare(
+            "update location set detail = ?, revision = ? where id = ?")
+        findStack = try connection.prepare("select id from stack where hash = ?")
+        addStack = try connection.prepare(
+            "insert into stack (hash, is_truncated, locations) values (?, ?, ?) returning id")
+    }
+
+    private let findLabel, addLabel, findRun, addRun, findLoop, addLoop, findImage,
+        addImage: Statement
+    private let placeImage, findLocation, addLocation, findFunction, addFunction: Statement
+    private let removeFrames, addFrame, setDetail, findStack, addStack: Statement
+
+    /// Forgets every row: after a rollback, and when another process may have written or evicted.
+    func forget() {
+        labels.removeAll(keepingCapacity: true)
+        runs.removeAll(keepingCapacity: true)
+        images.removeAll(keepingCapacity: true)
+        locations.removeAll(keepingCapacity: true)
+        functions.removeAll(keepingCapacity: true)
+        stacks.removeAll(keepingCapacity: true)
+    }
+
+    func label(_ value: String) throws -> Int64 {
+        if let id = labels[value] { return id }
+        let id = try findLabel.integer(value) ?? addLabel.insert(value)
+        labels[value] = id
+        return id
+    }
+
+    func run(_ run: ProcessRun) throws -> Int64 {
+        if let id = runs[run.id] { return id }
+        let id =
+            try findRun.integer(run.id.bytes)
+            ?? addRun.insert(
+                run.id.bytes, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
+                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds)
+        runs[run.id] = id
+        return id
+    }
+
+    func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
+        try findLoop.integer(run, name, threshold_ns) ?? addLoop.insert(run, name, threshold_ns)
+    }
+
+    /// - Parameter owner: The run that the image belongs to; nil for one with a build ID.
+    func image(
+        path: String?, buildID: [UInt8]?, owner: (id: Int64, uuid: UniqueID)?
+    ) throws -> Interned {
+        let hash = ContentHash.image(path: path, buildID: buildID, run: owner?.uuid)
+        if let id = images[hash] { return Interned(id: id, hash: hash) }
+        let id = try findImage.integer(hash) ?? addImage.insert(hash, path, buildID, owner?.id)
+        images[hash] = id
+        return Interned(id: id, hash: hash)
+    }
+
+    /// Notes where a run's loader has put an image.
+    func place(
+        image: Int64, run: Int64, loadAddress: Int64, endAddress: Int64
+    ) throws {
+        try placeImage.run(run, image, loadAddress, endAddress)
+    }
+
+    func location(
+        image: Interned, offset: Int64, kind: Int64
+    ) throws -> Interned {
+        let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
+        if let known = try knownLocation(hash: hash) { return Interned(id: known.id, hash: hash) }
+        let id = try addLocation.insert(hash, image.id, offset, kind)
+        locations[hash] = (id, detail: 0)
+        return Interned(id: id, hash: hash)
+    }
+
+    /// The place of this hash and what is known of it; nil when the store has no such place.
+    func knownLocation(hash: Int64) throws -> (id: Int64, detail: Int64)? {
+        if let known = locations[hash] { return known }
+        try findLocation.bind(hash)
+        guard try findLocation.step() else { return nil }
+        let known = (findLocation.integer(at: 0), detail: findLocation.integer(at: 1))
+        findLocation.reset()
+        locations[hash] = known
+        return known
+    }
+
+    /// Attaches names to a place, instead of those it had.
+    func name(
+        location: Interned, _ frames: [FrameNames], revision: Int64
+    ) throws {
+        try removeFrames.run(location.id)
+        for (position, frame) in frames.enumerated() {
+            try addFrame.run(
+                location.id, Int64(position), function(frame), frame.line, frame.isInlined)
+        }
+        let detail = FrameNames.detail(frames)
+        try setDetail.run(detail, revision, location.id)
+        locations[location.hash] = (location.id, detail)
+    }
+
+    private func function(_ names: FrameNames) throws -> Int64? {
+        if names.name == nil && names.rawName == nil && names.file == nil { return nil }
+        let hash = ContentHash.function(name: names.name, rawName: names.rawName, file: names.file)
+        if let id = functions[hash] { return id }
+        let id =
+            try findFunction.integer(hash)
+            ?? addFunction.insert(hash, names.name, names.rawName, names.file)
+        functions[hash] = id
+        return id
+    }
+
+    /// The stack of this hash, when the store has it: then its places need not be looked at.
+    func knownStack(hash: Int64) throws -> Int64? {
+        if let id = stacks[hash] { return id }
+        guard let id = try findStack.integer(hash) else { return nil }
+        stacks[hash] = id
+        return id
+    }
+
+    func addStack(
+        hash: Int64, _ entries: [StackEntry], isTruncated: Bool
+    ) throws -> Int64 {
+        let id = try addStack.insert(hash, isTruncated, entries.encoded)
+        stacks[hash] = id
+        return id
+    }
+}
+
+extension Statement {
+    /// Runs `insert ... returning id`.
+    func insert<each Value: SQLValue>(_ values: repeat each Value) throws -> Int64 {
+        guard let id = try integer(repeat each values) else {
+            preconditionFailure("an insert that returns its id always answers a row")
+        }
+        return id
+    }
+}

@@ -1,0 +1,154 @@
+// How a stack's places and a report's samples are written into one blob each. Part of the file
+// format. The numbers are LEB128: seven bits a byte, lowest first, and the eighth bit says that
+// more follow.
+
+internal import StallModel
+
+/// One place of a stack: the number of a `location` row, and whether the unwinder guessed it.
+struct StackEntry: Hashable {
+    var location: Int64
+    var isGuessed: Bool
+}
+
+extension [StackEntry] {
+    /// A number for each entry, the lowest bit for the guess.
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count * 3)
+        for entry in self {
+            bytes.append(
+                leb128: UInt64(bitPattern: entry.location) << 1 | (entry.isGuessed ? 1 : 0))
+        }
+        return bytes
+    }
+
+    /// Nil when the bytes are no such list.
+    init?(encoded bytes: UnsafeRawBufferPointer) {
+        self = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard let number = rest.popLEB128() else { return nil }
+            append(StackEntry(location: Int64(number >> 1), isGuessed: number & 1 == 1))
+        }
+    }
+}
+
+/// One look at a stalled thread, with the number of a `stack` row instead of the stack.
+struct StoredSample: Hashable {
+    var offset_ns: Int64
+    var weight_ns: Int64
+    var isLate: Bool
+    var thread: Int32
+    var method: CaptureMethod?
+    var stack: Int64?
+    var captureCost_ns: Int64
+    var failure: String?
+}
+
+/// The first number of a sample: which of its facts follow.
+private struct SampleFlags: OptionSet {
+    var rawValue: UInt64
+    static let isLate = SampleFlags(rawValue: 1)
+    static let hasStack = SampleFlags(rawValue: 2)
+    static let hasFailure = SampleFlags(rawValue: 4)
+    /// Of the same thread as the sample before.
+    static let sameThread = SampleFlags(rawValue: 8)
+    /// The method of capture is in the bits above: its raw value plus one, or zero.
+    static let methodShift: UInt64 = 4
+}
+
+extension [StoredSample] {
+    /// For each sample: flags, offset, weight and cost in nanoseconds; then, as the flags say, the
+    /// thread, the stack's number, and the failure as its length and UTF-8 bytes.
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count * 20)
+        var lastThread: Int32?
+        for sample in self {
+            var flags = SampleFlags()
+            if sample.isLate { flags.insert(.isLate) }
+            if sample.stack != nil { flags.insert(.hasStack) }
+            if sample.failure != nil { flags.insert(.hasFailure) }
+            if sample.thread == lastThread { flags.insert(.sameThread) }
+            let method = sample.method.map { UInt64($0.rawValue) + 1 } ?? 0
+            bytes.append(leb128: flags.rawValue | method << SampleFlags.methodShift)
+            for duration in [sample.offset_ns, sample.weight_ns, sample.captureCost_ns] {
+                bytes.append(leb128: UInt64(Swift.max(0, duration)))
+            }
+            if sample.thread != lastThread {
+                bytes.append(leb128: UInt64(Swift.max(0, sample.thread)))
+            }
+            if let stack = sample.stack { bytes.append(leb128: UInt64(bitPattern: stack)) }
+            if let failure = sample.failure {
+                bytes.append(leb128: UInt64(failure.utf8.count))
+                bytes += failure.utf8
+            }
+            lastThread = sample.thread
+        }
+        return bytes
+    }
+
+    /// Nil when the bytes are no such list.
+    init?(encoded bytes: UnsafeRawBufferPointer) {
+        self = []
+        var rest = bytes[...]
+        var lastThread: Int32?
+        while !rest.isEmpty {
+            guard let first = rest.popLEB128(), let offset = rest.popDuration(),
+                let weight = rest.popDuration(), let cost = rest.popDuration()
+            else { return nil }
+            let flags = SampleFlags(rawValue: first)
+            let thread =
+                flags.contains(.sameThread)
+                ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }
+            guard let thread else { return nil }
+            lastThread = thread
+            var sample = StoredSample(
+                offset_ns: offset, weight_ns: weight, isLate: flags.contains(.isLate),
+                thread: thread, captureCost_ns: cost)
+            let method = first >> SampleFlags.methodShift
+            if method != 0 {
+                guard let raw = UInt8(exactly: method - 1), let known = CaptureMethod(rawValue: raw)
+                else { return nil }
+                sample.method = known
+            }
+            if flags.contains(.hasStack) {
+                guard let stack = rest.popDuration() else { return nil }
+                sample.stack = stack
+            }
+            if flags.contains(.hasFailure) {
+                guard let count = rest.popLEB128(), count <= UInt64(rest.count) else { return nil }
+                sample.failure = String(decoding: rest.prefix(Int(count)), as: UTF8.self)
+                rest = rest.dropFirst(Int(count))
+            }
+            append(sample)
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(leb128 number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
+    }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+    /// Takes a number off the front; nil when the bytes end inside it or it has more than 63 bits.
+    fileprivate mutating func popLEB128() -> UInt64? {
+        var (number, shift): (UInt64, UInt64) = (0, 0)
+        while shift < 63, let byte = popFirst() {
+            number |= UInt64(byte & 0x7f) << shift
+            if byte < 0x80 { return number }
+            shift += 7
+        }
+        return nil
+    }
+
+    /// Takes a number off the front as the positive one that it is.
+    fileprivate mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
+}

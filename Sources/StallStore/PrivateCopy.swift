@@ -1,0 +1,81 @@
+// A copy of a store and its write-ahead log, for when reading the store in place would write beside
+// it. Opening it `immutable` instead would ignore the log and silently show an older store.
+
+internal import Glibc
+internal import StallModel
+
+/// A copied store in a directory of its own. Released, it loses its names; who has it open keeps
+/// it.
+final class PrivateCopy {
+    let path: String
+    private let directory: String
+
+    /// Whether reading the store where it is would make or need files that are not there.
+    static func isNeeded(_ path: String) throws(StoreError) -> Bool {
+        // With the log's index in place a reader joins whoever made it.
+        if FileFacts(path + "-shm") != nil { return false }
+        if let log = FileFacts(path + "-wal"), log.size > 0 { return true }
+        // Without an index no process has the store open in this mode, so that its header may be
+        // read here without dropping anybody's locks. Byte 18 is 2 in a store that is in log mode.
+        var header = [UInt8](repeating: 0, count: 20)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+        }
+        defer { close(descriptor) }
+        return read(descriptor, &header, header.count) == header.count && header[18] == 2
+    }
+
+    /// Copies the store; tries again when it changes meanwhile.
+    init(of original: String) throws(StoreError) {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw .cannotOpen(
+                path: original,
+                reason: "it must be copied to be read, and \(parent): "
+                    + String(cString: strerror(errno)))
+        }
+        directory = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        path = directory + "/store.sqlite"
+        for _ in 1...3 {
+            let before = Self.state(of: original)
+            try Self.copy(original, to: path)
+            unlink(path + "-wal")
+            if FileFacts(original + "-wal") != nil {
+                try Self.copy(original + "-wal", to: path + "-wal")
+            }
+            if Self.state(of: original) == before { return }
+        }
+        throw .busy(path: original)
+    }
+
+    deinit {
+        for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+        rmdir(directory)
+    }
+
+    private static func state(of path: String) -> [FileFacts?] {
+        ["", "-wal"].map { FileFacts(path + $0) }
+    }
+
+    private static func copy(_ original: String, to copy: String) throws(StoreError) {
+        let source = open(original, O_RDONLY | O_CLOEXEC)
+        guard source >= 0 else { throw failure(original) }
+        defer { close(source) }
+        let target = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard target >= 0 else { throw failure(original) }
+        defer { close(target) }
+        while true {
+            let count = sendfile(target, source, nil, 1 << 24)
+            if count == 0 { return }
+            if count < 0, errno != EINTR { throw failure(original) }
+        }
+    }
+
+    private static func failure(_ path: String) -> StoreError {
+        errno == ENOSPC
+            ? .cannotOpen(path: path, reason: "it must be copied to be read, and no space is left")
+            : .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+    }
+}

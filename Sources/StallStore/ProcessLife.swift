@@ -1,0 +1,42 @@
+// Whether the process that a report comes from still lives: an open report of a dead one is a hang.
+
+internal import Glibc
+internal import StallModel
+
+/// Who asks: this machine, in this boot.
+struct ProcessLife {
+    let host: String
+    let bootID: String
+
+    /// The machine that this process runs on.
+    static func current() -> ProcessLife {
+        var name = [CChar](repeating: 0, count: 256)
+        gethostname(&name, name.count - 1)
+        let host = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        let bootID = contents(of: "/proc/sys/kernel/random/boot_id") ?? ""
+        return ProcessLife(host: host, bootID: String(bootID.prefix { !$0.isNewline }))
+    }
+
+    /// True only when it is certain: another machine's processes cannot be seen from here.
+    func isOver(_ run: ProcessRun) -> Bool {
+        guard run.host == host else { return false }
+        guard run.bootID == bootID else { return true }
+        if kill(run.pid, 0) != 0 && errno == ESRCH { return true }
+        guard let status = Self.contents(of: "/proc/\(run.pid)/stat") else { return false }
+        // The name in parentheses may itself hold spaces and parentheses; the state follows the
+        // last one.
+        guard let end = status.lastIndex(of: ")") else { return false }
+        let fields = status[status.index(after: end)...].split(separator: " ")
+        guard fields.count > 19, let started = UInt64(fields[19]) else { return false }
+        return started != run.startTicks || fields[0] == "Z" || fields[0] == "X"
+    }
+
+    private static func contents(of path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = read(descriptor, &bytes, bytes.count)
+        return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+    }
+}

@@ -1,0 +1,168 @@
+// Rows back into whole reports: samples, stacks, and the names of their places.
+
+internal import StallModel
+
+/// A stored stack, as places and as frames.
+struct StoredStack {
+    var locations: [CodeLocation]
+    var frames: [Frame]
+    var isTruncated: Bool
+}
+
+/// Reads stacks; each stack and each place is read once.
+final class StackReader {
+    private let findStack, findLocation, findFrames: Statement
+    private var stacks: [Int64: StoredStack] = [:]
+    private var places: [Int64: Place] = [:]
+
+    /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
+    private final class Place {
+        let location: CodeLocation
+        let frames: [Frame]
+        init(location: CodeLocation, frames: [Frame]) {
+            self.location = location
+            self.frames = frames
+        }
+    }
+
+    init(_ connection: Connection) throws {
+        findStack = try connection.prepare("select is_truncated, locations from stack where id = ?")
+        findLocation = try connection.prepare(
+            """
+            select image.path, image.build_id, location.offset, location.kind
+            from location join image on image.id = location.image where location.id = ?
+            """)
+        findFrames = try connection.prepare(
+            """
+            select function.name, function.raw_name, function.file, location_frame.line,
+                location_frame.is_inlined
+            from location_frame left join function on function.id = location_frame.function
+            where location_frame.location = ? order by location_frame.position
+            """)
+    }
+
+    /// Nil when the store has no stack of this number.
+    func stack(_ id: Int64) throws -> StoredStack? {
+        if let stack = stacks[id] { return stack }
+        guard let (entries, isTruncated) = try entries(ofStack: id) else { return nil }
+        let stack = StoredStack(
+            locations: try entries.map { entry in
+                var location = try place(entry.location).location
+                location.isGuessed = entry.isGuessed
+                return location
+            }, frames: try frames(entries), isTruncated: isTruncated)
+        stacks[id] = stack
+        return stack
+    }
+
+    /// Only the frames of a stack; nil when the store has no stack of this number.
+    func frames(ofStack id: Int64) throws -> [Frame]? {
+        try entries(ofStack: id).map { try frames($0.entries) }
+    }
+
+    private func frames(_ entries: [StackEntry]) throws -> [Frame] {
+        var frames: [Frame] = []
+        frames.reserveCapacity(entries.count)
+        for entry in entries {
+            let first = frames.count
+            frames += try place(entry.location).frames
+            guard entry.isGuessed else { continue }
+            for index in first..<frames.count { frames[index].isGuessed = true }
+        }
+        return frames
+    }
+
+    private func entries(
+        ofStack id: Int64
+    ) throws -> (entries: [StackEntry], isTruncated: Bool)? {
+        try findStack.bind(id)
+        guard try findStack.step() else { return nil }
+        defer { findStack.reset() }
+        guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
+            throw findStack.damage("stack \(id) is not a list of places")
+        }
+        return (entries, findStack.integer(at: 0) != 0)
+    }
+
+    /// A place and its frames; one frame without a function where nothing is known.
+    private func place(_ id: Int64) throws -> Place {
+        if let place = places[id] { return place }
+        try findLocation.bind(id)
+        guard try findLocation.step() else {
+            throw findLocation.damage("a stack names place \(id), which is missing")
+        }
+        let location = CodeLocation(
+            imagePath: findLocation.optionalText(at: 0),
+            buildID: findLocation.optionalBytes(at: 1).map(BuildID.init),
+            offset: UInt64(bitPattern: findLocation.integer(at: 2)),
+            kind: try findLocation.value(at: 3))
+        findLocation.reset()
+        var frames: [Frame] = []
+        try findFrames.bind(id)
+        while try findFrames.step() {
+            var frame = Frame(location)
+            frame.function = findFrames.optionalText(at: 0)
+            frame.rawName = findFrames.optionalText(at: 1)
+            frame.file = findFrames.optionalText(at: 2)
+            frame.line = findFrames.optionalInteger(at: 3).map { Int($0) }
+            frame.isInlined = findFrames.integer(at: 4) != 0
+            frames.append(frame)
+        }
+        if frames.isEmpty { frames = [Frame(location)] }
+        let place = Place(location: location, frames: frames)
+        places[id] = place
+        return place
+    }
+}
+
+/// Reads whole reports.
+struct ReportReader {
+    /// Selects the columns that `all` reads; conditions, order and limit follow it.
+    static let query = """
+        select report.id, report.phase, report.state, report.verdict,
+            report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
+            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, \(ProcessRun.columns)
+        from report join loop on loop.id = report.loop
+        join process_run on process_run.id = loop.run
+        join label mode on mode.id = report.mode
+        left join label activity on activity.id = report.activity
+        """
+    private let stacks: StackReader
+
+    init(_ connection: Connection) throws {
+        stacks = try StackReader(connection)
+    }
+
+    /// The reports of all rows.
+    func all(_ rows: Statement) throws -> [StallReport] {
+        var reports: [StallReport] = []
+        while try rows.step() {
+            reports.append(
+                StallReport(
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 13),
+                    loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
+                    activity: rows.optionalText(at: 11),
+                    start: UnixTime(microseconds: rows.integer(at: 4)),
+                    duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
+                    threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
+                    state: try rows.value(at: 2), verdict: try rows.value(at: 3),
+                    samples: try rows.samples(at: 12).map { try sample($0, rows) }))
+        }
+        return reports
+    }
+
+    private func sample(_ stored: StoredSample, _ rows: Statement) throws -> Sample {
+        let stack = try stored.stack.map { number in
+            guard let stack = try stacks.stack(number) else {
+                throw rows.damage("a sample names stack \(number), which is missing")
+            }
+            return stack
+        }
+        return Sample(
+            offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(stored.weight_ns),
+            isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
+            locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+    }
+}

@@ -1,0 +1,87 @@
+// Which files `ingest` was given or finds.
+
+internal import Glibc
+
+/// The stores among the paths: files as they are given, and what looks like a store in directories.
+struct SourceFiles {
+    /// In the order given; within a directory by name.
+    private(set) var paths: [String] = []
+    /// What was given and is no file or directory that can be read.
+    private(set) var skipped: [IngestFileResult] = []
+    private var seen: Set<FileIdentity> = []
+
+    private struct FileIdentity: Hashable {
+        var device: UInt64
+        var inode: UInt64
+        init(_ facts: FileFacts) { (device, inode) = (facts.device, facts.inode) }
+    }
+
+    /// - Parameter target: The file that is ingested into: never a source.
+    init(_ given: [String], except target: FileFacts?) {
+        if let target { seen.insert(FileIdentity(target)) }
+        for path in given {
+            guard let facts = FileFacts(path) else {
+                let reason = String(cString: strerror(errno))
+                skip(
+                    path,
+                    errno == ENOENT ? .missing(path: path) : .cannotOpen(path: path, reason: reason)
+                )
+                continue
+            }
+            if facts.isDirectory {
+                search(path)
+            } else if seen.insert(FileIdentity(facts)).inserted {
+                paths.append(path)
+            }
+        }
+    }
+
+    /// Takes the regular files below a directory that are named or look like a database. Links to
+    /// directories are not followed, so that a search always ends.
+    private mutating func search(_ directory: String) {
+        guard let stream = opendir(directory) else {
+            let reason = String(cString: strerror(errno))
+            return skip(directory, .cannotOpen(path: directory, reason: reason))
+        }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        closedir(stream)
+        for name in names.sorted() {
+            let path = directory.hasSuffix("/") ? directory + name : directory + "/" + name
+            guard let facts = FileFacts(path) else { continue }
+            if facts.isDirectory {
+                if FileFacts(path, followsLink: false)?.isDirectory == true { search(path) }
+            } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
+                !Self.isBesideAStore(name),
+                name.hasSuffix(".sqlite") || Self.beginsLikeADatabase(path)
+            {
+                seen.insert(FileIdentity(facts))
+                paths.append(path)
+            }
+        }
+    }
+
+    private mutating func skip(_ path: String, _ error: StoreError) {
+        skipped.append(IngestFileResult(path: path, outcome: .skipped(error)))
+    }
+
+    /// SQLite's own files beside a database. They are not even looked into: they may be those of the
+    /// store that is ingested into, and closing them would drop the locks that we hold there.
+    private static func isBesideAStore(_ name: String) -> Bool {
+        ["-wal", "-shm", "-journal"].contains { name.hasSuffix($0) }
+    }
+
+    private static func beginsLikeADatabase(_ path: String) -> Bool {
+        let expected = Array("SQLite format 3\0".utf8)
+        var start = [UInt8](repeating: 0, count: expected.count)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return read(descriptor, &start, start.count) == start.count && start == expected
+    }
+}

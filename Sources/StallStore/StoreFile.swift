@@ -1,0 +1,273 @@
+// Opens store files: which files are refused, with which settings, and how a store is left behind.
+
+internal import GRDB
+internal import Glibc
+internal import StallModel
+
+/// An open store file of known role and schema version.
+struct StoreFile {
+    let path: String
+    let queue: DatabaseQueue
+    let role: StoreRole
+    let schemaVersion: Int
+
+    /// Opens a store for writing; creates and migrates it where needed.
+    ///
+    /// - Parameters:
+    ///   - followsLinks: A symbolic link in place of the file is refused otherwise.
+    ///   - wait: How long to wait for other processes' transactions.
+    static func openForWriting(
+        path: String, role: StoreRole, followsLinks: Bool, wait: Duration
+    ) throws(StoreError) -> StoreFile {
+        try createIfMissing(path, followsLinks: followsLinks)
+        try expectWritable(path)
+        return try StoreError.catching(path: path) {
+            // The wait is set by GRDB before anything else: two processes that create one store at
+            // the same time fail on the journal mode otherwise.
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(wait / .seconds(1))
+            // Every reference is made from a row that was found or added just before, in the same
+            // transaction. Looking each up again would double the work, and deleting a row would search
+            // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+            configuration.foreignKeysEnabled = false
+            let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
+            let version = try queue.inDatabase { database in
+                try prepare(database, path: path, role: role)
+                // Only once the file is known to be ours.
+                try database.execute(sql: "pragma journal_mode = wal")
+                try database.execute(sql: "pragma synchronous = normal")
+                try database.execute(sql: "pragma journal_size_limit = 1048576")
+                return embeddedMigrations.count
+            }
+            return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
+        }
+    }
+
+    /// Opens a store for reading without changing anything in its directory.
+    ///
+    /// A store whose writer was killed may need its log replayed, and one without the log's index
+    /// can only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// An agent's store of an older schema is copied as well, and the copy migrated.
+    static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
+        try expectFile(path)
+        if try !PrivateCopy.isNeeded(path) {
+            do {
+                let file = try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                return try file.migratedInMemory()
+            } catch StoreError.readOnly, StoreError.cannotOpen {
+                // The log's index is there and cannot be written by us.
+            }
+        }
+        // The copy's names go as soon as SQLite has its files open: nothing is left behind, however
+        // we end.
+        let copy = try PrivateCopy(of: path)
+        defer { withExtendedLifetime(copy) {} }
+        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        return try file.migratedInMemory()
+    }
+
+    /// Brings an existing store of either role to the newest schema.
+    static func migrate(path: String) throws(StoreError) -> (from: Int, to: Int) {
+        try expectFile(path)
+        try expectWritable(path)
+        return try StoreError.catching(path: path) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(60)
+            let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
+            return try queue.inDatabase { database in
+                var found = embeddedMigrations.count
+                try database.inTransaction(.immediate) {
+                    (_, found) = try identify(database, path: path)
+                    try migrate(database, from: found)
+                    return .commit
+                }
+                return (found, embeddedMigrations.count)
+            }
+        }
+    }
+
+    /// Closes the file. When no other process uses it, the log is folded in and one portable file
+    /// remains.
+    ///
+    /// - Returns: Whether no other process uses it.
+    @discardableResult
+    func close() throws(StoreError) -> Bool {
+        try StoreError.catching(path: path) {
+            let isLast = queue.inDatabase { database in
+                // Fails at once while others have the file open, which is what should happen then.
+                _ = try? database.execute(sql: "pragma busy_timeout = 0")
+                let mode = try? String.fetchOne(database, sql: "pragma journal_mode = delete")
+                return mode == "delete"
+            }
+            try queue.close()
+            return isLast
+        }
+    }
+
+    /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
+    ///
+    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own
+    ///   to migrate.
+    private func migratedInMemory() throws(StoreError) -> StoreFile {
+        let newest = embeddedMigrations.count
+        guard schemaVersion < newest else { return self }
+        guard role == .agent else {
+            throw .older(path: path, version: schemaVersion, supported: newest)
+        }
+        return try StoreError.catching(path: path) {
+            let copy = try DatabaseQueue()
+            try queue.backup(to: copy)
+            try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
+            return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
+        }
+    }
+
+    private static func openAsItIs(
+        _ path: String, reading file: String, readOnly: Bool, wait: Duration
+    ) throws(StoreError) -> StoreFile {
+        try StoreError.catching(path: path) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(wait / .seconds(1))
+            configuration.readonly = readOnly
+            let queue = try DatabaseQueue(path: file, configuration: configuration)
+            let (role, version) = try queue.inDatabase { database in
+                // The file may have been made to harm its reader.
+                try database.execute(
+                    sql: "pragma trusted_schema = off; pragma cell_size_check = on")
+                let identity = try identify(database, path: path)
+                try expectTables(database, path: path)
+                return identity
+            }
+            return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
+        }
+    }
+
+    /// The role and schema version of a store that this program can read.
+    private static func identify(
+        _ database: Database, path: String
+    ) throws -> (StoreRole, version: Int) {
+        let id = try Int32.fetchOne(database, sql: "pragma application_id") ?? 0
+        let version = try Int.fetchOne(database, sql: "pragma user_version") ?? 0
+        guard let role = StoreRole(rawValue: id) else {
+            throw StoreError.foreign(path: path, applicationID: id)
+        }
+        guard version <= embeddedMigrations.count else {
+            throw StoreError.newer(
+                path: path, version: version, supported: embeddedMigrations.count)
+        }
+        return (role, version)
+    }
+
+    /// The tables that a store of any version has.
+    static let tables = [
+        "function", "image", "image_load", "label", "location", "location_frame", "loop", "loss",
+        "process_run",
+        "report", "source", "stack",
+    ]
+
+    /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
+    private static func expectTables(_ database: Database, path: String) throws {
+        let found = try String.fetchSet(
+            database, sql: "select name from sqlite_schema where type = 'table'")
+        if let missing = tables.first(where: { !found.contains($0) }) {
+            throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
+        }
+    }
+
+    /// Makes a new database a store, or brings a store to the newest schema, in one transaction.
+    private static func prepare(_ database: Database, path: String, role: StoreRole) throws {
+        try database.inTransaction(.immediate) {
+            let isNew =
+                try Int32.fetchOne(database, sql: "pragma application_id") == 0
+                && Int.fetchOne(database, sql: "select count(*) from sqlite_schema") == 0
+            if isNew {
+                try database.execute(sql: "pragma application_id = \(role.rawValue)")
+            }
+            let (found, version) = try identify(database, path: path)
+            guard found == role else { throw StoreError.wrongRole(path: path, expected: role) }
+            try migrate(database, from: version)
+            if isNew && role == .agent { try giveIdentity(database) }
+            return .commit
+        }
+    }
+
+    /// Applies the migrations that a store of schema `version` has not seen. Within a transaction.
+    private static func migrate(_ database: Database, from version: Int) throws {
+        guard version < embeddedMigrations.count else { return }
+        for migration in embeddedMigrations.dropFirst(version) {
+            try database.execute(sql: migration.sql)
+        }
+        try database.execute(sql: "pragma user_version = \(embeddedMigrations.count)")
+    }
+
+    /// Adds the row that says which store this is: what its reports are known by wherever they go.
+    private static func giveIdentity(_ database: Database) throws {
+        var random = SystemRandomNumberGenerator()
+        let id = UniqueID(version7At: .now(), random: &random)
+        try Connection(database, path: "").prepare("insert into source (store) values (?)")
+            .run(id.bytes)
+    }
+
+    /// Makes an empty file that only its owner may read, so that SQLite's own files are as private.
+    ///
+    /// An existing file is never opened and closed here: closing any descriptor of a file drops all
+    /// locks that this process holds on it, also those of another connection.
+    private static func createIfMissing(_ path: String, followsLinks: Bool) throws(StoreError) {
+        if let facts = FileFacts(path, followsLink: followsLinks) {
+            guard !facts.isSymbolicLink else { throw .symbolicLink(path: path) }
+            guard facts.isRegular else { throw .notAFile(path: path) }
+            return
+        }
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
+        let descriptor = open(path, flags | (followsLinks ? 0 : O_NOFOLLOW), 0o600)
+        if descriptor >= 0 {
+            Glibc.close(descriptor)
+        } else if errno == ENOENT {
+            throw .cannotOpen(path: path, reason: "its directory does not exist")
+        } else if errno != EEXIST {  // EEXIST: another process was faster
+            throw unreachable(path)
+        }
+    }
+
+    private static func expectFile(_ path: String) throws(StoreError) {
+        guard let facts = FileFacts(path) else { throw unreachable(path) }
+        guard facts.isRegular else { throw .notAFile(path: path) }
+        guard facts.size > 0 else { throw .empty(path: path) }
+    }
+
+    /// SQLite opens what it cannot write for reading, and fails later with less to say.
+    private static func expectWritable(_ path: String) throws(StoreError) {
+        let directory = path.deletingLastComponent
+        guard access(path, W_OK) == 0, access(directory, W_OK) == 0 else {
+            throw .readOnly(path: path)
+        }
+    }
+
+    private static func unreachable(_ path: String) -> StoreError {
+        switch errno {
+        case ENOENT: .missing(path: path)
+        case EROFS: .readOnly(path: path)
+        case ENOSPC, EDQUOT: .full(path: path)
+        case let code: .cannotOpen(path: path, reason: String(cString: strerror(code)))
+        }
+    }
+
+    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a
+    /// slash.
+    private static func absolute(_ path: String) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let directory = getcwd(nil, 0) else { return "./" + path }
+        defer { free(directory) }
+        return String(cString: directory) + "/" + path
+    }
+}
+
+extension UnixTime {
+    /// The wall clock's time.
+    static func now() -> UnixTime {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return UnixTime(
+            microseconds: Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000)
+    }
+}

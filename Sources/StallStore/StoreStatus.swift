@@ -1,0 +1,57 @@
+// What a store says about itself and what it holds.
+
+package import StallModel
+
+/// Who writes a store. The raw value is the file's SQLite application id; never change one.
+package enum StoreRole: Int32, Hashable, Sendable {
+    /// Written by the agents of one or more processes ("STL1").
+    case agent = 0x5354_4c31
+    /// Written by `ingest` from other stores ("STLC").
+    case central = 0x5354_4c43
+}
+
+/// Why an agent saw a stall and did not keep it. The raw values are stored; never renumber them.
+package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
+    /// A rate limit held it back.
+    case suppressed = 0
+    /// The queue to the writer was full.
+    case dropped = 1
+    /// The store could not be written.
+    case unwritable = 2
+    /// It was written, and later evicted to stay within the quota.
+    case evicted = 3
+}
+
+/// A store in numbers.
+package struct StoreStatus: Hashable, Sendable {
+    package var path: String
+    package var role: StoreRole
+    /// The number of migrations applied to it.
+    package var schemaVersion: Int
+    /// Of the file and its write-ahead log.
+    package var bytes: Int64
+    /// The stores that its reports were first written to.
+    package var sourceCount: Int
+    package var runCount: Int
+    package var reportCount: Int
+    package var sampleCount: Int
+    package var stackCount: Int
+    package var reportsByState: [StallState: Int]
+    package var reportsByVerdict: [StallVerdict: Int]
+    /// In alphabetical order.
+    package var apps: [String]
+    package var hosts: [String]
+    /// When the first and the last report started.
+    package var first: UnixTime?
+    package var last: UnixTime?
+    /// Stalls that were seen and not kept.
+    package var losses: [LossReason: Int]
+}
+
+/// The reports that a filter selects, lean enough to rank millions.
+package struct ReportSelection: Hashable, Sendable {
+    /// The process runs that `ReportSummary.run` indexes.
+    package var runs: [ProcessRun]
+    /// In no order that means anything.
+    package var reports: [ReportSummary]
+}

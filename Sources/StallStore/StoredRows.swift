@@ -1,0 +1,60 @@
+// Rows back into model values. What a store holds is input: a value out of range is damage, not a
+// trap.
+
+internal import StallModel
+
+extension ProcessRun {
+    /// The columns that `init(_:at:)` reads, in its order.
+    static let columns = """
+        process_run.uuid, process_run.app, process_run.version, process_run.build_id, process_run.host,
+        process_run.pid, process_run.boot_id, process_run.start_ticks, process_run.started_us
+        """
+
+    init(_ row: Statement, at first: CInt) throws(StoreError) {
+        self.init(
+            id: try row.uniqueID(at: first), app: row.text(at: first + 1),
+            version: row.text(at: first + 2),
+            buildID: row.optionalBytes(at: first + 3).map(BuildID.init),
+            host: row.text(at: first + 4),
+            pid: Int32(truncatingIfNeeded: row.integer(at: first + 5)),
+            bootID: row.text(at: first + 6),
+            startTicks: UInt64(bitPattern: row.integer(at: first + 7)),
+            started: UnixTime(microseconds: row.integer(at: first + 8)))
+    }
+}
+
+extension Statement {
+    func uniqueID(at column: CInt) throws(StoreError) -> UniqueID {
+        guard let id = UniqueID(bytes: blob(at: column)) else {
+            throw damage("an identifier is not 16 bytes long")
+        }
+        return id
+    }
+
+    /// A value that is stored as the raw value of an enum.
+    func value<Value: RawRepresentable<UInt8>>(at column: CInt) throws(StoreError) -> Value {
+        let number = integer(at: column)
+        guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
+            throw damage("\(number) is not a \(Value.self)")
+        }
+        return value
+    }
+
+    /// A length of time; stored in nanoseconds, and never negative.
+    func duration_ns(at column: CInt) throws(StoreError) -> Int64 {
+        let number = integer(at: column)
+        guard number >= 0 else { throw damage("a duration of \(number) ns") }
+        return number
+    }
+
+    func duration(at column: CInt) throws(StoreError) -> Duration {
+        .nanoseconds(try duration_ns(at: column))
+    }
+
+    func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
+        guard let samples = [StoredSample](encoded: blob(at: column)) else {
+            throw damage("a report's samples are no list of samples")
+        }
+        return samples
+    }
+}

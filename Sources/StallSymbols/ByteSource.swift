@@ -1,0 +1,82 @@
+// Where the bytes of a binary come from. Files are read, never mapped: a mapped file that is cut short during a
+// deployment kills the process that looks at it, and maps of ELF files confuse whoever reads /proc/self/maps.
+
+internal import Glibc
+internal import StallModel
+
+/// Bytes that can be read in pieces.
+protocol ByteSource {
+    var size: UInt64 { get }
+    /// Fills the buffer from `offset` on; false when there are not that many bytes.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool
+}
+
+extension ByteSource {
+    /// Exactly `count` bytes from `offset` on, or nil.
+    func bytes(at offset: UInt64, count: UInt64) -> [UInt8]? {
+        guard offset <= size, count <= size - offset else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(count))
+        return bytes.withUnsafeMutableBytes { read(into: $0, at: offset) } ? bytes : nil
+    }
+}
+
+/// An open regular file.
+final class FileBytes: ByteSource {
+    let size: UInt64
+    private let descriptor: CInt
+
+    /// Nil when there is no such regular file or it may not be read. Never waits for a FIFO's other end.
+    init?(path: String) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { return nil }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_size >= 0
+        else {
+            close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
+        size = UInt64(status.st_size)
+    }
+
+    deinit { close(descriptor) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(
+                descriptor, buffer.baseAddress! + done, buffer.count - done,
+                off_t(offset) + off_t(done))
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}
+
+/// A copy in memory.
+struct CopiedBytes: ByteSource {
+    let bytes: [UInt8]
+    var size: UInt64 { UInt64(bytes.count) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool {
+        guard offset <= size, UInt64(buffer.count) <= size - offset else { return false }
+        buffer.copyBytes(from: bytes[Int(offset)..<Int(offset) + buffer.count])
+        return true
+    }
+}
+
+extension CopiedBytes {
+    /// The kernel's own image has no file: its bytes are those that are mapped. Nil when it is not this process's.
+    init?(vdso image: Image) {
+        guard image.path == "[vdso]", ImageTable.current().images.contains(image),
+            let start = UnsafeRawPointer(bitPattern: UInt(image.loadAddress))
+        else { return nil }
+        // It is mapped in whole pages, and its section headers lie behind the last segment.
+        let page = UInt64(getpagesize())
+        let size = (image.endAddress - image.loadAddress + page - 1) / page * page
+        bytes = Array(UnsafeRawBufferPointer(start: start, count: Int(size)))
+    }
+}

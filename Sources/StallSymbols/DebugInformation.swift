@@ -1,0 +1,281 @@
+// Which source line an address belongs to, and which calls the compiler inlined there: DWARF 2 to 5, as swiftc, clang and
+// gcc write it. docs/decisions says why this is not left to a library. One pass over the units that
+// hold the wanted addresses finds all of them at once; units without them are skipped by their headers.
+
+/// The calls and lines at one address, innermost first. Every function but the last was inlined into the next.
+struct SourceContext {
+    struct Place {
+        /// The inlined function's symbol or name; nil for the last, whose symbol is the symbol table's.
+        var function: String?
+        var file: String?
+        var line: Int?
+    }
+    var places: [Place]
+}
+
+struct DebugInformation {
+    private var sections: DebugSections
+    private let isOverBudget: () -> Bool
+
+    /// Nil when the file has no debug information, or too much for the limit.
+    init?(_ file: ELFFile, limit: UInt64, isOverBudget: @escaping () -> Bool) {
+        guard let sections = DebugSections(file, limit: limit) else { return nil }
+        self.sections = sections
+        self.isOverBudget = isOverBudget
+    }
+
+    /// What is known of each address. Addresses that the budget did not allow for are absent.
+    mutating func contexts(at addresses: [UInt64]) -> [UInt64: SourceContext] {
+        let wanted = Set(addresses).sorted()
+        var contexts: [UInt64: SourceContext] = [:]
+        var cursor = ByteCursor(sections.info)
+        while !cursor.isAtEnd, contexts.count < wanted.count, !isOverBudget() {
+            guard let unit = DebugUnit(&cursor), let root = rootEntry(of: unit) else { continue }
+            let resolver = UnitResolver(unit: unit, root: root)
+            let covered = ranges(of: root, resolver)
+            let here = wanted.filter { address in
+                contexts[address] == nil && covered.contains { $0.contains(address) }
+            }
+            guard !here.isEmpty else { continue }
+            contexts.merge(self.contexts(at: here, in: resolver)) { first, _ in first }
+        }
+        return contexts
+    }
+
+    private mutating func contexts(
+        at addresses: [UInt64], in unit: UnitResolver
+    ) -> [UInt64: SourceContext] {
+        guard let calls = inlinedCalls(at: addresses, in: unit) else { return [:] }
+        let directory = unit.root.compilationDirectory.flatMap { text($0, unit) }
+        let lines = unit.root.lineProgram.flatMap {
+            LineProgram(&sections, at: $0, directory: directory)
+        }
+        let rows = lines?.rows(at: addresses) ?? [:]
+        var contexts: [UInt64: SourceContext] = [:]
+        for address in addresses {
+            var places: [SourceContext.Place] = []
+            var file = rows[address].flatMap { lines?.path(of: $0.file) }
+            var line = rows[address]?.line
+            // The innermost function is at the address; each one around it, where it calls the one inside.
+            for call in (calls[address] ?? []).reversed() {
+                places.append(
+                    .init(function: call.function, file: line == nil ? nil : file, line: line))
+                file = lines?.path(of: call.file)
+                line = call.line > 0 && file != nil ? Int(clamping: call.line) : nil
+            }
+            places.append(.init(function: nil, file: line == nil ? nil : file, line: line))
+            contexts[address] = SourceContext(places: places)
+        }
+        return contexts
+    }
+
+    // MARK: - Inlined calls
+
+    private struct InlinedCall {
+        var function: String?
+        var file: UInt64
+        var line: UInt64
+    }
+
+    /// The inlined calls around each address, outermost first; nil when the unit cannot be read to its end.
+    private mutating func inlinedCalls(
+        at addresses: [UInt64], in unit: UnitResolver
+    ) -> [UInt64: [InlinedCall]]? {
+        let abbreviations = AbbreviationTable(
+            sections.section(".debug_abbrev"), at: unit.unit.abbreviations)
+        var calls: [UInt64: [InlinedCall]] = [:]
+        var cursor = ByteCursor(sections.info, at: unit.unit.entries, end: unit.unit.end)
+        var count = 0
+        while !cursor.isAtEnd {
+            count += 1
+            if count % 4096 == 0, isOverBudget() { return nil }
+            let code = cursor.uleb()
+            guard code != 0 else { continue }
+            guard let abbreviation = abbreviations[code] else { return nil }
+            guard abbreviation.tag == 0x1d else {  // inlined_subroutine
+                guard cursor.skipEntry(abbreviation) else { return nil }
+                continue
+            }
+            guard let entry = cursor.entry(abbreviation) else { return nil }
+            let covered = ranges(of: entry, unit)
+            for address in addresses where covered.contains(where: { $0.contains(address) }) {
+                let function = entry.origin.flatMap { name(of: $0, unit, abbreviations, depth: 0) }
+                calls[address, default: []].append(
+                    InlinedCall(function: function, file: entry.callFile, line: entry.callLine))
+            }
+        }
+        return calls
+    }
+
+    /// The symbol of the entry that a reference leads to, through specifications and abstract origins.
+    private mutating func name(
+        of reference: AttributeValue, _ unit: UnitResolver, _ abbreviations: AbbreviationTable,
+        depth: Int
+    ) -> String? {
+        let offset: Int
+        var (unit, abbreviations) = (unit, abbreviations)
+        switch reference {
+        case .unitReference(let distance):
+            guard distance < UInt64(unit.unit.end - unit.unit.start) else { return nil }
+            offset = unit.unit.start + Int(distance)
+        case .sectionReference(let target):
+            offset = Int(clamping: target)
+            if !(unit.unit.start..<unit.unit.end).contains(offset) {
+                guard let other = self.unit(holding: offset) else { return nil }
+                unit = other
+                abbreviations = AbbreviationTable(
+                    sections.section(".debug_abbrev"), at: other.unit.abbreviations)
+            }
+        default: return nil
+        }
+        guard depth < 8, offset >= unit.unit.entries, offset < unit.unit.end else { return nil }
+        var cursor = ByteCursor(sections.info, at: offset, end: unit.unit.end)
+        guard let abbreviation = abbreviations[cursor.uleb()],
+            let entry = cursor.entry(abbreviation)
+        else { return nil }
+        if let symbol = entry.linkageName.flatMap({ text($0, unit) }) { return symbol }
+        if let symbol = entry.origin.flatMap({ name(of: $0, unit, abbreviations, depth: depth + 1) }
+        ) {
+            return symbol
+        }
+        return entry.name.flatMap { text($0, unit) }
+    }
+
+    // MARK: - Units
+
+    private mutating func rootEntry(of unit: DebugUnit) -> DebugEntry? {
+        var cursor = ByteCursor(sections.info, at: unit.entries, end: unit.end)
+        let code = cursor.uleb()
+        let table = AbbreviationTable(
+            sections.section(".debug_abbrev"), at: unit.abbreviations, upTo: code)
+        guard let abbreviation = table[code], abbreviation.tag == 0x11 else { return nil }
+        return cursor.entry(abbreviation)
+    }
+
+    private mutating func unit(holding offset: Int) -> UnitResolver? {
+        var cursor = ByteCursor(sections.info)
+        while !cursor.isAtEnd {
+            let unit = DebugUnit(&cursor)
+            guard cursor.position > offset else { continue }
+            return unit.flatMap { unit in
+                rootEntry(of: unit).map { UnitResolver(unit: unit, root: $0) }
+            }
+        }
+        return nil
+    }
+
+    private mutating func text(_ value: AttributeValue, _ unit: UnitResolver) -> String? {
+        switch value {
+        case .text(let text): return text
+        case .stringOffset(let section, let offset): return sections.string(in: section, at: offset)
+        case .stringIndex(let index):
+            guard
+                let offset = offset(
+                    at: index, from: unit.root.stringOffsetsBase ?? 8, size: 4,
+                    in: ".debug_str_offsets")
+            else { return nil }
+            return sections.string(in: ".debug_str", at: offset)
+        default: return nil
+        }
+    }
+
+    // MARK: - Ranges
+
+    private mutating func ranges(of entry: DebugEntry, _ unit: UnitResolver) -> [Range<UInt64>] {
+        if let ranges = entry.ranges {
+            let base = unit.root.lowAddress.flatMap { address($0, unit) } ?? 0
+            return unit.unit.version >= 5
+                ? rangeList(ranges, base: base, unit) : oldRangeList(ranges, base: base)
+        }
+        guard let low = entry.lowAddress.flatMap({ address($0, unit) }), low > 0,
+            let highValue = entry.highAddress, let high = address(highValue, unit)
+        else { return [] }
+        let (end, overflow) = entry.highIsLength ? low.addingReportingOverflow(high) : (high, false)
+        return !overflow && end > low ? [low..<end] : []
+    }
+
+    /// **Source:** DWARF 4, section 2.17.3.
+    private mutating func oldRangeList(_ value: AttributeValue, base: UInt64) -> [Range<UInt64>] {
+        guard let offset = value.number else { return [] }
+        var base = base
+        var cursor = ByteCursor(sections.section(".debug_ranges"), at: Int(clamping: offset))
+        var ranges: [Range<UInt64>] = []
+        while !cursor.isAtEnd {
+            let (low, high) = (cursor.uint64(), cursor.uint64())
+            if low == 0, high == 0 { break }
+            if low == .max { base = high } else { ranges.add(base &+ low, base &+ high) }
+        }
+        return ranges
+    }
+
+    /// **Source:** DWARF 5, section 7.25.
+    private mutating func rangeList(
+        _ value: AttributeValue, base: UInt64, _ unit: UnitResolver
+    ) -> [Range<UInt64>] {
+        let offset: UInt64
+        switch value {
+        case .number(let number): offset = number
+        case .rangesIndex(let index):
+            let table = unit.root.rangeListsBase ?? 12
+            guard let distance = self.offset(at: index, from: table, size: 4, in: ".debug_rnglists")
+            else { return [] }
+            offset = table &+ distance
+        default: return []
+        }
+        var base = base
+        var cursor = ByteCursor(sections.section(".debug_rnglists"), at: Int(clamping: offset))
+        var ranges: [Range<UInt64>] = []
+        while !cursor.isAtEnd {
+            switch cursor.uint8() {
+            case 0: return ranges
+            case 1: base = address(.addressIndex(cursor.uleb()), unit) ?? 0
+            case 2:
+                let low = address(.addressIndex(cursor.uleb()), unit) ?? 0
+                ranges.add(low, address(.addressIndex(cursor.uleb()), unit) ?? 0)
+            case 3:
+                let low = address(.addressIndex(cursor.uleb()), unit) ?? 0
+                ranges.add(low, low &+ cursor.uleb())
+            case 4: ranges.add(base &+ cursor.uleb(), base &+ cursor.uleb())
+            case 5: base = cursor.uint64()
+            case 6: ranges.add(cursor.uint64(), cursor.uint64())
+            case 7:
+                let low = cursor.uint64()
+                ranges.add(low, low &+ cursor.uleb())
+            default: return ranges
+            }
+        }
+        return ranges
+    }
+
+    private mutating func address(_ value: AttributeValue, _ unit: UnitResolver) -> UInt64? {
+        switch value {
+        case .number(let address): address
+        case .addressIndex(let index):
+            offset(at: index, from: unit.root.addressBase ?? 8, size: 8, in: ".debug_addr")
+        default: nil
+        }
+    }
+
+    private mutating func offset(
+        at index: UInt64, from base: UInt64, size: UInt64, in section: String
+    ) -> UInt64? {
+        let (distance, overflow) = index.multipliedReportingOverflow(by: size)
+        guard !overflow, base < 1 << 40, distance < 1 << 40 else { return nil }
+        var cursor = ByteCursor(sections.section(section), at: Int(base + distance))
+        let value = cursor.unsigned(Int(size))
+        return cursor.isExhausted ? nil : value
+    }
+}
+
+/// A unit with the entry that says where its strings, addresses and ranges are.
+private struct UnitResolver {
+    let unit: DebugUnit
+    let root: DebugEntry
+}
+
+extension [Range<UInt64>] {
+    fileprivate mutating func add(_ low: UInt64, _ high: UInt64) {
+        // Linkers leave ranges of removed functions at 0 or 1.
+        if low > 1, low < high { append(low..<high) }
+    }
+}

@@ -1,0 +1,203 @@
+// Compilation units and the attributes of their entries. Only what names, call sites and address ranges need is read;
+// everything else is skipped by its form.
+
+/// How an attribute is written. **Source:** DWARF 5, section 7.5.6; GNU extensions from GCC's dwarf2.def.
+struct AttributeSpecification {
+    let name: UInt64
+    let form: UInt64
+    let constant: Int64
+}
+
+struct Abbreviation {
+    let tag: UInt64
+    let hasChildren: Bool
+    let attributes: [AttributeSpecification]
+}
+
+enum AttributeValue {
+    case number(UInt64)
+    case addressIndex(UInt64)
+    case rangesIndex(UInt64)
+    case stringIndex(UInt64)
+    case text(String)
+    case stringOffset(section: String, UInt64)
+    /// From the start of the unit.
+    case unitReference(UInt64)
+    /// From the start of the section.
+    case sectionReference(UInt64)
+    case skipped
+}
+
+/// The attributes of one entry that are of use here.
+struct DebugEntry {
+    var name, linkageName, compilationDirectory: AttributeValue?
+    var lowAddress, highAddress, ranges: AttributeValue?
+    /// `highAddress` is a distance from `lowAddress`.
+    var highIsLength = false
+    var origin: AttributeValue?
+    var callFile: UInt64 = 0
+    var callLine: UInt64 = 0
+    var lineProgram: UInt64?
+    var stringOffsetsBase, addressBase, rangeListsBase: UInt64?
+
+    mutating func set(_ name: UInt64, _ value: AttributeValue, form: UInt64) {
+        switch name {
+        case 0x03: self.name = value
+        case 0x6e, 0x2007: linkageName = value
+        case 0x1b: compilationDirectory = value
+        case 0x11: lowAddress = value
+        case 0x12:
+            highAddress = value
+            highIsLength = form != 0x01 && form != 0x1b && !(0x29...0x2c).contains(form)
+        case 0x55: ranges = value
+        case 0x31, 0x47: origin = origin ?? value
+        case 0x58: callFile = value.number ?? 0
+        case 0x59: callLine = value.number ?? 0
+        case 0x10: lineProgram = value.number
+        case 0x72: stringOffsetsBase = value.number
+        case 0x73: addressBase = value.number
+        case 0x74: rangeListsBase = value.number
+        default: break
+        }
+    }
+}
+
+extension AttributeValue {
+    var number: UInt64? { if case .number(let value) = self { value } else { nil } }
+}
+
+/// The header of one unit in `.debug_info`.
+struct DebugUnit {
+    /// Where the unit, its first entry, and the next unit begin.
+    let start, entries, end: Int
+    let version: UInt16
+    let addressSize: Int
+    let abbreviations: UInt64
+
+    /// Reads the header at the cursor and leaves it at the next unit. Nil for what is not understood; the cursor still
+    /// moves on, to the end when the lengths are not to be trusted.
+    init?(_ cursor: inout ByteCursor) {
+        start = cursor.position
+        let length = Int(cursor.uint32())
+        // 0xffffffff begins the 64-bit format, which no linker in use writes for files below 4 GB.
+        guard length > 7, length <= cursor.end - cursor.position else {
+            cursor.skip(cursor.end - cursor.position)
+            return nil
+        }
+        end = cursor.position + length
+        var header = ByteCursor(cursor.bytes, at: cursor.position, end: end)
+        cursor.skip(length)
+        version = header.uint16()
+        switch version {
+        case 2...4:
+            abbreviations = header.unsigned(4)
+            addressSize = Int(header.uint8())
+        case 5:
+            let kind = header.uint8()
+            addressSize = Int(header.uint8())
+            abbreviations = header.unsigned(4)
+            // Only full compilation units hold code.
+            guard kind == 1 else { return nil }
+        default: return nil
+        }
+        guard addressSize == 8, !header.isExhausted else { return nil }
+        entries = header.position
+    }
+}
+
+/// The abbreviations of one unit, by code.
+struct AbbreviationTable {
+    private var byCode: [UInt64: Abbreviation] = [:]
+
+    subscript(code: UInt64) -> Abbreviation? { byCode[code] }
+
+    /// - Parameter code: Where to stop: the first entry of a unit needs only one.
+    init(_ section: [UInt8], at offset: UInt64, upTo code: UInt64 = .max) {
+        guard offset < UInt64(section.count) else { return }
+        var cursor = ByteCursor(section, at: Int(offset))
+        while !cursor.isAtEnd {
+            let number = cursor.uleb()
+            guard number != 0 else { return }
+            let tag = cursor.uleb()
+            let hasChildren = cursor.uint8() != 0
+            var attributes: [AttributeSpecification] = []
+            while !cursor.isAtEnd {
+                let (name, form) = (cursor.uleb(), cursor.uleb())
+                let constant = form == 0x21 ? cursor.sleb() : 0
+                if name == 0, form == 0 { break }
+                attributes.append(
+                    AttributeSpecification(name: name, form: form, constant: constant))
+            }
+            byCode[number] = Abbreviation(
+                tag: tag, hasChildren: hasChildren, attributes: attributes)
+            if number == code { return }
+        }
+    }
+}
+
+extension ByteCursor {
+    /// Reads the entry's useful attributes; nil when a form is unknown and the rest of the unit is lost.
+    mutating func entry(_ abbreviation: Abbreviation) -> DebugEntry? {
+        var entry = DebugEntry()
+        for attribute in abbreviation.attributes {
+            guard let value = value(attribute.form, constant: attribute.constant) else {
+                return nil
+            }
+            entry.set(attribute.name, value, form: attribute.form)
+        }
+        return isExhausted ? nil : entry
+    }
+
+    /// Moves over an entry; false when a form is unknown.
+    mutating func skipEntry(_ abbreviation: Abbreviation) -> Bool {
+        for attribute in abbreviation.attributes {
+            guard value(attribute.form, constant: attribute.constant, skipsText: true) != nil else {
+                return false
+            }
+        }
+        return !isExhausted
+    }
+
+    private mutating func value(
+        _ form: UInt64, constant: Int64, skipsText: Bool = false
+    ) -> AttributeValue? {
+        switch form {
+        case 0x01: return .number(unsigned(8))  // addr
+        case 0x0b, 0x0c: return .number(unsigned(1))  // data1, flag
+        case 0x05: return .number(unsigned(2))
+        case 0x06, 0x17: return .number(unsigned(4))  // data4, sec_offset
+        case 0x07: return .number(unsigned(8))
+        case 0x0d: return .number(UInt64(bitPattern: sleb()))
+        case 0x0f: return .number(uleb())
+        case 0x19: return .number(1)  // flag_present
+        case 0x21: return .number(UInt64(bitPattern: constant))
+        case 0x08:  // string
+            guard skipsText else { return .text(string()) }
+            while !isAtEnd, uint8() != 0 {}
+            return .skipped
+        case 0x0e: return .stringOffset(section: ".debug_str", unsigned(4))
+        case 0x1f: return .stringOffset(section: ".debug_line_str", unsigned(4))
+        case 0x1a: return .stringIndex(uleb())
+        case 0x25...0x28: return .stringIndex(unsigned(Int(form) - 0x24))
+        case 0x1b: return .addressIndex(uleb())
+        case 0x29...0x2c: return .addressIndex(unsigned(Int(form) - 0x28))
+        case 0x23: return .rangesIndex(uleb())
+        case 0x11: return .unitReference(unsigned(1))
+        case 0x12: return .unitReference(unsigned(2))
+        case 0x13: return .unitReference(unsigned(4))
+        case 0x14: return .unitReference(unsigned(8))
+        case 0x15: return .unitReference(uleb())
+        case 0x10: return .sectionReference(unsigned(4))
+        case 0x03: skip(Int(uint16()))  // block2
+        case 0x04: skip(Int(uint32()))  // block4
+        case 0x09, 0x18: skip(Int(clamping: uleb()))  // block, exprloc
+        case 0x0a: skip(Int(uint8()))  // block1
+        case 0x1e: skip(16)  // data16
+        case 0x20, 0x24: skip(8)  // ref_sig8, ref_sup8
+        case 0x1c, 0x1d, 0x1f20, 0x1f21: skip(4)  // references into a supplementary file
+        case 0x22: _ = uleb()  // loclistx
+        default: return nil  // indirect, and what is not in DWARF 5
+        }
+        return .skipped
+    }
+}

@@ -1,0 +1,253 @@
+// The parts of an ELF file that names come from: segments, build ID, symbol tables. Every number in the file is
+// checked before it is used: a broken or hostile file yields fewer names, never a crash and never a large allocation.
+//
+// The symbol table is streamed past the addresses that are asked for, all at once: memory does not grow with the
+// file, and a 70 MB executable costs a few milliseconds.
+
+package import StallModel
+
+/// A 64-bit little-endian ELF file. **Source:** System V ABI, "Object Files"; elf(5).
+package struct ELFFile {
+    /// The lowest and one past the highest address that its segments are linked to.
+    package let lowestAddress: UInt64
+    package let highestAddress: UInt64
+    package let buildID: BuildID?
+    private let source: any ByteSource
+    private let sections: [Section]
+    private let sectionNumbers: [String: Int]
+
+    /// Nil when the bytes are not such a file or it maps nothing.
+    init?(_ source: any ByteSource) {
+        guard let header = Fields(source, at: 0, count: 64),
+            header.uint32(0) == 0x464c_457f, header.bytes[4] == 2, header.bytes[5] == 1
+        else { return nil }
+        let segments = Self.table(
+            source, at: header.uint64(32), count: UInt64(header.uint16(56)),
+            entrySize: header.uint16(54), expectedSize: 56
+        ).map(Segment.init)
+        self.source = source
+        sections = Self.sections(source, header)
+        sectionNumbers = Self.numbers(of: sections, namedIn: Int(header.uint16(62)), source)
+
+        let loaded = segments.filter { $0.type == 1 && $0.address &+ $0.memorySize >= $0.address }
+        guard let lowest = loaded.map(\.address).min(),
+            let highest = loaded.map({ $0.address + $0.memorySize }).max()
+        else { return nil }
+        (lowestAddress, highestAddress) = (lowest, highest)
+
+        // A separate debug file keeps the note sections; a file without sections has the segments only.
+        let notes =
+            sections.filter { $0.type == 7 }.map { ($0.offset, $0.size, $0.alignment) }
+            + segments.filter { $0.type == 4 }.map { ($0.offset, $0.fileSize, $0.alignment) }
+        buildID =
+            notes.lazy.compactMap { offset, size, alignment in
+                source.bytes(at: offset, count: min(size, 1 << 16)).flatMap {
+                    Self.buildID(inNotes: $0, alignment: alignment)
+                }
+            }.first
+    }
+
+    /// The function symbols that hold these addresses.
+    package func symbols(at addresses: [UInt64]) -> [UInt64: String] {
+        var symbols: [UInt64: String] = [:]
+        // The full table first; libraries without one still export names in the dynamic table.
+        for type: UInt32 in [2, 11] {
+            for table in sections where table.type == type {
+                let rest = addresses.filter { symbols[$0] == nil }
+                guard !rest.isEmpty else { return symbols }
+                var search = SymbolSearch(addresses: rest)
+                scan(table, for: &search)
+                for (address, candidates) in search.answers(sections: sections) {
+                    symbols[address] = bestName(candidates, of: table)
+                }
+            }
+        }
+        return symbols
+    }
+
+    /// The bytes of a section by name; nil when there is none, when it is compressed, or larger than `limit`.
+    func contents(of name: String, limit: UInt64) -> [UInt8]? {
+        guard let section = section(name), section.size <= limit else { return nil }
+        return source.bytes(at: section.offset, count: section.size)
+    }
+
+    /// One zero-ended string of a section.
+    func string(inSection name: String, at index: UInt64) -> String? {
+        section(name).flatMap { string(at: index, of: $0) }
+    }
+
+    private func section(_ name: String) -> Section? {
+        // Compressed (flag 0x800) or without contents in this file (type 8).
+        sectionNumbers[name].map { sections[$0] }.flatMap {
+            $0.flags & 0x800 == 0 && $0.type != 8 ? $0 : nil
+        }
+    }
+
+    private func scan(_ table: Section, for search: inout SymbolSearch) {
+        let entry = UInt64(Symbol.size)
+        var offset = table.offset
+        var left = min(table.size, source.size &- min(offset, source.size)) / entry
+        while left > 0 {
+            let count = min(left, 4096)
+            guard let bytes = source.bytes(at: offset, count: count * entry) else { return }
+            bytes.withUnsafeBytes { bytes in
+                for index in 0..<Int(count) {
+                    search.consider(Symbol(bytes, at: index * Symbol.size))
+                }
+            }
+            offset += count * entry
+            left -= count
+        }
+    }
+
+    /// Aliases of one function differ in prefixes only (`poll`, `__poll`): the plainest exported name wins.
+    private func bestName(_ candidates: [Symbol], of table: Section) -> String? {
+        guard sections.indices.contains(Int(table.link)) else { return nil }
+        let strings = sections[Int(table.link)]
+        return candidates.compactMap { symbol in
+            string(at: UInt64(symbol.name), of: strings).map { (isLocal: symbol.isLocal, name: $0) }
+        }
+        .min { left, right in
+            if left.isLocal != right.isLocal { return right.isLocal }
+            return (left.name.plainness, left.name) < (right.name.plainness, right.name)
+        }?.name
+    }
+
+    private func string(at index: UInt64, of strings: Section) -> String? {
+        guard index < strings.size, strings.offset <= source.size else { return nil }
+        var text: [UInt8] = []
+        while text.count < 1 << 14 {
+            let place = index + UInt64(text.count)
+            let count = min(256, strings.size &- min(place, strings.size))
+            guard count > 0, let bytes = source.bytes(at: strings.offset &+ place, count: count)
+            else {
+                return nil
+            }
+            if let end = bytes.firstIndex(of: 0) {
+                text += bytes[..<end]
+                return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+            }
+            text += bytes
+        }
+        return nil
+    }
+}
+
+// MARK: - Tables
+
+extension ELFFile {
+    private struct Segment {
+        let type: UInt32
+        let offset, address, fileSize, memorySize, alignment: UInt64
+
+        init(_ fields: Fields) {
+            type = fields.uint32(0)
+            offset = fields.uint64(8)
+            address = fields.uint64(16)
+            fileSize = fields.uint64(32)
+            memorySize = fields.uint64(40)
+            alignment = fields.uint64(48)
+        }
+    }
+
+    struct Section {
+        let name, type, link: UInt32
+        let flags, address, offset, size, alignment: UInt64
+
+        init(_ fields: Fields) {
+            name = fields.uint32(0)
+            flags = fields.uint64(8)
+            type = fields.uint32(4)
+            address = fields.uint64(16)
+            offset = fields.uint64(24)
+            size = fields.uint64(32)
+            link = fields.uint32(40)
+            alignment = fields.uint64(48)
+        }
+
+        func holds(_ address: UInt64) -> Bool {
+            address >= self.address && address - self.address < size
+        }
+    }
+
+    private static func sections(_ source: any ByteSource, _ header: Fields) -> [Section] {
+        let (offset, size) = (header.uint64(40), header.uint16(58))
+        // With 65,280 sections or more the true count is in the first section.
+        let first = header.uint16(60) == 0 ? Fields(source, at: offset, count: 64) : nil
+        let count = first?.uint64(32) ?? UInt64(header.uint16(60))
+        return table(source, at: offset, count: count, entrySize: size, expectedSize: 64).map(
+            Section.init)
+    }
+
+    private static func numbers(
+        of sections: [Section], namedIn names: Int, _ source: any ByteSource
+    ) -> [String: Int] {
+        guard sections.indices.contains(names), sections[names].size <= 1 << 20,
+            let bytes = source.bytes(at: sections[names].offset, count: sections[names].size)
+        else { return [:] }
+        let numbered = sections.enumerated().compactMap { number, section -> (String, Int)? in
+            guard section.name < bytes.count else { return nil }
+            let name = bytes[Int(section.name)...].prefix { $0 != 0 }
+            return (String(decoding: name, as: UTF8.self), number)
+        }
+        return Dictionary(numbered) { first, _ in first }
+    }
+
+    private static func table(
+        _ source: any ByteSource, at offset: UInt64, count: UInt64, entrySize: UInt16,
+        expectedSize: UInt64
+    ) -> [Fields] {
+        guard offset > 0, count <= 1 << 17, UInt64(entrySize) == expectedSize,
+            let bytes = source.bytes(at: offset, count: count * expectedSize)
+        else { return [] }
+        return (0..<Int(count)).map {
+            Fields(bytes: Array(bytes[$0 * Int(expectedSize)..<($0 + 1) * Int(expectedSize)]))
+        }
+    }
+
+    private static func buildID(inNotes bytes: [UInt8], alignment: UInt64) -> BuildID? {
+        let mask = alignment == 8 ? 7 : 3
+        var at = 0
+        while at + 12 <= bytes.count {
+            let header = Fields(bytes: Array(bytes[at..<at + 12]))
+            let nameSize = Int(header.uint32(0))
+            let size = Int(header.uint32(4))
+            let content = (at + 12 + nameSize + mask) & ~mask
+            guard content <= bytes.count, size <= bytes.count - content else { return nil }
+            if header.uint32(8) == 3, nameSize == 4,
+                bytes[at + 12..<at + 16].elementsEqual("GNU\0".utf8)
+            {
+                return size > 0 ? BuildID(bytes: bytes[content..<content + size]) : nil
+            }
+            at = (content + size + mask) & ~mask
+        }
+        return nil
+    }
+}
+
+/// Little-endian numbers at fixed places of a record that is known to be long enough.
+struct Fields {
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    init?(_ source: any ByteSource, at offset: UInt64, count: UInt64) {
+        guard let bytes = source.bytes(at: offset, count: count) else { return nil }
+        self.bytes = bytes
+    }
+
+    func uint16(_ at: Int) -> UInt16 { load(at) }
+    func uint32(_ at: Int) -> UInt32 { load(at) }
+    func uint64(_ at: Int) -> UInt64 { load(at) }
+
+    private func load<Number: FixedWidthInteger>(_ at: Int) -> Number {
+        bytes.withUnsafeBytes {
+            Number(littleEndian: $0.loadUnaligned(fromByteOffset: at, as: Number.self))
+        }
+    }
+}
+
+extension String {
+    /// Lower for plainer names: underscores say that a name is not meant to be seen.
+    fileprivate var plainness: Int { prefix { $0 == "_" }.count << 16 + utf8.count }
+}

@@ -1,0 +1,88 @@
+// Which binary an address belongs to. Read from the loader itself: the mappings in /proc also show files that were
+// mapped for reading, and taking one of those for code names the wrong function.
+
+internal import CLinux
+internal import Glibc
+package import StallModel
+
+/// The binaries of this process at one instant.
+package struct ImageTable: Sendable {
+    /// In the loader's order: the program first.
+    package let images: [Image]
+    private let byAddress: [Image]
+
+    package init(images: [Image]) {
+        self.images = images
+        byAddress = images.sorted { $0.loadAddress < $1.loadAddress }
+    }
+
+    /// The binaries that are loaded now.
+    ///
+    /// **Thread safety:** any thread. It holds the loader's list lock without allocating, and does not wait for a
+    /// dlopen that runs a slow constructor.
+    package static func current() -> ImageTable {
+        guard let list = stall_image_list_create() else { return ImageTable(images: []) }
+        defer { stall_image_list_free(list) }
+        return ImageTable(
+            images: (0..<stall_image_list_count(list)).map { Image(stall_image_list_get(list, $0)) }
+        )
+    }
+
+    /// The image that was mapped around an address.
+    package func image(containing address: UInt64) -> Image? {
+        var (low, high) = (0, byAddress.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if byAddress[middle].loadAddress <= address { low = middle + 1 } else { high = middle }
+        }
+        guard low > 0, address < byAddress[low - 1].endAddress else { return nil }
+        return byAddress[low - 1]
+    }
+
+    /// Places every address of a stack in its image. A return address belongs to the image of its call.
+    ///
+    /// Where a function was called and has since jumped to the one above it (a tail call, which leaves no frame), its
+    /// entry is put between the two, as a guess: the call is certain, what came after it is not.
+    package func locate(_ stack: CapturedStack) -> [CodeLocation] {
+        var calls = stack.addresses.map {
+            stall_call(address: $0.lookupAddress, function: 0, entered: 0)
+        }
+        stall_calls_read(&calls, calls.count)
+        var locations: [CodeLocation] = []
+        for (index, address) in stack.addresses.enumerated() {
+            if index > 0, address.kind == .returnAddress, !address.isGuessed {
+                let (callee, entered) = (calls[index - 1].function, calls[index].entered)
+                if callee != 0, entered != 0, callee != entered {
+                    let inferred = CodeAddress(entered, .interrupted, isGuessed: true)
+                    locations.append(CodeLocation(inferred, in: image(containing: entered)))
+                }
+            }
+            locations.append(CodeLocation(address, in: image(containing: address.lookupAddress)))
+        }
+        return locations
+    }
+}
+
+extension Image {
+    fileprivate init(_ image: stall_image) {
+        let buildID = UnsafeBufferPointer(start: image.build_id, count: Int(image.build_id_count))
+        let path = String(cString: image.path)
+        self.init(
+            path: image.is_vdso
+                ? "[vdso]" : image.is_main || path.isEmpty ? executablePath() : path,
+            buildID: buildID.isEmpty ? nil : BuildID(bytes: buildID),
+            loadAddress: image.load_address, endAddress: image.end_address)
+    }
+}
+
+/// The path that this process was started from, also when the file has been replaced since.
+func executablePath() -> String {
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = buffer.withUnsafeMutableBytes {
+        readlink("/proc/self/exe", $0.bindMemory(to: CChar.self).baseAddress!, $0.count)
+    }
+    guard count > 0 else { return "" }
+    let path = String(decoding: buffer[..<count], as: UTF8.self)
+    let deleted = " (deleted)"
+    return path.hasSuffix(deleted) ? String(path.dropLast(deleted.count)) : path
+}

@@ -1,0 +1,81 @@
+// Finds, in one pass over a symbol table, the functions that hold a set of addresses.
+
+/// One entry of a symbol table.
+struct Symbol {
+    static let size = 24
+
+    let name: UInt32
+    let information: UInt8
+    let section: UInt16
+    let value: UInt64
+    let extent: UInt64
+
+    init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        name = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        information = bytes[offset + 4]
+        section = UInt16(
+            littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self))
+        value = UInt64(
+            littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
+        extent = UInt64(
+            littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 16, as: UInt64.self))
+    }
+
+    var isLocal: Bool { information >> 4 == 0 }
+    /// A function, or one that is chosen at load time.
+    var isFunction: Bool { information & 15 == 2 || information & 15 == 10 }
+    var isDefined: Bool { section != 0 }
+}
+
+/// Addresses that wait for a symbol.
+struct SymbolSearch {
+    private let addresses: [UInt64]
+    /// For each address, the aliases of the innermost function found so far that holds it.
+    private var holders: [[Symbol]]
+    /// For each address, the last function that begins after the address before it.
+    private var nearest: [Symbol?]
+
+    init(addresses: [UInt64]) {
+        self.addresses = Set(addresses).sorted()
+        holders = Array(repeating: [], count: self.addresses.count)
+        nearest = Array(repeating: nil, count: self.addresses.count)
+    }
+
+    mutating func consider(_ symbol: Symbol) {
+        guard symbol.isFunction, symbol.isDefined else { return }
+        var index = firstIndex(notBelow: symbol.value)
+        guard index < addresses.count else { return }
+        if nearest[index].map({ $0.value < symbol.value }) ?? true { nearest[index] = symbol }
+        while index < addresses.count, addresses[index] - symbol.value < symbol.extent {
+            let value = holders[index].first?.value
+            if value == nil || value! < symbol.value {
+                holders[index] = [symbol]
+            } else if value! == symbol.value, holders[index].count < 16 {
+                holders[index].append(symbol)
+            }
+            index += 1
+        }
+    }
+
+    /// The candidates of each address. A function without a size counts up to the next one in its section.
+    func answers(sections: [ELFFile.Section]) -> [(address: UInt64, candidates: [Symbol])] {
+        var last: Symbol?
+        return addresses.indices.compactMap { index in
+            if let symbol = nearest[index] { last = symbol }
+            if !holders[index].isEmpty { return (addresses[index], holders[index]) }
+            guard let last, last.extent == 0, sections.indices.contains(Int(last.section)),
+                sections[Int(last.section)].holds(addresses[index])
+            else { return nil }
+            return (addresses[index], [last])
+        }
+    }
+
+    private func firstIndex(notBelow value: UInt64) -> Int {
+        var (low, high) = (0, addresses.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if addresses[middle] < value { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

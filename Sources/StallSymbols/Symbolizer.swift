@@ -1,0 +1,126 @@
+// Names for places in images. They come from the symbol tables of the images' files, read by ELFFile. Nothing here asks
+// the loader (dladdr, dlsym): that waits behind a dlopen, which may be the very stall that is being reported.
+
+package import StallModel
+
+/// What symbolication may use and spend.
+package struct SymbolizerOptions: Hashable, Sendable {
+    /// Where separate debug files are, by build ID: `<directory>/.build-id/ab/cdef....debug`.
+    package var debugDirectories = ["/usr/lib/debug"]
+    /// Whether to look for source lines and inlined calls as well as for names.
+    package var findsLines = true
+    /// How long that may take in one go. Names are always found first.
+    package var budget = Duration.milliseconds(200)
+    /// Files with more debug information than this give names only; this much memory is needed for a moment.
+    package var debugInformationLimit: UInt64 = 32 << 20
+
+    package init() {}
+}
+
+/// Turns places in images into frames.
+package struct Symbolizer: Sendable {
+    package let options: SymbolizerOptions
+
+    package init(options: SymbolizerOptions = SymbolizerOptions()) { self.options = options }
+
+    /// The frames of every location: one, or several where the compiler inlined calls, innermost first.
+    ///
+    /// Every location gets an answer; one without a symbol yields one frame without a function.
+    package func frames(
+        for locations: [CodeLocation], images: ImageTable
+    ) -> [CodeLocation: [Frame]] {
+        var answer = Dictionary(locations.map { ($0, [Frame($0)]) }) { first, _ in first }
+        let byImage = Dictionary(grouping: locations) {
+            Binary(path: $0.imagePath, buildID: $0.buildID)
+        }
+        let deadline = ContinuousClock.now + options.budget
+        // In the loader's order: the program's own lines are worth more than a library's.
+        for image in images.images {
+            let binary = Binary(path: image.path, buildID: image.buildID)
+            guard let locations = byImage[binary] else { continue }
+            let details = details(of: image, at: locations.map(\.lookupOffset), deadline: deadline)
+            for location in locations {
+                answer[location] = details.frames(at: location)
+            }
+        }
+        return answer
+    }
+
+    private struct Binary: Hashable {
+        var path: String?
+        var buildID: BuildID?
+    }
+
+    /// The symbols and source contexts at these offsets into an image, from the files that carry its build ID.
+    private func details(
+        of image: Image, at offsets: [UInt64], deadline: ContinuousClock.Instant
+    ) -> ImageDetails {
+        var details = ImageDetails()
+        for path in paths(of: image) {
+            let unnamed = offsets.filter { details.symbols[$0] == nil }
+            guard !unnamed.isEmpty || (options.findsLines && details.contexts.isEmpty) else {
+                break
+            }
+            guard let bytes = bytes(of: image, at: path), let file = ELFFile(bytes),
+                file.isFile(of: image)
+            else { continue }
+            for (address, symbol) in file.symbols(at: unnamed.map { $0 &+ file.lowestAddress }) {
+                details.symbols[address &- file.lowestAddress] = symbol
+            }
+            guard options.findsLines,
+                var debug = DebugInformation(
+                    file, limit: options.debugInformationLimit,
+                    isOverBudget: { ContinuousClock.now > deadline })
+            else { continue }
+            for (address, context) in debug.contexts(at: offsets.map { $0 &+ file.lowestAddress }) {
+                details.contexts[address &- file.lowestAddress] = context
+            }
+        }
+        return details
+    }
+
+    /// Where an image's symbols may be, the likeliest first.
+    private func paths(of image: Image) -> [String] {
+        // The link leads to the running program also when its path now holds another build.
+        let own = image.path == executablePath() ? "/proc/self/exe" : image.path
+        guard let digits = image.buildID?.description else { return [own] }
+        return [own]
+            + options.debugDirectories.map { directory in
+                "\(directory)/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2)).debug"
+            }
+    }
+
+    private func bytes(of image: Image, at path: String) -> (any ByteSource)? {
+        path == "[vdso]" ? CopiedBytes(vdso: image) : FileBytes(path: path)
+    }
+}
+
+/// What the files of one image tell, by offset into the image.
+private struct ImageDetails {
+    var symbols: [UInt64: String] = [:]
+    var contexts: [UInt64: SourceContext] = [:]
+
+    /// The function at a place, and in front of it the calls that were inlined there.
+    func frames(at location: CodeLocation) -> [Frame] {
+        let offset = location.lookupOffset
+        let places = contexts[offset]?.places ?? [SourceContext.Place()]
+        return places.enumerated().map { index, place in
+            var frame = Frame(location)
+            frame.isInlined = index < places.count - 1
+            frame.rawName = frame.isInlined ? place.function : symbols[offset]
+            frame.function = frame.rawName.map(readableName)
+            frame.file = place.file
+            frame.line = place.line
+            return frame
+        }
+    }
+}
+
+extension ELFFile {
+    /// Symbols of another build would be wrong names. Without build IDs, at least the sizes must agree.
+    fileprivate func isFile(of image: Image) -> Bool {
+        guard buildID == image.buildID else { return false }
+        return buildID != nil
+            || highestAddress - lowestAddress == image.endAddress - image.loadAddress
+    }
+}

@@ -1,0 +1,45 @@
+// `list`: the newest reports. Listing.swift asks and tells.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List reports, newest first.",
+        discussion: """
+            EXAMPLES
+              stallctl list --since 2h
+              stallctl list --app photos --loop main --limit 100
+              stallctl list --json | jq -r 'select(.state == "hang") | .id'
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var filters: FilterOptions
+
+    @Option(help: ArgumentHelp("Show at most this many reports.", valueName: "count"))
+    var limit = 20
+
+    @OptionGroup var rows: RowOptions
+
+    func validate() throws {
+        guard limit > 0 else {
+            throw ValidationError("--limit must be 1 or more; it was \(limit).")
+        }
+    }
+
+    func run() throws {
+        let store = try source.open()
+        let listing = try Listing(store: store, filter: filters.filter, limit: limit)
+        if rows.output.json {
+            try Output.write(json: listing.rows)
+        } else if rows.csv {
+            try Output.write(csv: ListingRow.csvHeader, listing.rows.map(\.csvFields))
+        } else {
+            let view = ListView(listing: listing, terminal: rows.output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+        if listing.rows.isEmpty { try filters.explainEmptyAnswer(from: store) }
+    }
+}

@@ -1,0 +1,38 @@
+// `migrate`: an old store to the newest schema, when nobody else would do it.
+
+internal import ArgumentParser
+internal import StallStore
+
+struct Migrate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Bring a store that an older stallwatch wrote up to date.",
+        discussion: """
+            Agents and ingest do this by themselves; reading a store never changes it.
+
+            EXAMPLES
+              stallctl migrate --store archive/2025.sqlite
+            """)
+
+    @OptionGroup var target: StoreOptions
+
+    @Flag(help: "Write JSON.")
+    var json = false
+
+    struct Row: Encodable {
+        let schema = "stallctl.migrate/1"
+        var store: String
+        var from: Int
+        var to: Int
+    }
+
+    func run() throws {
+        let path = target.path
+        let (from, to) = try migrateStore(path: path)
+        guard !json else {
+            return try Output.write(json: [Row(store: path, from: from, to: to)])
+        }
+        let text =
+            from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
+        try Output.write(lines: ["\(path.printable): \(text)"])
+    }
+}

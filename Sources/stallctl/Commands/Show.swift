@@ -1,0 +1,45 @@
+// `show`: one report in full. ReportView.swift tells people, ReportRow.swift programs.
+
+internal import ArgumentParser
+internal import StallModel
+internal import StallStore
+
+struct Show: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show one report: what stalled, when, for how long, and the stacks.",
+        discussion: """
+            The frame marked > is the app frame that names the report's group. In the
+            timeline, = is time with that function on the stack, - is time without it.
+
+            EXAMPLES
+              stallctl show 0193c1e2f0aa
+              stallctl show 0193c1e2f0aa --json | jq '.samples[].stack[0].function'
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var report: ReportArgument
+
+    @Option(help: ArgumentHelp("Show at most this many different stacks.", valueName: "count"))
+    var stacks = 3
+
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard stacks > 0 else {
+            throw ValidationError("--stacks must be 1 or more; it was \(stacks).")
+        }
+    }
+
+    func run() throws {
+        let store = try source.open()
+        let report = try report.find(in: store)
+        if output.json {
+            let images = try store.images(ofRun: report.run.id)
+            try Output.write(json: [ReportRow(report, images: images)])
+        } else {
+            let view = ReportView(
+                report: report, stackLimit: stacks, terminal: output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+    }
+}

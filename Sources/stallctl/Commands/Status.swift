@@ -1,0 +1,27 @@
+// `status`: what a store holds and what it could not keep. StatusView.swift tells.
+
+internal import ArgumentParser
+internal import StallStore
+
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Say what a store holds, and what it could not keep.",
+        discussion: """
+            EXAMPLES
+              stallctl status
+              stallctl status --json | jq .report_count
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let status = try source.open().status()
+        if output.json {
+            try Output.write(json: [StatusView.Row(status)])
+        } else {
+            try Output.write(
+                lines: StatusView.lines(for: status, on: output.colors.terminal))
+        }
+    }
+}

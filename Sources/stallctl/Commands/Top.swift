@@ -1,0 +1,71 @@
+// `top`: what to fix first. Ranking.swift asks and ranks, TopView.swift tells people.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Top: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Rank the places in the code where loops lost the most time.",
+        discussion: """
+            Reports that share their top app frames are one group. Delays that are
+            not the app's own (no CPU to be had, the process stopped, a debugger)
+            are counted below the table, not ranked.
+
+            EXAMPLES
+              stallctl top
+              stallctl top --since 7d --app photos --by p95
+              stallctl top --group version
+              stallctl top --json | jq -r '[.rank, .total_ms, .title] | @tsv'
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var filters: FilterOptions
+
+    @Option(help: ArgumentHelp("What to rank by.", valueName: "order"))
+    var by = RankingOrder.total
+
+    @Option(help: ArgumentHelp("What makes one group.", valueName: "key"))
+    var group = GroupKey.signature
+
+    @Option(help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+    var limit = 20
+
+    @Option(
+        help: ArgumentHelp(
+            "Show at most this many functions a group, of the up to three that name it.",
+            valueName: "count"))
+    var frames = 2
+
+    @OptionGroup var rows: RowOptions
+
+    func validate() throws {
+        guard limit > 0 else {
+            throw ValidationError("--limit must be 1 or more; it was \(limit).")
+        }
+        guard frames > 0 else {
+            throw ValidationError("--frames must be 1 or more; it was \(frames).")
+        }
+    }
+
+    func run() throws {
+        let store = try source.open()
+        let ranking = try Ranking(store: store, filter: filters.filter, by: by, group: group)
+        if rows.output.json {
+            try Output.write(json: ranking.rows.prefix(limit))
+        } else if rows.csv {
+            try Output.write(
+                csv: HotspotCSV.header, ranking.rows.prefix(limit).map(HotspotCSV.fields))
+        } else {
+            let view = TopView(
+                ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
+                terminal: rows.output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+        if ranking.reports.isEmpty { try filters.explainEmptyAnswer(from: store) }
+    }
+}
+
+extension RankingOrder: ExpressibleByArgument {}
+extension GroupKey: ExpressibleByArgument {}

@@ -1,0 +1,33 @@
+// `why`: how one report was grouped. Explanation.swift finds out and tells.
+
+internal import ArgumentParser
+internal import StallStore
+
+struct Why: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract:
+            "Explain how a report was grouped: frame by frame, which rule kept or dropped it.",
+        discussion: """
+            A group is named by up to three functions of the app: the innermost one
+            that most of the stall's time was spent in, then its callers. The frames
+            marked > 1, 2 and 3 are those.
+
+            EXAMPLES
+              stallctl why 0193c1e2f0aa
+              stallctl why 0193c1e2f0aa --json | jq '.stacks[0].frames[] | select(.key)'
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var report: ReportArgument
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let explanation = Explanation(try report.find(in: source.open()))
+        if output.json {
+            try Output.write(json: [WhyRow(explanation)])
+        } else {
+            let view = WhyView(explanation: explanation, terminal: output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+    }
+}

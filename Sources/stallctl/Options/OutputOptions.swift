@@ -1,0 +1,33 @@
+// How a command's answer is written.
+
+internal import ArgumentParser
+internal import StallModel
+
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "Write JSON, one object a line; durations are milliseconds, times UTC.")
+    var json = false
+
+    @OptionGroup var colors: ColorOptions
+}
+
+/// For the commands that answer with rows.
+struct RowOptions: ParsableArguments {
+    @Flag(help: "Write CSV for spreadsheets; durations are milliseconds, times UTC.")
+    var csv = false
+
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if csv && output.json { throw ValidationError("--csv and --json exclude each other.") }
+    }
+}
+
+struct ColorOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("When to use colour.", valueName: "when"))
+    var color = ColorChoice.auto
+
+    var terminal: Terminal { .standardOutput(color: color) }
+}
+
+extension ColorChoice: ExpressibleByArgument {}

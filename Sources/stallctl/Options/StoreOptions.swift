@@ -1,0 +1,59 @@
+// Which store a command speaks of.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallStore
+
+struct StoreOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The store. Without it: $STALLCTL_STORE, ./stalls.sqlite, or the one in the state folder.",
+            valueName: "path"),
+        completion: .file(extensions: ["sqlite"]))
+    var store: String?
+
+    /// The store's path, whether it exists or not.
+    var path: String {
+        Self.path(
+            option: store, environment: ProcessInfo.processInfo.environment,
+            exists: FileManager.default.fileExists(atPath:))
+    }
+
+    /// The store's path for a command that may create it: the state folder is made when it is there.
+    ///
+    /// **Source:** XDG Base Directory Specification: a missing folder is made, for its owner alone.
+    func pathToCreate() -> String {
+        let path = path
+        if path == Self.statePath(ProcessInfo.processInfo.environment) {
+            // When this fails, opening the store says why, in one line.
+            try? FileManager.default.createDirectory(
+                atPath: String(path[..<path.lastIndex(of: "/")!]),
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        }
+        return path
+    }
+
+    /// Opens the store for reading.
+    func open() throws -> ReportStore {
+        try ReportStore.open(path: path)
+    }
+
+    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in
+    /// the state folder of the XDG base directory specification.
+    static func path(
+        option: String?, environment: [String: String], exists: (String) -> Bool
+    ) -> String {
+        if let option { return option }
+        if let path = environment["STALLCTL_STORE"], !path.isEmpty { return path }
+        if exists("stalls.sqlite") { return "stalls.sqlite" }
+        return statePath(environment)
+    }
+
+    private static func statePath(_ environment: [String: String]) -> String {
+        var state = environment["XDG_STATE_HOME"] ?? ""
+        // The specification says to ignore relative paths.
+        if !state.hasPrefix("/") { state = (environment["HOME"] ?? "") + "/.local/state" }
+        return state + "/stallwatch/stalls.sqlite"
+    }
+}

@@ -1,0 +1,65 @@
+// The command. It picks the subcommand and turns what went wrong into one line and an exit code.
+
+internal import ArgumentParser
+internal import Glibc
+
+@main
+struct Stallctl: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stallctl",
+        abstract: "Show where an app's loops lost their time.",
+        discussion: """
+            EXAMPLES
+              stallctl top                                what to fix first
+              stallctl list --since 2h                    the latest reports
+              stallctl show 0193c1e2f0aa                  one report, in full
+              stallctl ingest --store all.sqlite stores/  many stores into one
+
+            The store is --store, else $STALLCTL_STORE, else ./stalls.sqlite if it
+            exists, else
+            $XDG_STATE_HOME/stallwatch/stalls.sqlite.
+            Exit codes: 0 done, 1 failed, 64 wrong usage.
+            """,
+        subcommands: [
+            Top.self, List.self, Show.self, Why.self, Export.self, IngestCommand.self, Migrate.self,
+            Status.self,
+            Completions.self,
+        ])
+
+    static func main() {
+        // A closed pipe is then an error of `write`, which ends the program quietly.
+        signal(SIGPIPE, SIG_IGN)
+        do {
+            try checkCommandName(CommandLine.arguments.dropFirst().first)
+            var command = try parseAsRoot()
+            try command.run()
+        } catch OutputError.closedByReader {
+            Glibc.exit(0)
+        } catch {
+            exit(after: error)
+        }
+    }
+
+    /// Refuses a first word that is no command, with the one that was probably meant.
+    static func checkCommandName(_ word: String?) throws {
+        let names = configuration.subcommands.map { $0._commandName } + ["help"]
+        guard let word, !word.hasPrefix("-"), !names.contains(word) else { return }
+        let suggestion =
+            Suggestion.closest(to: word, in: names).map { " Did you mean '\($0)'?" } ?? ""
+        throw ValidationError("There is no command '\(word)'.\(suggestion)")
+    }
+
+    /// Says what was wrong, in one line or, for wrong usage, as the parser does, and ends it all.
+    private static func exit(after error: any Error) -> Never {
+        let code = exitCode(for: error)
+        if code == .success || error is ExitCode { exit(withError: error) }
+        if code == .failure {
+            say("stallctl: \(error)".printable)
+        } else {
+            for line in fullMessage(for: error).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            { say(String(line).printable) }
+        }
+        Glibc.exit(code.rawValue)
+    }
+}

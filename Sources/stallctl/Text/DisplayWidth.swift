@@ -1,0 +1,76 @@
+// How many columns of a terminal a text takes, and how to make it take fewer.
+
+extension Character {
+    /// The columns that a terminal gives to this character: 0, 1 or 2.
+    ///
+    /// **Source:** Unicode Standard Annex 11, "East Asian Width"; emoji by UTS 51.
+    var displayWidth: Int {
+        if unicodeScalars.contains(where: { $0.value == 0xfe0f }) { return 2 }
+        return unicodeScalars.reduce(0) { max($0, $1.displayWidth) }
+    }
+}
+
+extension String {
+    /// The columns that a terminal gives to this text.
+    var displayWidth: Int {
+        utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.displayWidth }
+    }
+
+    /// The text, or its beginning and end around `…` when it is wider than `width` columns.
+    ///
+    /// The ends of a name say more than its middle: `closure #1 in Gal…relayout(_:)`.
+    func truncatedInMiddle(to width: Int) -> String {
+        guard displayWidth > width else { return self }
+        guard width > 0 else { return "" }
+        let characters = Array(self)
+        let tail = characters.reversed().countFitting((width - 1) / 2)
+        let tailWidth = characters.suffix(tail).reduce(0) { $0 + $1.displayWidth }
+        let head = characters.countFitting(width - 1 - tailWidth)
+        return String(characters.prefix(head)) + "…" + String(characters.suffix(tail))
+    }
+
+    /// The text with spaces before or after it, so that it takes at least `width` columns.
+    func padded(to width: Int, _ alignment: TextAlignment) -> String {
+        let padding = String(repeating: " ", count: max(0, width - displayWidth))
+        return alignment == .leading ? self + padding : padding + self
+    }
+}
+
+/// The side that the cells of a column share.
+enum TextAlignment {
+    case leading, trailing
+}
+
+extension Sequence<Character> {
+    /// How many characters from the first on take at most `width` columns together.
+    fileprivate func countFitting(_ width: Int) -> Int {
+        var used = 0
+        return prefix { character in
+            used += character.displayWidth
+            return used <= width
+        }.count
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var displayWidth: Int {
+        if value < 0x300 { return 1 }
+        switch properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format: return 0
+        default: break
+        }
+        if (0x1160...0x11ff).contains(value) { return 0 }  // vowels and finals of Hangul syllables
+        if properties.isEmojiPresentation { return 2 }
+        return Self.wideRanges.contains { $0.contains(value) } ? 2 : 1
+    }
+
+    /// The blocks whose characters are wide or full width, emoji aside.
+    private static let wideRanges: [ClosedRange<UInt32>] = [
+        0x1100...0x115f, 0x2329...0x232a, 0x2630...0x2637, 0x268a...0x268f, 0x2e80...0x303e,
+        0x3041...0x3247, 0x3250...0x33ff, 0x3400...0x4dbf, 0x4dc0...0x4dff, 0x4e00...0xa4cf,
+        0xa960...0xa97f,
+        0xac00...0xd7a3, 0xf900...0xfaff, 0xfe10...0xfe19, 0xfe30...0xfe6f, 0xff01...0xff60,
+        0xffe0...0xffe6, 0x16fe0...0x18d08, 0x1aff0...0x1b2ff, 0x1d300...0x1d37f,
+        0x1f200...0x1f2ff, 0x20000...0x3fffd,
+    ]
+}

@@ -1,0 +1,53 @@
+// Durations for people. Data (JSON, CSV) says milliseconds; see StallModel's `milliseconds`.
+
+internal import StallModel
+
+extension Duration {
+    /// Two digits that matter and a unit, for columns: `610 ms`, `1.9 s`, `1m 58s`, `2d 03h`.
+    var compact: String {
+        guard self >= .zero else { return "-" + (Duration.zero - self).compact }
+        return switch nanoseconds {
+        case ..<9_950_000: decimal(unit: 1_000_000, digits: 1) + " ms"
+        case ..<999_500_000: decimal(unit: 1_000_000, digits: 0) + " ms"
+        case ..<9_950_000_000: decimal(unit: 1_000_000_000, digits: 1) + " s"
+        case ..<59_500_000_000: decimal(unit: 1_000_000_000, digits: 0) + " s"
+        default: inTwoUnits
+        }
+    }
+
+    /// Enough digits to compare with a log: `412 ms`, `1.84 s`, `1m 58s`.
+    var precise: String {
+        guard (999_500_000..<59_995_000_000).contains(nanoseconds) else { return compact }
+        return decimal(unit: 1_000_000_000, digits: 2) + " s"
+    }
+
+    /// How often a unit of so many nanoseconds goes into the duration, half a unit counting as one.
+    func rounded(toUnit unit: Int64) -> Int64 {
+        let nanoseconds = nanoseconds
+        return nanoseconds / unit + (nanoseconds % unit * 2 >= unit ? 1 : 0)
+    }
+
+    /// The duration in units of so many nanoseconds, with 0 to 2 decimals.
+    func decimal(unit: Int64, digits: Int) -> String {
+        let scale = [1, 10, 100][digits] as Int64
+        let steps = rounded(toUnit: unit / scale)
+        guard digits > 0 else { return String(steps) }
+        return "\(steps / scale)." + String(steps % scale).padded(with: "0", to: digits)
+    }
+
+    private var inTwoUnits: String {
+        let seconds = rounded(toUnit: 1_000_000_000)
+        let units: [(size: Int64, name: String)] = [(86400, "d"), (3600, "h"), (60, "m"), (1, "s")]
+        let index = min(units.firstIndex { seconds >= $0.size } ?? 2, 2)
+        let (large, small) = (units[index], units[index + 1])
+        let rest = String(seconds % large.size / small.size).padded(with: "0", to: 2)
+        return "\(seconds / large.size)\(large.name) \(rest)\(small.name)"
+    }
+}
+
+extension String {
+    /// The text with `filler` before it, so that it has at least `count` characters.
+    func padded(with filler: Character, to count: Int) -> String {
+        String(repeating: filler, count: max(0, count - self.count)) + self
+    }
+}

@@ -1,0 +1,50 @@
+// JSON, one object a line. Foundation encodes; what it leaves to terminals is taken care of here.
+
+internal import Foundation
+internal import StallModel
+
+enum JSONLines {
+    /// The object on one line with its line end; keys in snake case and in alphabetical order.
+    ///
+    /// Control, direction and separator characters are written as escapes everywhere, so that a
+    /// terminal shows them and a line stays a line for every reader.
+    static func line(_ object: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        return String(decoding: try encoder.encode(object), as: UTF8.self)
+            .escapingSteeringCharacters + "\n"
+    }
+}
+
+/// A value that is written as `null` when there is none, so that its key is always there.
+@propertyWrapper
+struct Nullable<Value: Encodable>: Encodable {
+    var wrappedValue: Value?
+
+    init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wrappedValue {
+            try container.encode(wrappedValue)
+        } else {
+            try container.encodeNil()
+        }
+    }
+}
+
+extension String {
+    /// JSON text with what would steer a terminal, which occurs in its strings only, as `\uXXXX`.
+    fileprivate var escapingSteeringCharacters: String {
+        guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
+        return unicodeScalars.map { scalar in
+            guard scalar.steersTerminal else { return String(scalar) }
+            return String(scalar).utf16.map { unit in
+                "\\u" + String(unit, radix: 16).padded(with: "0", to: 4)
+            }.joined()
+        }.joined()
+    }
+}

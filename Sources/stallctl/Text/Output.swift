@@ -1,0 +1,146 @@
+// Where data goes. A reader that has seen enough closes the pipe; that is no error, and nothing is
+// said about it.
+
+internal import Glibc
+
+/// Buffered output to standard output, or to a file that appears complete or not at all.
+struct Output: ~Copyable {
+    private var buffer: [UInt8] = []
+    private let descriptor: CInt
+    private let replaced: (path: String, temporary: String)?
+    private var isFinished = false
+
+    /// Writes to standard output.
+    init() {
+        descriptor = STDOUT_FILENO
+        replaced = nil
+    }
+
+    /// Writes beside the file; ``finish()`` puts the result in its place.
+    init(replacing path: String) throws(OutputError) {
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        var template = Array("\(folder).stallctl-XXXXXX".utf8CString)
+        descriptor = mkstemp(&template)
+        guard descriptor >= 0 else { throw .failed(path, errno: errno) }
+        let temporary = String(
+            decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        replaced = (path, temporary)
+        // mkstemp makes it private; what people export is as readable as their other files.
+        let mask = umask(0)
+        umask(mask)
+        fchmod(descriptor, 0o666 & ~mask)
+    }
+
+    deinit {
+        guard let replaced else { return }
+        close(descriptor)
+        if !isFinished { unlink(replaced.temporary) }
+    }
+
+    /// Whether control characters would be acted on.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// Takes text; writes when enough has gathered.
+    mutating func write(_ text: String) throws(OutputError) {
+        buffer.append(contentsOf: text.utf8)
+        if buffer.count >= 1 << 16 { try flush() }
+    }
+
+    /// Writes what is left, and puts a file in its place.
+    mutating func finish() throws(OutputError) {
+        try flush()
+        if let replaced {
+            guard fsync(descriptor) == 0, rename(replaced.temporary, replaced.path) == 0 else {
+                throw .failed(replaced.path, errno: errno)
+            }
+        }
+        isFinished = true
+    }
+
+    private mutating func flush() throws(OutputError) {
+        var written = 0
+        while written < buffer.count {
+            let count = buffer.withUnsafeBytes { bytes in
+                Glibc.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
+            }
+            if count >= 0 {
+                written += count
+            } else if errno == EPIPE {
+                throw .closedByReader
+            } else if errno != EINTR {
+                throw .failed(replaced?.path ?? "standard output", errno: errno)
+            }
+        }
+        buffer.removeAll(keepingCapacity: true)
+    }
+}
+
+extension Output {
+    /// Opens the file, or standard output when there is no path.
+    static func open(_ path: String?) throws(OutputError) -> Output {
+        if let path { try Output(replacing: path) } else { Output() }
+    }
+
+    /// Writes lines of text.
+    static func write(lines: some Sequence<String>, to path: String? = nil) throws {
+        var output = try open(path)
+        for line in lines { try output.write(line + "\n") }
+        try output.finish()
+    }
+
+    /// Writes one line of JSON for each object.
+    static func write(json objects: some Sequence<some Encodable>, to path: String? = nil) throws {
+        var output = try open(path)
+        for object in objects { try output.write(JSONLines.line(object)) }
+        try output.finish()
+    }
+
+    /// Writes one JSON array, an object a line.
+    static func write(array objects: some Sequence<some Encodable>, to path: String? = nil) throws {
+        var output = try open(path)
+        var separator = "[\n"
+        for object in objects {
+            try output.write(separator + JSONLines.line(object).dropLast())
+            separator = ",\n"
+        }
+        try output.write(separator == "[\n" ? "[]\n" : "\n]\n")
+        try output.finish()
+    }
+
+    /// Writes a header and rows of CSV; on a terminal, control characters are made visible.
+    static func write(
+        csv header: [String], _ rows: some Sequence<[CSVWriter.Field]>, isRaw: Bool = false,
+        to path: String? = nil
+    ) throws {
+        var output = try open(path)
+        let writer = CSVWriter(isRaw: isRaw, showsControls: output.isTerminal)
+        try output.write(writer.row(header.map { .plain($0) }))
+        for row in rows { try output.write(writer.row(row)) }
+        try output.finish()
+    }
+}
+
+/// Why output could not be written.
+enum OutputError: Error, Equatable, CustomStringConvertible {
+    /// The reader closed the pipe: it has what it wanted.
+    case closedByReader
+    /// A system call failed, for example because the disk is full.
+    case failed(String, errno: CInt)
+
+    var description: String {
+        switch self {
+        case .closedByReader: "standard output was closed"
+        case .failed(let place, let errno): "\(place): \(String(cString: strerror(errno)))"
+        }
+    }
+}
+
+/// Says something to the person at the terminal, outside the data.
+func say(_ line: String) {
+    var bytes = Array((line + "\n").utf8)[...]
+    while !bytes.isEmpty {
+        let count = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        guard count > 0 else { return }  // nobody listens; there is no other place to say so
+        bytes = bytes.dropFirst(count)
+    }
+}

@@ -1,0 +1,48 @@
+// Names come from other people's programs and files. Whatever a terminal would act on (escape
+// sequences, line breaks, text that reverses its surroundings) is shown as an escape instead of
+// being sent.
+
+extension String {
+    /// The text with every character that steers a terminal written as an escape: `\n`, `\u{1B}`.
+    ///
+    /// Returned as it is when there is none, which is nearly always.
+    var printable: String {
+        guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
+        var result = ""
+        for scalar in unicodeScalars {
+            if scalar.steersTerminal {
+                result += scalar.visibleEscape
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}
+
+extension Unicode.Scalar {
+    /// A control, a line or paragraph separator, or an invisible format character such as those
+    /// that change the direction of text. The two joiners are text: emoji and several scripts are
+    /// written with them.
+    var steersTerminal: Bool {
+        if value < 0x7f { return value < 0x20 }
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: return true
+        case .format: return value != 0x200c && value != 0x200d
+        default: return false
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    /// `\n`, `\r`, `\t` and `\0` for those, else the number as Swift writes it: `\u{202E}`.
+    fileprivate var visibleEscape: String {
+        switch value {
+        case 0x00: "\\0"
+        case 0x09: "\\t"
+        case 0x0a: "\\n"
+        case 0x0d: "\\r"
+        default: "\\u{" + String(value, radix: 16, uppercase: true) + "}"
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// A mistyped word is answered with the one that was probably meant.
+
+enum Suggestion {
+    /// The candidate closest to `word`, unless even that one is too far to have been meant.
+    ///
+    /// Close is: at most one edit in three characters, upper and lower case being the same.
+    static func closest(to word: String, in candidates: some Sequence<String>) -> String? {
+        let typed = word.lowercased()
+        let distances = candidates.map {
+            (candidate: $0, distance: editDistance(typed, $0.lowercased()))
+        }
+        guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
+        return best.distance <= max(1, min(typed.count, best.candidate.count) / 3)
+            ? best.candidate : nil
+    }
+
+    /// The least number of insertions, deletions, replacements and swaps between two words.
+    ///
+    /// **Source:** "optimal string alignment" distance; Damerau (1964), restricted.
+    static func editDistance(_ left: String, _ right: String) -> Int {
+        let (left, right) = (Array(left), Array(right))
+        var beforePrevious: [Int] = []
+        var previous = Array(0...right.count)
+        for i in left.indices {
+            var row = [i + 1]
+            for j in right.indices {
+                var best = min(
+                    previous[j] + (left[i] == right[j] ? 0 : 1), previous[j + 1] + 1, row[j] + 1)
+                if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+                    best = min(best, beforePrevious[j - 1] + 1)
+                }
+                row.append(best)
+            }
+            (beforePrevious, previous) = (previous, row)
+        }
+        return previous[right.count]
+    }
+}

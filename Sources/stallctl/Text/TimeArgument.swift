@@ -1,0 +1,110 @@
+// What people may type after --since and --until. Pure: present and time zone are handed in.
+
+internal import Foundation
+internal import StallModel
+
+/// A point in time as a person types it.
+enum TimeArgument {
+    /// What a wrong one is answered with.
+    static let forms = """
+        a time such as 2026-11-21T09:30:00Z, a date such as 2026-11-21, \
+        or an age such as 90s, 15m, 2h, 7d or 4w
+        """
+
+    /// Reads an RFC 3339 time, a date, a date and time without zone (local), `today`, `yesterday`,
+    /// `now`, or an age.
+    static func parse(_ text: String, now: UnixTime, timeZone: TimeZone) throws(TimeArgumentError)
+        -> UnixTime
+    {
+        switch text.lowercased() {
+        case "now": return now
+        case "today": return try midnight(daysAgo: 0, now: now, timeZone: timeZone, text)
+        case "yesterday": return try midnight(daysAgo: 1, now: now, timeZone: timeZone, text)
+        default: break
+        }
+        if let match = text.wholeMatch(of: /(\d{1,6}) ?([smhdw])/.ignoresCase()) {
+            let secondsInUnit: [String: Int64] = [
+                "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800,
+            ]
+            let seconds = Int64(match.1)! * secondsInUnit[match.2.lowercased()]!
+            return UnixTime(microseconds: now.microseconds - seconds * 1_000_000)
+        }
+        return try parseDate(text, timeZone: timeZone)
+    }
+
+    private static func midnight(
+        daysAgo: Int, now: UnixTime, timeZone: TimeZone, _ text: String
+    ) throws(TimeArgumentError) -> UnixTime {
+        let calendar = calendar(in: timeZone)
+        let present = Date(timeIntervalSince1970: Double(now.microseconds) / 1_000_000)
+        guard let day = calendar.date(byAdding: .day, value: -daysAgo, to: present) else {
+            throw .unreadable(text)
+        }
+        return UnixTime(calendar.startOfDay(for: day))
+    }
+
+    private static func parseDate(_ text: String, timeZone: TimeZone) throws(TimeArgumentError)
+        -> UnixTime
+    {
+        let pattern =
+            /(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?/
+        guard let match = text.wholeMatch(of: pattern) else { throw .unreadable(text) }
+        var zone = timeZone
+        if let offset = match.8 {
+            guard let seconds = secondsFromGMT(offset),
+                let fixed = TimeZone(secondsFromGMT: seconds)
+            else {
+                throw .unreadable(text)
+            }
+            zone = fixed
+        }
+        let number = { (digits: Substring?) in digits.flatMap { Int($0) } ?? 0 }
+        let parts = DateComponents(
+            calendar: calendar(in: zone), timeZone: zone,
+            year: number(match.1), month: number(match.2), day: number(match.3),
+            hour: number(match.4), minute: number(match.5), second: number(match.6))
+        guard parts.isValidDate, let date = parts.date else { throw .noSuchDate(text) }
+        let fraction = (match.7.map(String.init) ?? "").prefix(6)
+        let microseconds = Int64(fraction + String(repeating: "0", count: 6 - fraction.count)) ?? 0
+        return UnixTime(microseconds: UnixTime(date).microseconds + microseconds)
+    }
+
+    /// Reads `Z`, `+02:00` or `+0200`; nil beyond a day.
+    private static func secondsFromGMT(_ offset: Substring) -> Int? {
+        guard offset.lowercased() != "z" else { return 0 }
+        let digits = offset.dropFirst().filter(\.isNumber)
+        guard let hours = Int(digits.prefix(2)), let minutes = Int(digits.suffix(2)), hours < 24,
+            minutes < 60
+        else { return nil }
+        return (hours * 3600 + minutes * 60) * (offset.first == "-" ? -1 : 1)
+    }
+
+    private static func calendar(in zone: TimeZone) -> Calendar {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        return calendar
+    }
+}
+
+/// Why a typed time was refused. The message says what is expected instead.
+enum TimeArgumentError: Error, Equatable, CustomStringConvertible {
+    /// None of the forms that are read.
+    case unreadable(String)
+    /// The form is right, but the calendar has no such day, or the clock no such time.
+    case noSuchDate(String)
+
+    var description: String {
+        switch self {
+        case .unreadable(let text):
+            "'\(text.printable)' is not a time; expected \(TimeArgument.forms)."
+        case .noSuchDate(let text): "There is no '\(text.printable)' in the calendar."
+        }
+    }
+}
+
+extension UnixTime {
+    /// The same time, whole seconds.
+    fileprivate init(_ date: Date) {
+        self.init(microseconds: Int64(date.timeIntervalSince1970.rounded()) * 1_000_000)
+    }
+}

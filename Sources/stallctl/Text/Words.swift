@@ -1,0 +1,126 @@
+// The model's cases as words, which scripts depend on, and as clauses of sentences.
+
+internal import StallModel
+internal import StallStore
+
+extension StallState {
+    var word: String {
+        switch self {
+        case .open: "open"
+        case .ended: "ended"
+        case .hang: "hang"
+        }
+    }
+}
+
+extension StallVerdict {
+    var word: String {
+        switch self {
+        case .stalled: "stalled"
+        case .starved: "starved"
+        case .stopped: "stopped"
+        case .throttled: "throttled"
+        case .debugger: "debugger"
+        }
+    }
+
+    /// Why it is not ranked; nil when it is.
+    var excuse: String? {
+        switch self {
+        case .stalled: nil
+        case .starved: "the thread was ready to run and got no CPU"
+        case .stopped: "the whole process was stopped"
+        case .throttled: "the control group's CPU quota was used up"
+        case .debugger: "a debugger was attached"
+        }
+    }
+}
+
+extension LoopPhase {
+    var word: String {
+        switch self {
+        case .unknown: "unknown"
+        case .observer: "observer"
+        case .block: "block"
+        case .source: "source"
+        case .timer: "timer"
+        case .descriptor: "descriptor"
+        case .mainQueue: "main_queue"
+        case .marked: "marked"
+        }
+    }
+
+    /// What ran, as a part of a sentence.
+    var clause: String {
+        switch self {
+        case .unknown: "between callouts"
+        case .observer: "in an observer's callout"
+        case .block: "in a performed block"
+        case .source: "in a source's callout"
+        case .timer: "in a timer callout"
+        case .descriptor: "in a descriptor's callout"
+        case .mainQueue: "in a block of the main queue"
+        case .marked: "in work that the app marked"
+        }
+    }
+}
+
+extension CodeAddressKind {
+    var word: String {
+        switch self {
+        case .interrupted: "interrupted"
+        case .returnAddress: "return_address"
+        case .asyncResume: "async_resume"
+        }
+    }
+}
+
+extension CaptureMethod {
+    var word: String {
+        switch self {
+        case .signalFree: "signal_free"
+        case .signal: "signal"
+        }
+    }
+}
+
+extension StoreRole {
+    var word: String {
+        switch self {
+        case .agent: "agent"
+        case .central: "central"
+        }
+    }
+}
+
+extension LossReason {
+    var word: String {
+        switch self {
+        case .suppressed: "suppressed"
+        case .dropped: "dropped"
+        case .unwritable: "unwritable"
+        case .evicted: "evicted"
+        }
+    }
+
+    /// What became of such stalls, as the rest of a sentence that begins with their number.
+    var clause: String {
+        switch self {
+        case .suppressed: "held back by the rate limit"
+        case .dropped: "dropped because the writer's queue was full"
+        case .unwritable: "lost because the store could not be written"
+        case .evicted: "evicted to stay within the quota"
+        }
+    }
+}
+
+/// `1 stall`, `2 stalls`.
+func counted(_ count: Int, _ noun: String, plural: String? = nil) -> String {
+    "\(count) " + (count == 1 ? noun : plural ?? noun + "s")
+}
+
+/// `a`, `a and b`, `a, b and c`.
+func listed(_ items: [String]) -> String {
+    guard items.count > 1 else { return items.first ?? "" }
+    return items.dropLast().joined(separator: ", ") + " and " + items.last!
+}

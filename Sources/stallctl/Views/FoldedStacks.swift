@@ -1,0 +1,46 @@
+// Stacks as flame graph tools read them: `root;caller;leaf weight`, one line a different stack.
+
+internal import StallModel
+
+struct FoldedStacks {
+    /// What the numbers count.
+    enum Weight: String, CaseIterable {
+        /// Milliseconds that the samples stand for, whole and at least 1.
+        case ms
+        /// Samples.
+        case count
+    }
+
+    private var weights: [String: (duration: Duration, count: Int)] = [:]
+
+    /// Adds the samples of a stall; late ones and other verdicts are nobody's time.
+    mutating func add(_ report: StallReport) {
+        guard report.verdict == .stalled else { return }
+        for sample in report.samples where !sample.isLate && !sample.frames.isEmpty {
+            let outer = [report.run.app, report.loop].map(\.foldedElement)
+            let path = outer + sample.frames.reversed().map(\.title.foldedElement)
+            weights[path.joined(separator: ";"), default: (.zero, 0)].duration += sample.weight
+            weights[path.joined(separator: ";")]?.count += 1
+        }
+    }
+
+    /// The lines, in alphabetical order.
+    func lines(weight: Weight) -> [String] {
+        weights.sorted { $0.key < $1.key }.map { path, total in
+            let milliseconds = max(1, total.duration.rounded(toUnit: 1_000_000))
+            return "\(path) \(weight == .ms ? milliseconds : Int64(total.count))"
+        }
+    }
+}
+
+extension String {
+    /// The text without what separates elements and lines.
+    fileprivate var foldedElement: String {
+        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
+            if scalar == ";" { return ":" }
+            return scalar.steersTerminal ? " " : scalar
+        }
+        let text = String(String.UnicodeScalarView(scalars))
+        return text.isEmpty ? "?" : text
+    }
+}

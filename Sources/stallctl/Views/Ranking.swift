@@ -1,0 +1,122 @@
+// The answer to "what to fix first", before it is shown: asked of the store, ranked by the
+// analysis.
+
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Ranking {
+    /// Every report that the filter selects, ranked or not.
+    var reports: [ReportSummary]
+    var runs: [ProcessRun]
+    /// The worst first.
+    var hotspots: [Hotspot]
+    /// What makes one group.
+    var group = GroupKey.signature
+}
+
+extension Ranking {
+    init(store: ReportStore, filter: ReportFilter, by order: RankingOrder, group: GroupKey) throws {
+        let selection = try store.summaries(filter)
+        let stalls = selection.reports.filter { $0.verdict == .stalled }
+        let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
+        let frames = try store.frames(ofStacks: stacks)
+        self.init(
+            reports: selection.reports, runs: selection.runs,
+            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
+            group: group)
+    }
+
+    /// The time lost in all ranked reports.
+    var totalLost: Duration {
+        reports.reduce(.zero) { $1.verdict == .stalled ? $0 + $1.duration : $0 }
+    }
+
+    /// The groups as data, the worst first.
+    var rows: [HotspotRow] {
+        let total = totalLost.milliseconds
+        return hotspots.enumerated().map { HotspotRow($1, rank: $0 + 1, totalLostMs: total) }
+    }
+}
+
+/// One group as data: the shape of `top --json`. Scripts depend on the names.
+struct HotspotRow: Encodable {
+    let schema = "stallctl.hotspot/1"
+    var rank: Int
+    var signature: String
+    /// The group of the first function alone, whoever called it.
+    var family: String
+    var title: String
+    var count: Int
+    var totalMs: Double
+    /// Of the time lost in all groups, 0 to 1.
+    var share: Double
+    var p50Ms: Double
+    var p95Ms: Double
+    var maxMs: Double
+    /// The functions that make the group, app frame first; empty for groups that other things make.
+    var frames: [String]
+    /// None of the app's functions was on the stacks; `frames` are the system's.
+    var withoutAppFrame: Bool
+    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    @Nullable var wait: String?
+    var apps: [String]
+    var versions: [String]
+    var firstSeen: String
+    var lastSeen: String
+    /// The id of a report that shows it well.
+    var example: String
+    /// The kernel's evidence for a cause. Not recorded yet.
+    @Nullable var cause: String?
+    /// Not known without the time that the loops were watched for.
+    @Nullable var rateMsPerHour: Double?
+
+    init(_ hotspot: Hotspot, rank: Int, totalLostMs: Double) {
+        self.rank = rank
+        signature = hexadecimal(hotspot.signature.hash)
+        family = hexadecimal(hotspot.signature.family)
+        title = hotspot.title
+        count = hotspot.count
+        totalMs = hotspot.total.milliseconds
+        share = totalLostMs > 0 ? totalMs / totalLostMs : 0
+        p50Ms = hotspot.p50.milliseconds
+        p95Ms = hotspot.p95.milliseconds
+        maxMs = hotspot.max.milliseconds
+        frames = hotspot.frames
+        withoutAppFrame = hotspot.signature.isWithoutAppFrame
+        wait = hotspot.signature.wait?.rawValue
+        apps = hotspot.apps
+        versions = hotspot.versions
+        firstSeen = hotspot.firstSeen.rfc3339
+        lastSeen = hotspot.lastSeen.rfc3339
+        example = hotspot.example.description
+        cause = nil
+        rateMsPerHour = nil
+    }
+}
+
+/// A hash as data and commands name it: sixteen hexadecimal digits.
+func hexadecimal(_ hash: Int64) -> String {
+    String(UInt64(bitPattern: hash), radix: 16).padded(with: "0", to: 16)
+}
+
+/// The shape of `top --csv`.
+enum HotspotCSV {
+    static let header = [
+        "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
+        "p95_ms", "max_ms",
+        "frames", "apps", "versions", "first_seen", "last_seen", "example",
+    ]
+
+    static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
+        [
+            .plain("\(row.rank)"), .plain(row.signature), .plain(row.family), .text(row.title),
+            .plain(row.wait ?? ""), .plain("\(row.count)"),
+            .plain("\(row.totalMs)"), .plain("\(row.share)"), .plain("\(row.p50Ms)"),
+            .plain("\(row.p95Ms)"), .plain("\(row.maxMs)"),
+            .text(row.frames.joined(separator: " <- ")),
+            .text(row.apps.joined(separator: " ")), .text(row.versions.joined(separator: " ")),
+            .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example),
+        ]
+    }
+}

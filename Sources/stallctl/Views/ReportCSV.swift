@@ -1,0 +1,57 @@
+// The shapes of `export --format csv`. Scripts depend on the column names.
+
+/// One row a report.
+enum ReportCSV {
+    static let header = [
+        "id", "start", "duration_ms", "cpu_ms", "state", "verdict", "app", "version", "build_id",
+        "host",
+        "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
+        "sample_count",
+        "stack",
+    ]
+
+    static func fields(_ row: ReportRow) -> [CSVWriter.Field] {
+        let heaviest = row.samples.filter { !$0.late && !$0.stack.isEmpty }
+            .max { $0.weightMs < $1.weightMs }
+        return [
+            .plain(row.id), .plain(row.start), .plain("\(row.durationMs)"), .plain("\(row.cpuMs)"),
+            .plain(row.state), .plain(row.verdict), .text(row.app), .text(row.version),
+            .plain(row.buildId ?? ""), .text(row.host), .plain("\(row.pid)"), .text(row.loop),
+            .text(row.mode), .plain(row.phase), .text(row.activity ?? ""), .plain(row.signature),
+            .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
+            .plain("\(row.samples.count)"),
+            .text((heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")),
+        ]
+    }
+}
+
+/// One row a function on a stack.
+enum FrameCSV {
+    static let header = [
+        "id", "sample", "offset_ms", "weight_ms", "late", "frame", "function", "build_id", "offset",
+        "file", "line", "inlined", "guessed",
+    ]
+
+    static func rows(_ report: ReportRow) -> [[CSVWriter.Field]] {
+        report.samples.enumerated().flatMap { number, sample in
+            sample.stack.enumerated().map { position, frame in
+                [
+                    .plain(report.id), .plain("\(number)"), .plain("\(sample.offsetMs)"),
+                    .plain("\(sample.weightMs)"), .plain("\(sample.late)"), .plain("\(position)"),
+                    .text(frame.qualifiedName), .plain(frame.buildId ?? ""), .plain(frame.offset),
+                    .text(frame.file ?? ""), .plain(frame.line.map(String.init) ?? ""),
+                    .plain("\(frame.inlined)"), .plain("\(frame.guessed)"),
+                ]
+            }
+        }
+    }
+}
+
+extension FrameRow {
+    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any
+    /// spreadsheet.
+    var qualifiedName: String {
+        let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
+        return name + "`" + (function ?? offset)
+    }
+}

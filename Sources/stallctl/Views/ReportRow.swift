@@ -1,0 +1,146 @@
+// One report as data: the shape of `show --json`, `list --json` and `export --format json`.
+// Scripts depend on the names.
+
+internal import StallAnalysis
+internal import StallModel
+
+struct ReportRow: Encodable {
+    let schema = "stallctl.report/1"
+    var id: String
+    var app: String
+    var version: String
+    @Nullable var buildId: String?
+    var host: String
+    var pid: Int32
+    var loop: String
+    var mode: String
+    var phase: String
+    @Nullable var activity: String?
+    var start: String
+    var durationMs: Double
+    var cpuMs: Double
+    var thresholdMs: Double
+    var detectionDelayMs: Double
+    var state: String
+    var verdict: String
+    /// The kernel's evidence for a cause. Not recorded yet.
+    @Nullable var cause: String?
+    /// The group, and the functions that make it, app frame first.
+    var signature: String
+    var family: String
+    var title: String
+    var frames: [String]
+    /// None of the app's functions was on the stacks; `frames` are the system's.
+    var withoutAppFrame: Bool
+    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    @Nullable var wait: String?
+    var samples: [SampleRow]
+    var threads: [ThreadRow]
+
+    init(_ report: StallReport, images: [Image]) {
+        let signature = report.signature
+        id = report.id.description
+        app = report.run.app
+        version = report.run.version
+        buildId = report.run.buildID?.description
+        host = report.run.host
+        pid = report.run.pid
+        loop = report.loop
+        mode = report.mode
+        phase = report.phase.word
+        activity = report.activity
+        start = report.start.rfc3339
+        durationMs = report.duration.milliseconds
+        cpuMs = report.cpuTime.milliseconds
+        thresholdMs = report.threshold.milliseconds
+        detectionDelayMs = report.detectionDelay.milliseconds
+        state = report.state.word
+        verdict = report.verdict.word
+        cause = nil
+        self.signature = hexadecimal(signature.hash)
+        family = hexadecimal(signature.family)
+        title = signature.title
+        frames = signature.keyFrames
+        withoutAppFrame = signature.isWithoutAppFrame
+        wait = signature.wait?.rawValue
+        let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
+        }
+        samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
+        threads = Dictionary(grouping: report.samples, by: \.thread)
+            .map { ThreadRow(id: $0.rawValue, sampleCount: $1.count) }
+            .sorted { $0.id < $1.id }
+    }
+}
+
+/// One look at the stalled thread.
+struct SampleRow: Encodable {
+    var offsetMs: Double
+    var weightMs: Double
+    var late: Bool
+    var thread: Int32
+    @Nullable var method: String?
+    var truncated: Bool
+    var captureCostMs: Double
+    @Nullable var failure: String?
+    /// Innermost first.
+    var stack: [FrameRow]
+
+    init(_ sample: Sample, loadAddresses: [String: UInt64]) {
+        offsetMs = sample.offset.milliseconds
+        weightMs = sample.weight.milliseconds
+        late = sample.isLate
+        thread = sample.thread.rawValue
+        method = sample.method?.word
+        truncated = sample.isTruncated
+        captureCostMs = sample.captureCost.milliseconds
+        failure = sample.failure
+        stack = sample.frames.map { FrameRow($0, loadAddresses: loadAddresses) }
+    }
+}
+
+/// One function on a stack.
+struct FrameRow: Encodable {
+    @Nullable var function: String?
+    @Nullable var rawName: String?
+    @Nullable var image: String?
+    @Nullable var buildId: String?
+    /// Where it was in that process, when the place of its image is known: `0x55d0c8a01f40`.
+    @Nullable var address: String?
+    /// From the image's load address: `0x1f40`.
+    var offset: String
+    @Nullable var file: String?
+    @Nullable var line: Int?
+    var inlined: Bool
+    var guessed: Bool
+    var kind: String
+
+    init(_ frame: Frame, loadAddresses: [String: UInt64]) {
+        function = frame.function
+        rawName = frame.rawName
+        image = frame.imagePath
+        buildId = frame.buildID?.description
+        let load = frame.imagePath == nil ? 0 : frame.imagePath.flatMap { loadAddresses[$0] }
+        address = load.map { "0x" + String($0 &+ frame.offset, radix: 16) }
+        offset = "0x" + String(frame.offset, radix: 16)
+        file = frame.file
+        line = frame.line
+        inlined = frame.isInlined
+        guessed = frame.isGuessed
+        kind = frame.kind.word
+    }
+}
+
+/// A thread that was looked at.
+struct ThreadRow: Encodable {
+    var id: Int32
+    var sampleCount: Int
+}
+
+extension StallReport {
+    /// The group that its samples put it in; late ones have no say.
+    var signature: Signature {
+        StallAnalysis.signature(
+            of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },
+            executable: run.buildID)
+    }
+}

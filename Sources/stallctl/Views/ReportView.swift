@@ -1,0 +1,106 @@
+// `show` for people: a sentence, what surrounds it, a timeline, and the stacks, heaviest first.
+
+internal import StallAnalysis
+internal import StallModel
+
+struct ReportView {
+    var report: StallReport
+    var stackLimit: Int
+    var terminal: Terminal
+
+    private var signature: Signature { report.signature }
+
+    var lines: [String] {
+        let timeline = Timeline(report: report, signature: signature)
+        var lines = [sentence] + circumstances
+        lines += [""] + timeline.lines + [""]
+        for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
+            lines += stackLines(stack, number: index + 1, of: timeline) + [""]
+        }
+        if timeline.stacks.count > stackLimit {
+            let rest = timeline.stacks.count - stackLimit
+            let hint = "\(counted(rest, "more stack")): --stacks \(timeline.stacks.count)"
+            lines += [terminal.paint(hint, .faint), ""]
+        }
+        return Array(lines.dropLast())
+    }
+
+    /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
+    /// of mode default`
+    private var sentence: String {
+        let (verb, preposition, end) =
+            switch report.state {
+            case .open: ("stalled so far for", "since", "; its end is not recorded yet")
+            case .ended: ("stalled for", "on", "")
+            case .hang: ("hung for at least", "on", "; its process died in it")
+            }
+        let run = report.run
+        let mode = report.mode.isEmpty ? "" : " of mode \(report.mode)"
+        return terminal.paint(
+            "\(report.loop.printable) \(verb) \(report.duration.precise)", .strong)
+            + " \(preposition) \(report.start.sentenceText(on: terminal)) "
+            + "(\(run.app) \(run.version), pid \(run.pid), \(run.host)), ".printable
+            + report.phase.clause + mode.printable + end
+    }
+
+    /// What else is known about the stall as a whole, a sentence a line.
+    private var circumstances: [String] {
+        var lines: [String] = []
+        if let activity = report.activity { lines.append("While: \(activity.printable)") }
+        if let excuse = report.verdict.excuse {
+            lines.append("Not the app's own delay: \(excuse) (\(report.verdict.word)).")
+        }
+        let share = percent(report.cpuTime, of: report.duration)
+        lines.append(
+            "Its thread used \(report.cpuTime.precise) of CPU (\(share)). The threshold was "
+                + "\(report.threshold.precise); it was noticed \(report.detectionDelay.compact) late."
+        )
+        if !signature.keyFrames.isEmpty { lines.append("Grouped as: \(signature.title.printable)") }
+        lines.append("Report \(report.id)")
+        return lines
+    }
+
+    private func stackLines(
+        _ stack: Timeline.Stack, number: Int, of timeline: Timeline
+    ) -> [String] {
+        let share = percent(stack.weight, of: timeline.totalWeight)
+        let samples = counted(stack.sampleCount, "sample")
+        let first = stack.firstOffset.precise
+        let title =
+            "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
+        let naming = stack.frames.firstIndex(where: timeline.isNaming)
+        let digits = String(max(0, stack.frames.count - 1)).count + 1
+        var table = Table(
+            columns: [.init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE")],
+            flexibleColumn: 1)
+        table.rows = stack.frames.enumerated().map { index, frame in
+            let mark = (index == naming ? "> " : "  ") + "#\(index)".padded(to: digits, .leading)
+            let style: TextStyle? = index == naming ? .strong : nil
+            return [
+                .init(mark, style: index == naming ? .pointing : .faint),
+                .init(frame.title + notes(on: frame), style: style), .init(frame.imageName ?? "?"),
+                .init(frame.sourceText),
+            ]
+        }
+        var lines = [title] + table.lines(for: terminal).dropFirst()
+        if stack.isTruncated { lines.append("     the stack goes deeper than what was kept") }
+        return lines
+    }
+
+    private func notes(on frame: Frame) -> String {
+        let notes = [
+            frame.isInlined ? "inlined" : nil, frame.kind == .asyncResume ? "awaiting" : nil,
+            frame.isGuessed ? "guessed" : nil,
+        ].compactMap(\.self)
+        return notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))"
+    }
+}
+
+extension Frame {
+    /// `Sync.swift:88`, or nothing.
+    fileprivate var sourceText: String {
+        guard let file else { return "" }
+        let name = file.split(separator: "/").last.map(String.init) ?? file
+        return line.map { "\(name):\($0)" } ?? name
+    }
+}

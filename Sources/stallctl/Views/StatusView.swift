@@ -1,0 +1,101 @@
+// A store in a few sentences, and the same as data.
+
+internal import StallModel
+internal import StallStore
+
+enum StatusView {
+    static func lines(for status: StoreStatus, on terminal: Terminal) -> [String] {
+        let size = status.bytes.formattedBytes
+        var lines = [
+            "\(status.path.printable): \(status.role.word) store, schema \(status.schemaVersion), \(size)"
+        ]
+        guard let first = status.first, let last = status.last else {
+            return lines + ["It holds no reports."] + losses(status)
+        }
+        lines.append(
+            "\(counted(status.reportCount, "report")) of \(listed(status.apps).printable) "
+                + "from \(counted(status.hosts.count, "host")) in \(counted(status.runCount, "run")), "
+                + UnixTime.rangeText(from: first, to: last, on: terminal))
+        let states: [(StallState, String)] = [
+            (.ended, "ended"), (.open, "still open"), (.hang, "never ended"),
+        ]
+        lines.append("  " + parts(states.map { (status.reportsByState[$0.0] ?? 0, $0.1) }))
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let unranked = parts(verdicts.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
+        if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
+        lines.append(
+            "\(counted(status.sampleCount, "sample")) with "
+                + counted(status.stackCount, "different stack"))
+        if status.role == .central {
+            lines.append("Taken from \(counted(status.sourceCount, "store")).")
+        }
+        return lines + losses(status)
+    }
+
+    private static func losses(_ status: StoreStatus) -> [String] {
+        let lost = LossReason.allCases.map { (status.losses[$0] ?? 0, $0.clause) }
+        let text = parts(lost)
+        return text.isEmpty ? [] : ["Seen and not kept: \(text)."]
+    }
+
+    private static func parts(_ counts: [(count: Int, clause: String)]) -> String {
+        counts.filter { $0.count > 0 }.map { "\($0.count) \($0.clause)" }.joined(separator: ", ")
+    }
+
+    /// A store in numbers, as data.
+    struct Row: Encodable {
+        let schema = "stallctl.status/1"
+        var store: String
+        var role: String
+        var schemaVersion: Int
+        var bytes: Int64
+        var sourceCount: Int
+        var runCount: Int
+        var reportCount: Int
+        var sampleCount: Int
+        var stackCount: Int
+        var states: [String: Int]
+        var verdicts: [String: Int]
+        var apps: [String]
+        var hosts: [String]
+        @Nullable var firstSeen: String?
+        @Nullable var lastSeen: String?
+        var losses: [String: Int]
+
+        init(_ status: StoreStatus) {
+            store = status.path
+            role = status.role.word
+            schemaVersion = status.schemaVersion
+            bytes = status.bytes
+            sourceCount = status.sourceCount
+            runCount = status.runCount
+            reportCount = status.reportCount
+            sampleCount = status.sampleCount
+            stackCount = status.stackCount
+            states = Self.words(status.reportsByState, \.word)
+            verdicts = Self.words(status.reportsByVerdict, \.word)
+            apps = status.apps
+            hosts = status.hosts
+            firstSeen = status.first?.rfc3339
+            lastSeen = status.last?.rfc3339
+            losses = Self.words(status.losses, \.word)
+        }
+
+        private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String:
+            Int]
+        {
+            Dictionary(counts.map { (word($0.key), $0.value) }) { $0 + $1 }
+        }
+    }
+}
+
+extension Int64 {
+    /// `812 bytes`, `1.2 MB`.
+    fileprivate var formattedBytes: String {
+        let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
+        var (value, unit) = (Double(self), 0)
+        while value >= 999.5, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }
+        guard unit > 0, value < 9.95 else { return "\(Int(value.rounded())) \(units[unit])" }
+        return "\((value * 10).rounded() / 10) \(units[unit])"
+    }
+}

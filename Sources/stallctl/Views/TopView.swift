@@ -1,0 +1,128 @@
+// `top` for people: a sentence, a table, what is not in it, and where to look next.
+
+internal import StallAnalysis
+internal import StallModel
+
+struct TopView {
+    var ranking: Ranking
+    var limit: Int
+    var frameCount: Int
+    /// The store as it was given with --store, to repeat in the commands to try next.
+    var storeOption: String?
+    var terminal: Terminal
+
+    var lines: [String] {
+        guard let first = ranking.hotspots.first else { return ["No stalls." + notRanked("  ")] }
+        var lines = [header, ""]
+        lines += table.lines(for: terminal)
+        if ranking.hotspots.count > limit {
+            let rest = ranking.hotspots.count - limit
+            lines.append(
+                terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
+        }
+        lines.append("")
+        let others = notRanked("")
+        if !others.isEmpty { lines.append(others) }
+        return lines + next(after: first)
+    }
+
+    /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
+    private var header: String {
+        let stalls = ranking.reports.filter { $0.verdict == .stalled }
+        let runs = Set(stalls.map(\.run)).map { ranking.runs[$0] }
+        let apps = Set(runs.map { "\($0.app) \($0.version)" }).sorted()
+        let hosts = Set(runs.map(\.host)).sorted()
+        let starts = stalls.map(\.start)
+        var when = ""
+        if let first = starts.min(), let last = starts.max() {
+            when = ", " + UnixTime.rangeText(from: first, to: last, on: terminal)
+        }
+        let who = apps.count <= 3 ? listed(apps) : "\(apps.count) versions of apps"
+        let place = hosts.count == 1 ? hosts[0] : counted(hosts.count, "host")
+        let lasting = stalls.count { $0.state == .open }
+        let hangs = stalls.count { $0.state == .hang }
+        let unfinished = [
+            lasting > 0 ? "\(lasting) still open" : nil,
+            hangs > 0 ? counted(hangs, "hang") : nil,
+        ].compactMap(\.self)
+        return "\(who.printable), \(place.printable)\(when): \(counted(stalls.count, "stall"))"
+            + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
+            + " in \(counted(ranking.hotspots.count, "group")), \(ranking.totalLost.compact) lost"
+    }
+
+    private var table: Table {
+        let total = ranking.totalLost
+        let columns: [Table.Column] = [
+            .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
+            .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
+            .init("WAIT"), .init(ranking.group.title),
+        ]
+        let rows = ranking.hotspots.prefix(limit).enumerated().map {
+            index, hotspot -> [Table.Cell] in
+            let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
+            var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
+            return [
+                .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
+                .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
+                .init(hotspot.p50.compact), .init(hotspot.p95.compact),
+                .init(hotspot.signature.wait?.rawValue ?? ""),
+                .init(frames[0], additions: callers, style: .strong),
+            ]
+        }
+        return Table(columns: columns, rows: rows)
+    }
+
+    /// `Not ranked: 4 starved, 1 stopped.` or nothing.
+    private func notRanked(_ indentation: String) -> String {
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let counts = verdicts.map { verdict in
+            (ranking.reports.count { $0.verdict == verdict }, verdict.word)
+        }.filter { $0.0 > 0 }
+        guard !counts.isEmpty else { return "" }
+        return indentation + "Not ranked: " + counts.map { "\($0) \($1)" }.joined(separator: ", ")
+            + "."
+    }
+
+    private func next(after first: Hotspot) -> [String] {
+        let store = storeOption.map { " --store " + $0.shellQuoted } ?? ""
+        let id = ShortIDs(shown: [first.example], among: ranking.reports.lazy.map(\.id))[
+            first.example]
+        let commands = ["show \(id)", "list", "export --format csv"]
+        return commands.enumerated().map { index, command in
+            terminal.paint(
+                (index == 0 ? "Next: " : "      ") + "stallctl \(command)\(store)", .faint)
+        }
+    }
+}
+
+/// `47 %`, `<1 %`; 0 of nothing.
+func percent(_ part: Duration, of whole: Duration) -> String {
+    guard whole > .zero, part > .zero else { return "0 %" }
+    let percent = part / whole * 100
+    return percent < 0.5 ? "<1 %" : "\(Int(min(percent, 1e6).rounded())) %"
+}
+
+extension String {
+    /// The text as one word of a POSIX shell.
+    fileprivate var shellQuoted: String {
+        let plain =
+            !isEmpty
+            && utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte)
+                    || (0x61...0x7a).contains(byte)
+                    || "_-./+:@%,".utf8.contains(byte)
+            }
+        return plain ? self : "'" + replacing("'", with: #"'\''"#).printable + "'"
+    }
+}
+
+extension GroupKey {
+    /// What the last column of the ranking is called.
+    fileprivate var title: String {
+        switch self {
+        case .signature, .family, .function: "WHERE"
+        case .loop, .version, .host, .app: rawValue.uppercased()
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// Plays the golden table, and random sequences, on EventRunLoop and on the real CFRunLoop; says where they differ.
+//
+//     conformance                          the table and 100,000 sequences
+//     conformance ID | main                one row, or those that need the main thread
+//     conformance --random [COUNT [SEED]]  sequences alone
+//     conformance --stress                 four threads on one loop, for ThreadSanitizer
+//     conformance --record                 the table anew, from the real loop
+
+internal import Foundation
+internal import LoopConformance
+
+let arguments = CommandLine.arguments.dropFirst()
+if arguments.first == "--stress" {
+    let isComplete = stress(rounds: 5_000)
+    print("stress: \(isComplete ? "every block ran" : "blocks were lost")")
+    exit(isComplete ? 0 : 1)
+}
+
+let rows = Scenario.all.filter { scenario in
+    switch arguments.first {
+    case nil, "--record": true
+    case "--random": false
+    case "main": scenario.isMain
+    case let id: scenario.id == id
+    }
+}
+
+if arguments.first == "--record" {
+    for scenario in rows {
+        let trace = scenario.trace(
+            on: PlayedCFRunLoop.self, scale: 1, perform: scenario.isMain ? { $0() } : onFreshThread)
+        print("        \"\(scenario.id)\": \"\(trace.joined(separator: " "))\",")
+    }
+    exit(0)
+}
+
+var (agree, better, differ) = (0, 0, 0)
+for scenario in rows {
+    switch scenario.compare(perform: scenario.isMain ? { $0() } : onFreshThread) {
+    case .agrees:
+        agree += 1
+    case .better(let reason):
+        better += 1
+        print("\(scenario.id) better: \(reason)")
+    case .differs(let ours, let real):
+        differ += 1
+        print("\(scenario.id) differs: \(scenario.title)")
+        print("  ours \(ours.joined(separator: " "))")
+        print("  real \(real.joined(separator: " "))")
+    }
+}
+guard arguments.first == nil || arguments.first == "--random" else {
+    print("conformance agree=\(agree) better=\(better) of=\(rows.count)")
+    exit(differ == 0 ? 0 : 1)
+}
+
+let count = arguments.dropFirst().first.flatMap { UInt64($0) } ?? 100_000
+let firstSeed = arguments.dropFirst(2).first.flatMap { UInt64($0) } ?? 1
+var differences = 0
+for seed in firstSeed..<firstSeed + count where RandomSequence(seed: seed).difference() != nil {
+    differences += 1
+    guard differences <= 3 else { continue }
+    let shortest = RandomSequence(seed: seed).shrunk()
+    print("random sequence \(seed) differs; shortened to\n\(shortest)")
+    if let (ours, real) = shortest.difference() {
+        print("  ours \(ours.joined(separator: " "))")
+        print("  real \(real.joined(separator: " "))")
+    }
+}
+print(
+    "conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences)"
+)
+exit(differ == 0 && differences == 0 ? 0 : 1)

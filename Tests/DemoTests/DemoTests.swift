@@ -1,0 +1,60 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: the main job, for real: each planted stall is found once, under its own function, with its true duration.
+/// Method: the demo runs in a process of its own and measures itself; its store goes through `stallctl ingest`, and
+/// `stallctl top --json` is held against what the demo printed.
+@Suite struct DemoTests {
+    struct Group: Decodable {
+        var rank: Int
+        var title: String
+        var count: Int
+        var total_ms: Double
+        var max_ms: Double
+        var frames: [String]
+    }
+
+    /// The demo's own lines: name, count, milliseconds of every call.
+    func measured(_ output: String) -> [String: [Double]] {
+        output.matches(of: /(?m)^  (\w+) (\d+)((?: \d+)+)$/).reduce(into: [:]) { calls, match in
+            calls[String(match.1)] = match.3.split(separator: " ").compactMap { Double($0) }
+        }
+    }
+
+    @Test func `top ranks the demo's five stalls with their counts and durations`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let central = directory.appending(path: "central.sqlite").path
+            let (status, output, errors) = try BuiltProgram("Demo", [store]).finish()
+            #expect(status == 0 && errors == "")
+            let expected = measured(output)
+            #expect(
+                Set(expected.keys) == [
+                    "sleepInTimer", "drawComplexLayout", "fetchSynchronously", "saveEverything",
+                    "waitForWorker",
+                ])
+
+            for _ in 0..<2 {
+                let ingest = try BuiltProgram("stallctl", ["ingest", "--store", central, store])
+                #expect(ingest.finish().status == 0)
+            }
+            let top = try BuiltProgram("stallctl", ["top", "--store", central, "--json"]).finish()
+            #expect(top.status == 0 && top.errors == "")
+            let groups = try top.output.split(separator: "\n").map {
+                try JSONDecoder().decode(Group.self, from: Data($0.utf8))
+            }
+            #expect(groups.count == expected.count)
+            #expect(groups.map(\.rank) == Array(1...max(1, groups.count)))
+            for group in groups {
+                let name = String(group.frames[0].prefix { $0 != "(" })
+                let calls = try #require(
+                    expected[name], "\(group.title) is none of the demo's stalls")
+                #expect(group.count == calls.count, "\(name)")
+                #expect(abs(group.max_ms - calls.max()!) < 60, "\(name)")
+                #expect(
+                    abs(group.total_ms - calls.reduce(0, +)) < 60 * Double(calls.count), "\(name)")
+            }
+        }
+    }
+}

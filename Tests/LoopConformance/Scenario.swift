@@ -1,0 +1,90 @@
+// A row of the golden table: what happens, on which loop it was recorded, and whether we follow.
+
+/// One named scenario. The trace uses E entry, T beforeTimers, S beforeSources, W beforeWaiting, A afterWaiting, X exit;
+/// `@` is milliseconds, rounded to 10.
+package struct Scenario: Sendable, CustomStringConvertible {
+    package let id: String
+    package let title: String
+    /// Needs the main thread.
+    package var isMain = false
+    /// The trace may differ by one wake-up that serves nothing: a token that the real loop left pending.
+    package var allowsSpuriousWakeUp = false
+    /// Where the Linux CFRunLoop is wrong: why, and the trace that we owe instead.
+    package var better: (reason: String, trace: String)?
+    package let play: @Sendable (Stage) -> Void
+
+    package init(
+        _ id: String, _ title: String, isMain: Bool = false, allowsSpuriousWakeUp: Bool = false,
+        better: (reason: String, trace: String)? = nil, play: @escaping @Sendable (Stage) -> Void
+    ) {
+        self.id = id
+        self.title = title
+        self.isMain = isMain
+        self.allowsSpuriousWakeUp = allowsSpuriousWakeUp
+        self.better = better
+        self.play = play
+    }
+
+    package var description: String { "\(id) \(title)" }
+
+    /// The whole table, in the order of the facts it was recorded for.
+    package static let all: [Scenario] =
+        entryScenarios + sourceScenarios + timerScenarios + blockScenarios + stopScenarios
+        + nestedScenarios + observerScenarios + descriptorScenarios + wakeUpScenarios
+        + dispatchScenarios + threadScenarios + combinedScenarios
+}
+
+/// How one scenario went.
+package enum Verdict: Sendable {
+    case agrees
+    case better(String)
+    case differs(ours: [String], real: [String])
+}
+
+extension Scenario {
+    /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded.
+    /// Tries again with longer steps before it calls a difference: only the order of events is a rule, and a busy
+    /// machine can change that of events 10 ms apart.
+    ///
+    /// `perform` runs a body on a thread that may run loops, and waits for it.
+    package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Verdict {
+        var last = Verdict.agrees
+        for scale in [1.0, 1, 2, 4] {
+            let real = trace(on: PlayedCFRunLoop.self, scale: scale, perform: perform)
+            let ours = trace(on: PlayedEventRunLoop.self, scale: scale, perform: perform)
+            let recorded = Trace.tokens(GoldenTable.traces[id] ?? "")
+            guard Trace.agree(real, recorded, allowsSpuriousWakeUp: allowsSpuriousWakeUp) else {
+                last = .differs(ours: recorded, real: real)
+                continue
+            }
+            if let better {
+                if Trace.agree(ours, Trace.tokens(better.trace), allowsSpuriousWakeUp: false) {
+                    return .better(better.reason)
+                }
+            } else if Trace.agree(ours, real, allowsSpuriousWakeUp: allowsSpuriousWakeUp) {
+                return .agrees
+            }
+            last = .differs(ours: ours, real: real)
+        }
+        return last
+    }
+
+    package func trace(
+        on type: any PlayedLoop.Type, scale: Double,
+        perform: (@escaping @Sendable () -> Void) -> Void
+    ) -> [String] {
+        let result = Unchecked(Box<[String]>([]))
+        let type = Unchecked(type)
+        perform {
+            let stage = Stage(type.value.current, scale: scale)
+            play(stage)
+            result.value.value = stage.trace
+        }
+        return result.value.value
+    }
+}
+
+final class Box<Value> {
+    var value: Value
+    init(_ value: Value) { self.value = value }
+}

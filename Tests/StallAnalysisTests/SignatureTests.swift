@@ -1,0 +1,294 @@
+import StallModel
+import Testing
+
+@testable import StallAnalysis
+
+/// Goal: a stall is named after the app function that accounts for it, whatever its samples happened to catch.
+/// Method: stacks as the agent takes them, written leaf first; `a <- b` reads: b called a.
+@Suite struct SignatureTests {
+    // MARK: - What a frame is
+
+    @Test(arguments: [
+        (
+            "$s12StallRunLoop09EventRunC0C3runyyF", "EventRunLoop.run()", "/app/photos",
+            FrameClass.base
+        ),
+        (
+            "$s10StallAgent0A7MonitorC12withActivityyyF", "StallMonitor.withActivity(_:_:)",
+            "/app/photos", .monitor
+        ),
+        ("$s10Foundation4DataV5countSivg", "Data.count.getter", "/app/photos", .system),
+        ("$sSa6appendyyxF", "Array.append(_:)", "/app/photos", .system),
+        ("$sSa6photosE7relayoutyyF", "Array.relayout()", "/app/photos", .app),
+        ("$s10Foundation4DataV6photosE5thumbyyF", "Data.thumb()", "/app/photos", .app),
+        ("$sSa6photosSiRszlE3sumSiyF", "Array<A>.sum()", "/app/photos", .app),
+        ("$s6photos8TimelineV4tickyyF", "Timeline.tick()", "/usr/lib/photos/libtimeline.so", .app),
+        ("usleep", "usleep", "/lib/x86_64-linux-gnu/libc.so.6", .wait),
+        ("__GI___poll", "__GI___poll", "/lib/x86_64-linux-gnu/libc.so.6", .wait),
+        ("malloc", "malloc", "/lib/x86_64-linux-gnu/libc.so.6", .allocator),
+        ("start_thread", "start_thread", "/lib/x86_64-linux-gnu/libc.so.6", .base),
+        ("photos_main", "photos_main", "/app/photos", .base),
+        ("swift_retain", "swift_retain", "/app/photos", .runtime),
+        ("$s6photos8TimelineVWOc", "outlined copy of Timeline", "/app/photos", .runtime),
+        ("_dispatch_client_callout", "_dispatch_client_callout", "/app/photos", .base),
+        ("draw_layout", "draw_layout", "/app/photos", .app),
+        ("_ZN6layout4drawEv", "layout::draw()", "/opt/photos/liblayout.so", .app),
+        ("_ZNSt6vectorIiE9push_backEi", "std::vector<int>::push_back(int)", "/app/photos", .system),
+        ("__vdso_clock_gettime", "__vdso_clock_gettime", "[vdso]", .kernel),
+    ])
+    func `a frame is classified by its owner`(
+        symbol: String, name: String, image: String, expected: FrameClass
+    ) {
+        let frame = ClassifiedFrame(Frame(name, symbol: symbol, image: image))
+        #expect(frame.frameClass == expected, "\(frame.rule)")
+    }
+
+    @Test func `the program is the app's wherever it is installed`() {
+        var frame = Frame("tick", image: "/usr/lib/photos/photos-daemon")
+        frame.buildID = BuildID(bytes: [1, 2])
+        #expect(ClassifiedFrame(frame).frameClass == .system)
+        #expect(ClassifiedFrame(frame, executable: frame.buildID).frameClass == .app)
+    }
+
+    // MARK: - Which functions name it
+
+    @Test func `a blocking call is named after its caller in the app`() {
+        let found = signature(
+            "clock_nanosleep <- nanosleep <- Foundation/static Thread.sleep(forTimeInterval:) <- sleepInTimer() <- closure #1 in closure #2 in Timeline.start() <- StallRunLoop/EventRunLoop.fire(_:) <- StallRunLoop/EventRunLoop.run() <- static App.main() <- main"
+        )
+        #expect(found.keyFrames == ["sleepInTimer()", "Timeline.start()"])
+        #expect(found.title == "sleep in sleepInTimer() <- Timeline.start()")
+        #expect(!found.isWithoutAppFrame)
+    }
+
+    @Test func `work spread over closures and helpers is the function's that called them`() {
+        let root =
+            "drawComplexLayout(_:) <- closure #1 in Script.next() <- StallRunLoop/EventRunLoop.run() <- main"
+        let found = signature(
+            "Swift/specialized MutableCollection.sort(by:) <- closure #1 in \(root)",
+            "arrange<A, B>(_:perRow:measure:) <- \(root)",
+            "swift_retain <- closure #2 in closure #1 in \(root)",
+            "malloc <- Swift/Array.append(_:) <- arrange<A, B>(_:perRow:measure:) <- \(root)",
+            root)
+        #expect(found.keyFrames == ["drawComplexLayout(_:)", "Script.next()"])
+    }
+
+    /// Two of three samples in one helper may be chance; twenty of thirty are not.
+    @Test(arguments: [
+        (2, 1, "outer()"), (20, 10, "outer()"), (24, 8, "helper()"), (1, 0, "helper()"),
+    ])
+    func `few samples must agree before a helper is blamed`(
+        inHelper: Int, outside: Int, blamed: String
+    ) {
+        let stacks =
+            Array(repeating: "helper() <- outer() <- main", count: inHelper)
+            + Array(repeating: "outer() <- main", count: outside)
+        #expect(signature(stacks).keyFrames.first == blamed)
+    }
+
+    @Test func `weight counts, not the number of samples`() {
+        let short = Array(repeating: ("other() <- StallRunLoop/EventRunLoop.run()", 10), count: 5)
+        let found = signature(
+            weighted: short + [("slow() <- StallRunLoop/EventRunLoop.run()", 1900)])
+        #expect(found.keyFrames == ["slow()"])
+    }
+
+    @Test func `one stall sampled twice has one signature`() {
+        let stack = "poll <- wait(for:) <- load() <- StallRunLoop/EventRunLoop.run() <- main"
+        #expect(signature(stack).hash == signature(stack, stack).hash)
+    }
+
+    @Test func `what called the loop did not choose the callout`() {
+        let first = signature(
+            "tick() <- StallRunLoop/EventRunLoop.run() <- closure #1 in Worker.start() <- start_thread"
+        )
+        let second = signature(
+            "tick() <- StallRunLoop/EventRunLoop.run() <- static App.main() <- main")
+        #expect(first.keyFrames == ["tick()"])
+        #expect(first.hash == second.hash)
+    }
+
+    @Test(arguments: [
+        "work() <- recurse(_:) <- recurse(_:) <- start()",
+        "work() <- recurse(_:) <- recurse(_:) <- recurse(_:) <- recurse(_:) <- start()",
+        "work() <- closure #3 in recurse(_:) <- recurse(_:) <- start()",
+    ])
+    func `the depth of a recursion does not matter`(stack: String) {
+        #expect(signature(stack).hash == signature("work() <- recurse(_:) <- start()").hash)
+    }
+
+    @Test(arguments: [
+        "b() <- a() <- b() <- a() <- start()", "b() <- a() <- b() <- a() <- b() <- a() <- start()",
+    ])
+    func `a cycle counts once`(stack: String) {
+        #expect(signature(stack).keyFrames == ["b()", "a()", "start()"])
+    }
+
+    @Test func `functions that await come where they would have called`() {
+        var stack = frames(
+            "usleep <- load() <- completeTaskWithClosure <- start_thread <- show() <- refresh()")
+        for index in stack.indices.suffix(2) { stack[index].kind = .asyncResume }
+        let found = StallAnalysis.signature(of: [(stack, .seconds(1))])
+        #expect(found.keyFrames == ["load()", "show()", "refresh()"])
+    }
+
+    @Test func `a cut stack gets its callers from a whole one of the same stall`() {
+        let whole = "fsync <- save() <- tick() <- StallRunLoop/EventRunLoop.run()"
+        let found = signature(whole, "fsync <- save()", "write <- save()", "malloc")
+        #expect(found.hash == signature(whole).hash)
+        #expect(!found.isCut)
+    }
+
+    @Test func `a stall of which all stacks were cut says so`() {
+        let found = signature("fsync <- save()", "write <- save()")
+        #expect(found.keyFrames == ["save()"])
+        #expect(found.isCut)
+        #expect(!signature("write <- save() <- start_thread").isCut)
+        let thread =
+            frames("write <- save()") + [Frame(nil, image: "/lib/x86_64-linux-gnu/libc.so.6")]
+        #expect(!StallAnalysis.signature(of: [(thread, .seconds(1))]).isCut)
+    }
+
+    /// The optimizer merges the inner closure into the helper that calls it.
+    @Test func `a closure in the middle counts neither in debug nor in release`() {
+        let debug = signature(
+            "draw() <- closure #1 in closure #2 in next() <- measure(_:) <- closure #2 in next()")
+        let release = signature("draw() <- specialized measure(_:) <- closure #2 in next()")
+        #expect(debug.keyFrames == ["draw()", "measure(_:)", "next()"])
+        #expect(debug.hash == release.hash)
+    }
+
+    @Test func `work in a closure is its function's, whatever helper calls it`() {
+        let found = signature(
+            "Swift/Array.append(_:) <- closure #1 in draw() <- each(_:) <- draw() <- next()")
+        #expect(found.keyFrames == ["draw()", "next()"])
+    }
+
+    // MARK: - What never matters
+
+    @Test func `lines, addresses and the numbers of closures do not matter`() {
+        var random = SplitMix(state: 7)
+        let reference = signature("load() <- closure #1 in Album.open(_:at:) <- tick()")
+        for _ in 0..<50 {
+            let number = Int.random(in: 1...99, using: &random)
+            var frames = frames("load() <- closure #\(number) in Album.open(_:at:) <- tick()")
+            for index in frames.indices {
+                frames[index].offset = random.next()
+                frames[index].line = Int.random(in: 1...9999, using: &random)
+                frames[index].file = "/src/\(number).swift"
+            }
+            #expect(
+                StallAnalysis.signature(of: [(frames, .milliseconds(1))]).hash == reference.hash)
+        }
+    }
+
+    @Test(arguments: [
+        "specialized Cache<A>.run<B>(_:) <- tick()", "Cache.run(_:) <- tick()",
+        "Cache.run(_:) <- partial apply for thunk for @callee_guaranteed () -> () <- tick()",
+        "swift_release <- outlined destroy of Model <- Cache.run(_:) <- tick()",
+        "protocol witness for Worker.run(_:) in conformance Cache<A> <- tick()",
+        "Cache.run(_:) <- StallAgent/StallMonitor.withActivity(_:_:) <- tick()",
+        "merged Cache.run(_:) <- Swift/Sequence.forEach(_:) <- tick()",
+    ])
+    func `thunks, specializations and runtime helpers do not matter`(stack: String) {
+        #expect(signature(stack).hash == signature("Cache.run(_:) <- tick()").hash)
+    }
+
+    @Test func `different functions never share a signature`() {
+        let functions = ["a()", "b()", "a(_:)", "a(x:)", "T.a()", "U.a()"]
+        #expect(Set(functions.map { signature("\($0) <- tick()").hash }).count == functions.count)
+        #expect(Set(functions.map { signature("\($0) <- tick()").family }).count == functions.count)
+        #expect(signature("a() <- tick()").family == signature("a() <- other()").family)
+        #expect(signature("a() <- tick()").hash != signature("a() <- other()").hash)
+    }
+
+    // MARK: - When there is little to go by
+
+    @Test func `without an app frame the system's own functions say so`() {
+        let found = signature(
+            "fsync <- Foundation/FileHandle.synchronize() <- StallRunLoop/EventRunLoop.run() <- static App.main() <- main"
+        )
+        #expect(found.keyFrames == ["FileHandle.synchronize()"])
+        #expect(found.title == "disk in FileHandle.synchronize() (no app frame)")
+        #expect(found.isWithoutAppFrame)
+    }
+
+    @Test func `code in main itself is main's`() {
+        let found = signature("usleep <- main <- __libc_start_main <- _start")
+        #expect(found.keyFrames == ["main"])
+    }
+
+    @Test func `places without names are qualified by their build`() {
+        func stripped(_ buildID: UInt8, _ offset: UInt64, callSite: UInt64 = 0x3000) -> [Frame] {
+            var frame = Frame(nil, image: "/app/photos")
+            frame.offset = offset
+            frame.buildID = BuildID(bytes: [buildID])
+            var caller = frame
+            caller.offset = callSite
+            return [Frame("usleep", image: "/lib/libc.so.6"), frame, caller]
+        }
+        let found = StallAnalysis.signature(of: [(stripped(1, 0x1f40), .seconds(1))])
+        #expect(found.keyFrames == ["photos+0x1f40"])
+        #expect(found.title == "sleep in photos+0x1f40")
+        #expect(
+            found.hash == StallAnalysis.signature(of: [(stripped(1, 0x1f40), .seconds(2))]).hash)
+        #expect(
+            found.hash != StallAnalysis.signature(of: [(stripped(2, 0x1f40), .seconds(1))]).hash)
+        #expect(
+            found.hash != StallAnalysis.signature(of: [(stripped(1, 0x1f44), .seconds(1))]).hash)
+    }
+
+    @Test func `no stack at all is a group of its own`() {
+        #expect(signature([]).title == "no stack was taken")
+        #expect(signature([]).hash == StallAnalysis.signature(of: [([], .seconds(1))]).hash)
+    }
+
+    @Test func `the hash is part of the file format`() {
+        #expect(signature("a() <- tick()").hash == 4_891_599_556_346_891_220)
+    }
+}
+
+// MARK: - Stacks from text
+
+func signature(_ stacks: String...) -> Signature { signature(stacks) }
+
+func signature(_ stacks: [String]) -> Signature { signature(weighted: stacks.map { ($0, 100) }) }
+
+func signature(weighted stacks: [(stack: String, milliseconds: Int)]) -> Signature {
+    signature(of: stacks.map { (frames($0.stack), .milliseconds($0.milliseconds)) })
+}
+
+/// Names without a module are the app's; C names of lower case without parentheses are libc's, except `main`.
+func frames(_ stack: String) -> [Frame] {
+    stack.split(separator: " <- ").map { text in
+        let parts = text.split(separator: "/", maxSplits: 1)
+        let module = parts.count == 2 ? String(parts[0]) : "photos"
+        let name = String(parts.last!)
+        let isC = name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" }
+        return Frame(
+            name, symbol: isC ? name : "$s\(module.utf8.count)\(module)4nameyyF",
+            image: isC && name != "main" ? "/lib/x86_64-linux-gnu/libc.so.6" : "/app/photos")
+    }
+}
+
+extension Frame {
+    init(_ function: String?, symbol: String? = nil, image: String) {
+        self.init(
+            CodeLocation(imagePath: image, buildID: nil, offset: 0x1000, kind: .returnAddress))
+        self.function = function
+        rawName = symbol ?? function
+    }
+}
+
+/// **Source:** Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+}

@@ -1,0 +1,244 @@
+import StallModel
+import Testing
+
+@testable import StallDetection
+
+private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
+
+/// A thread that is blocked: it uses no CPU.
+private let blocked = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "S"))
+
+private func at(_ milliseconds: Int) -> MonotonicInstant { start + .milliseconds(milliseconds) }
+
+private func busy(since milliseconds: Int) -> LoopReading {
+    LoopReading(status: .busy, since: at(milliseconds))
+}
+
+private func waiting(since milliseconds: Int) -> LoopReading {
+    LoopReading(status: .waiting, since: at(milliseconds))
+}
+
+/// A thread that has used `milliseconds` of CPU since the start, and wants more.
+private func running(_ milliseconds: Int) -> ThreadEvidence {
+    ThreadEvidence(cpuTime: .seconds(1) + .milliseconds(milliseconds), state: UInt8(ascii: "R"))
+}
+
+/// Goal: the line between busy and stalled is exact, waiting is never a stall, and what is told of a stall is true.
+/// Method: the test owns the clock and plays the loop and its thread. Nothing sleeps.
+@Suite struct StallDetectorTests {
+    var detector = StallDetector(policy: DetectionPolicy(threshold: .milliseconds(250)))
+
+    /// Follows the detector's own deadlines, as the watchdog does, while the loop stays busy since `start`.
+    mutating func follow(
+        until end: Int, evidence: (Int) -> ThreadEvidence,
+        each: (Int, StallStep) -> Void = { _, _ in }
+    ) {
+        var now = 0
+        while now <= end {
+            each(now, detector.look(busy(since: 0), evidence(now), at: at(now)))
+            now = Int((detector.nextLook! - start).milliseconds.rounded(.up))
+        }
+    }
+
+    @Test(arguments: [(elapsed: 0, stalls: false), (249, false), (250, true), (86_400_000, true)])
+    mutating func `a callback stalls at the threshold, not before`(elapsed: Int, stalls: Bool) {
+        let step = detector.look(busy(since: 0), blocked, at: at(elapsed))
+        #expect((step.incident != nil) == stalls)
+    }
+
+    @Test(arguments: [LoopStatus.waiting, .idle])
+    mutating func `a loop that does not run callbacks never stalls`(status: LoopStatus) {
+        let reading = LoopReading(status: status, since: start)
+        for elapsed in [0, 250, 1_000, 86_400_000] {
+            #expect(detector.look(reading, blocked, at: at(elapsed)).incident == nil)
+        }
+        #expect(detector.nextLook == nil, "a loop that sleeps on wakes the watchdog itself")
+    }
+
+    @Test mutating func `a loop that makes progress is busy, not stalled`() {
+        for elapsed in stride(from: 0, to: 10_000, by: 100) {
+            let step = detector.look(busy(since: elapsed), running(elapsed), at: at(elapsed + 99))
+            #expect(step.incident == nil && !step.takesSample)
+        }
+    }
+
+    @Test mutating func `it wants to look exactly at half the threshold and at the threshold`() {
+        _ = detector.look(busy(since: 0), blocked, at: at(1))
+        #expect(detector.nextLook == at(125))
+        var times: [Int] = []
+        follow(until: 250, evidence: { _ in blocked }) { now, _ in times.append(now) }
+        #expect(times.contains(125) && times.contains(250))
+    }
+
+    @Test
+    mutating func `samples begin at half the threshold and double their spacing up to a second`() {
+        var samples: [Int] = []
+        follow(until: 100_000, evidence: { _ in blocked }) { now, step in
+            if step.takesSample { samples.append(now) }
+        }
+        #expect(samples.prefix(6) == [125, 157, 220, 345, 595, 1095])
+        #expect(zip(samples.dropFirst(6), samples.dropFirst(5)).allSatisfy { $0 - $1 == 1000 })
+        #expect(samples.count == 32)
+    }
+
+    @Test
+    mutating func
+        `one incident begins, is refreshed every second, and ends with the loop's own time`()
+    {
+        var told: [StallIncident] = []
+        follow(until: 3_400, evidence: { _ in blocked }) { _, step in
+            if let incident = step.incident { told.append(incident) }
+        }
+        #expect(told.map { Int($0.duration.milliseconds) } == [250, 1250, 2250, 3250])
+        let last = detector.look(waiting(since: 3_456), blocked, at: at(9_000), end: at(3_412))
+        #expect(last.incident?.duration == .milliseconds(3_412))
+        #expect(last.incident?.hasEnded == true && last.dropsSuspicion)
+        #expect(Set(told.map(\.began) + [last.incident!.began]) == [start])
+    }
+
+    @Test mutating func `a suspicion that comes to nothing leaves no incident`() {
+        let suspicious = detector.look(busy(since: 0), blocked, at: at(200))
+        #expect(suspicious.takesSample && suspicious.incident == nil)
+        let step = detector.look(waiting(since: 240), blocked, at: at(241), end: at(240))
+        #expect(step.incident == nil && step.dropsSuspicion)
+    }
+
+    @Test mutating func `a stall that ended between two looks is still told`() {
+        _ = detector.look(busy(since: 0), blocked, at: at(130))
+        let step = detector.look(busy(since: 400), blocked, at: at(460), end: at(400))
+        #expect(step.incident?.duration == .milliseconds(400))
+        #expect(step.incident?.hasEnded == true)
+    }
+
+    @Test mutating func `a thread that burns the CPU is stalled`() {
+        var verdicts: [StallVerdict] = []
+        follow(until: 300, evidence: { running($0) }) { _, step in
+            if let incident = step.incident { verdicts.append(incident.verdict) }
+        }
+        #expect(verdicts == [.stalled])
+    }
+
+    @Test mutating func `a thread that is ready but gets no CPU is starved, and only late`() {
+        var told: [(Int, StallVerdict)] = []
+        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        follow(until: 1_100, evidence: { running($0 / 10) }) { now, step in
+            if let incident = step.incident { told.append((now, incident.verdict)) }
+        }
+        #expect(told.map(\.1) == [.starved])
+        #expect(told.allSatisfy { $0.0 >= 1_000 })
+    }
+
+    @Test mutating func `a starved thread that has burnt the threshold after all is stalled`() {
+        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        follow(until: 990, evidence: { running($0 / 2) })
+        let step = detector.look(waiting(since: 995), running(500), at: at(995), end: at(995))
+        #expect(step.incident?.verdict == .stalled)
+    }
+
+    /// Writing and syncing in turns: at every look it runs, for an instant, and never waits for a CPU.
+    @Test
+    mutating func `a thread that blocks again and again is stalled, though it looks runnable`() {
+        func syncing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(milliseconds / 20), runDelay: .milliseconds(3),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.look(waiting(since: -1), syncing(0), at: at(-1))
+        var told: [(Int, StallVerdict)] = []
+        follow(until: 300, evidence: syncing) { now, step in
+            if let incident = step.incident { told.append((now, incident.verdict)) }
+        }
+        #expect(told.map(\.0) == [250] && told.map(\.1) == [.stalled])
+    }
+
+    @Test mutating func `time that the kernel books as a wait for the CPU is not the thread's`() {
+        func sharing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(milliseconds / 4),
+                runDelay: .milliseconds(milliseconds * 3 / 4),
+                state: UInt8(ascii: "R"), waitsForCPU: milliseconds.isMultiple(of: 2))
+        }
+        _ = detector.look(waiting(since: -1), sharing(0), at: at(-1))
+        var told: [StallVerdict] = []
+        follow(until: 990, evidence: sharing) { _, step in
+            if let incident = step.incident { told.append(incident.verdict) }
+        }
+        #expect(told == [], "a quarter of the CPU: the threshold is burnt after four times as long")
+    }
+
+    /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
+    @Test mutating func `a process that was stopped is told apart`() {
+        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.look(busy(since: 0), running(10), at: at(10))
+        _ = detector.look(
+            busy(since: 0), running(12), at: at(2_000), lateness: .milliseconds(1_875))
+        let step = detector.look(waiting(since: 2_010), running(20), at: at(2_011), end: at(2_010))
+        #expect(step.incident?.verdict == .stopped)
+        #expect(step.incident?.duration == .milliseconds(2_010))
+    }
+
+    @Test mutating func `evidence that cannot be read leaves the wall clock's word`() {
+        #expect(
+            detector.look(busy(since: 0), ThreadEvidence(), at: at(260)).incident?.verdict
+                == .stalled)
+    }
+
+    @Test mutating func `stopping ends an open stall with the duration it has`() {
+        _ = detector.look(busy(since: 0), blocked, at: at(300))
+        let incident = detector.stop(blocked, at: at(700))
+        #expect(incident?.duration == .milliseconds(700) && incident?.hasEnded == true)
+    }
+
+    /// Whatever the loop does and whenever it is looked at, no incident is shorter than the threshold, each one that
+    /// begins ends exactly once, and durations never shrink.
+    @Test(arguments: 0..<50 as Range<UInt64>)
+    func `incidents are whole under random play`(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        var detector = StallDetector(policy: DetectionPolicy(threshold: .milliseconds(250)))
+        var now = 1, word = 0, status = LoopStatus.waiting
+        var open: StallIncident?
+        for _ in 0..<2_000 {
+            now += Int.random(in: 1...200, using: &random)
+            if Int.random(in: 0..<3, using: &random) == 0 {
+                word = now - Int.random(in: 0..<2, using: &random)
+                status = [.busy, .waiting, .idle].randomElement(using: &random)!
+            }
+            let reading = LoopReading(status: status, since: at(word))
+            guard let incident = detector.look(reading, blocked, at: at(now)).incident else {
+                continue
+            }
+            #expect(incident.duration >= .milliseconds(250))
+            if let open {
+                #expect(incident.began == open.began && incident.duration >= open.duration)
+            }
+            open = incident.hasEnded ? nil : incident
+        }
+    }
+}
+
+/// A small seeded generator, so that a failing run can be repeated.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
+        return z ^ z >> 31
+    }
+}
+
+/// Goal: every moment of a stall is given to exactly one sample.
+@Suite struct SampleWeightTests {
+    @Test func `weights meet half-way between samples and add up to the duration`() {
+        let samples = [125, 250, 500].map { (offset: Duration.milliseconds($0), isLate: false) }
+        let weights = sampleWeights(samples, of: .milliseconds(600))
+        #expect(weights == [187.5, 187.5, 225].map { .microseconds($0 * 1000) })
+    }
+
+    @Test func `a late sample stands for nothing`() {
+        let samples = [(Duration.milliseconds(125), false), (.milliseconds(260), true)]
+        #expect(sampleWeights(samples, of: .milliseconds(255)) == [.milliseconds(255), .zero])
+        #expect(sampleWeights([(.milliseconds(300), true)], of: .milliseconds(255)) == [.zero])
+    }
+}

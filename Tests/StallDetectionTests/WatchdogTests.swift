@@ -1,0 +1,132 @@
+import CLinux
+import StallModel
+import Testing
+
+@testable import StallDetection
+
+/// Goal: the watchdog's thread finds a stall, hears at once of its end, and sleeps while every loop waits.
+/// Method: the test is the loop. It publishes instants of the past, so that everything is due at once and nothing
+/// needs to sleep; what the watchdog says arrives through a stream.
+@Suite struct WatchdogTests {
+    /// Answers every question the same way and passes on what it is told.
+    final class Recorder: StallResponder {
+        let told: AsyncStream<(StallIncident, [RawSample])>.Continuation
+        init(told: AsyncStream<(StallIncident, [RawSample])>.Continuation) { self.told = told }
+        func evidence() -> ThreadEvidence {
+            ThreadEvidence(cpuTime: .zero, state: UInt8(ascii: "S"))
+        }
+        func captureStack() -> Result<CapturedStack, any Error> {
+            .success(
+                CapturedStack(
+                    addresses: [.init(1, .interrupted)], isTruncated: false, method: .signalFree))
+        }
+        func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
+            told.yield((incident, samples))
+        }
+    }
+
+    struct Beacon: @unchecked Sendable {
+        let pointer = stall_beacon_create()!
+        func publish(_ status: LoopStatus, at time: MonotonicInstant) {
+            stall_beacon_publish(pointer, status.rawValue, time.nanoseconds)
+        }
+        func awake(at time: MonotonicInstant) {
+            stall_beacon_publish_awake(pointer, time.nanoseconds)
+        }
+    }
+
+    var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
+
+    @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
+        let beacon = Beacon()
+        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let watchdog = try #require(Watchdog())
+        let loop = WatchedLoop(
+            beacon: LoopBeacon(beacon.pointer),
+            policy: DetectionPolicy(threshold: .milliseconds(250)),
+            responder: Recorder(told: told))
+        watchdog.watch(loop)
+
+        let began = now + .milliseconds(-700)
+        beacon.awake(at: began)
+        let (first, samples) = try #require(await stream.first { _ in true })
+        #expect(first.began == began && !first.hasEnded && first.duration >= .milliseconds(700))
+        #expect(samples.count == 1 && samples[0].isLate == false)
+
+        beacon.publish(.waiting, at: began + .seconds(2))
+        // Refreshed durations may come before the end.
+        let (last, _) = try #require(await stream.first { $0.0.hasEnded })
+        #expect(last.began == began && last.duration == .seconds(2))
+        watchdog.stop()
+        stall_beacon_release(beacon.pointer)
+    }
+
+    @Test func `a stop ends what is open`() async throws {
+        let beacon = Beacon()
+        beacon.publish(.busy, at: now + .milliseconds(-400))
+        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let watchdog = try #require(Watchdog())
+        watchdog.watch(
+            WatchedLoop(
+                beacon: LoopBeacon(beacon.pointer),
+                policy: DetectionPolicy(threshold: .milliseconds(250)),
+                responder: Recorder(told: told)))
+        #expect(await stream.first { _ in true }?.0.hasEnded == false)
+        watchdog.stop()
+        #expect(await stream.first { $0.0.hasEnded } != nil)
+        stall_beacon_release(beacon.pointer)
+    }
+
+    @Test func `requests arrive in their order from many threads`() async {
+        let inbox = WatchdogInbox()
+        let beacon = Beacon()
+        let (_, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let loops = (0..<400).map {
+            WatchedLoop(
+                beacon: LoopBeacon(beacon.pointer),
+                policy: DetectionPolicy(threshold: .milliseconds($0 + 50)),
+                responder: Recorder(told: told))
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for producer in 0..<4 {
+                group.addTask {
+                    for index in 0..<100 { inbox.push(.watch(loops[producer * 100 + index])) }
+                }
+            }
+        }
+        let names = inbox.takeAll().compactMap { request -> Int? in
+            if case .watch(let loop) = request {
+                Int(loop.policy.threshold.milliseconds) - 50
+            } else {
+                nil
+            }
+        }
+        #expect(names.count == 400)
+        for producer in 0..<4 {
+            #expect(
+                names.filter { $0 / 100 == producer }
+                    == Array(producer * 100..<producer * 100 + 100))
+        }
+        stall_beacon_release(beacon.pointer)
+    }
+
+    @Test func `a reading survives the wrap of the 56-bit clock`() {
+        let now = MonotonicInstant(nanoseconds: 1 << 57 + 5)
+        let reading = LoopReading(word: stall_beacon_pack(1, 1 << 57 - 10), now: now)
+        #expect(reading.since.nanoseconds == 1 << 57 - 10)
+        #expect(reading.status == .busy)
+    }
+
+    @Test func `a label is read whole or cut at a character`() {
+        let beacon = Beacon()
+        let loop = LoopBeacon(beacon.pointer)
+        #expect(loop.label == nil)
+        loop.writeLabel("open album")
+        #expect(loop.label == "open album")
+        loop.writeLabel(String(repeating: "é", count: 60))
+        #expect(loop.label == String(repeating: "é", count: 31))
+        loop.writeLabel(nil)
+        #expect(loop.label == nil)
+        stall_beacon_release(beacon.pointer)
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import LoopConformance
+import Synchronization
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: no block is lost, run twice or overtaken, however many threads post.
+@Suite struct BlockQueueTests {
+    @Test func `blocks run in order, and those of another mode keep theirs`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: "other")
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var log: [Int] = []
+            for number in 0..<200 {
+                loop.perform(inMode: number.isMultiple(of: 3) ? "other" : .default) {
+                    log.append(number)
+                }
+            }
+            loop.run(for: .zero)
+            #expect(log == (0..<200).filter { !$0.isMultiple(of: 3) })
+            log = []
+            loop.run(mode: "other", for: .zero)
+            #expect(log == (0..<200).filter { $0.isMultiple(of: 3) })
+        }
+    }
+
+    @Test func `four posting threads lose nothing and keep their own order`() {
+        let perThread = 20_000
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var next = [Int](repeating: 0, count: 4)
+            nonisolated(unsafe) var isOrdered = true
+            nonisolated(unsafe) var count = 0
+            for producer in 0..<4 {
+                Thread {
+                    for number in 0..<perThread {
+                        loop.post {
+                            isOrdered = isOrdered && next[producer] == number
+                            next[producer] += 1
+                            count += 1
+                            if count == 4 * perThread { loop.stop() }
+                        }
+                    }
+                }.start()
+            }
+            #expect(loop.run(mode: .default) == .stopped)
+            #expect(isOrdered)
+            #expect(next == [Int](repeating: perThread, count: 4))
+        }
+    }
+
+    @Test func `a block is let go of once it has run, or when the thread ends`() {
+        final class Token: Sendable {
+            let alive: Mutex<Int>.Reference
+            init(_ alive: Mutex<Int>.Reference) {
+                self.alive = alive
+                alive.mutex.withLock { $0 += 1 }
+            }
+            deinit { alive.mutex.withLock { $0 -= 1 } }
+        }
+        let alive = Mutex<Int>.Reference()
+        onFreshThread {
+            let loop = EventRunLoop.current
+            for _ in 0..<10 {
+                let token = Token(alive)
+                loop.perform { _ = token }
+            }
+            #expect(alive.mutex.withLock { $0 } == 10)
+            loop.run(for: .zero)
+            #expect(alive.mutex.withLock { $0 } == 0)
+            let token = Token(alive)
+            loop.perform { _ = token }
+        }
+        #expect(alive.mutex.withLock { $0 } == 0)
+    }
+}
+
+extension Mutex<Int> {
+    final class Reference: Sendable { let mutex = Mutex(0) }
+}

@@ -1,0 +1,229 @@
+import CLinux
+import Foundation
+import LoopConformance
+import StallModel
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: what EventRunLoop promises beyond CFRunLoop's table: descriptors, tracking, handing over work, misuse.
+@Suite struct EventRunLoopTests {
+    @Test func `a descriptor is served while it is ready, and none of its bytes is read`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            var ends: [CInt] = [0, 0]
+            pipe(&ends)
+            defer { ends.forEach { close($0) } }
+            let input = ends[0]
+            nonisolated(unsafe) var received = ""
+            let source = DescriptorSource(descriptor: input) { source, events in
+                #expect(events.contains(.readable))
+                var byte: UInt8 = 0
+                Glibc.read(input, &byte, 1)
+                received.append(Character(UnicodeScalar(byte)))
+                if received.count == 5 { source.invalidate() }
+            }
+            try loop.add(source, toMode: .default)
+            write(ends[1], "hello", 5)
+            #expect(loop.run(mode: .default) == .finished)
+            #expect(received == "hello")
+        }
+    }
+
+    @Test(arguments: [EventRunLoop.DescriptorDelivery.strict, .batch])
+    func `two sources on one descriptor each get their events`(
+        delivery: EventRunLoop.DescriptorDelivery
+    ) throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            loop.descriptorDelivery = delivery
+            var ends: [CInt] = [0, 0]
+            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends)
+            defer { ends.forEach { close($0) } }
+            write(ends[1], "x", 1)
+            nonisolated(unsafe) var log: Set<String> = []
+            try loop.add(
+                DescriptorSource(descriptor: ends[0], events: .readable) { source, _ in
+                    log.insert("read")
+                    source.invalidate()
+                }, toMode: .default)
+            try loop.add(
+                DescriptorSource(descriptor: ends[0], events: .writable) { source, _ in
+                    log.insert("write")
+                    source.invalidate()
+                }, toMode: .default)
+            #expect(loop.run(mode: .default) == .finished)
+            #expect(log == ["read", "write"])
+        }
+    }
+
+    @Test func `always ready descriptors and timers take turns`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let descriptors = (0..<3).map { _ in stall_eventfd_create() }
+            defer { descriptors.forEach { close($0) } }
+            nonisolated(unsafe) var counts = [Int](repeating: 0, count: 4)
+            for (index, descriptor) in descriptors.enumerated() {
+                stall_eventfd_write(descriptor)
+                try loop.add(
+                    DescriptorSource(descriptor: descriptor) { _, _ in counts[index] += 1 },
+                    toMode: .default)
+            }
+            loop.schedule(every: .nanoseconds(1)) { _ in
+                counts[3] += 1
+                if counts[3] == 30 { loop.stop() }
+            }
+            loop.run()
+            #expect(counts.allSatisfy { $0 >= 9 }, "\(counts)")
+        }
+    }
+
+    @Test
+    func `a batch serves what is ready in one iteration, without what an earlier handler removed`()
+        throws
+    {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            loop.descriptorDelivery = .batch
+            let descriptors = (0..<3).map { _ in stall_eventfd_create() }
+            defer { descriptors.forEach { close($0) } }
+            nonisolated(unsafe) var sources: [DescriptorSource] = []
+            nonisolated(unsafe) var served = 0
+            for descriptor in descriptors {
+                stall_eventfd_write(descriptor)
+                let source = DescriptorSource(descriptor: descriptor) { source, _ in
+                    served += 1
+                    for other in sources where other !== source && served == 2 {
+                        other.invalidate()
+                    }
+                    _ = stall_eventfd_take(source.descriptor)
+                }
+                sources.append(source)
+                try loop.add(source, toMode: .default)
+            }
+            loop.run(for: .zero)
+            #expect(served == 2)
+        }
+    }
+
+    @Test func `a descriptor that cannot be watched is refused with the kernel's reason`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let closed = DescriptorSource(descriptor: 9_999) { _, _ in }
+            #expect(throws: LoopError.system(call: "epoll_ctl", errno: EBADF)) {
+                try loop.add(closed, toMode: .default)
+            }
+            let file = open("/proc/self/exe", O_RDONLY)
+            defer { close(file) }
+            let plain = DescriptorSource(descriptor: file) { _, _ in }
+            #expect(throws: LoopError.system(call: "epoll_ctl", errno: EPERM)) {
+                try loop.add(plain, toMode: .default)
+            }
+            #expect(loop.run(for: .zero) == .finished)
+        }
+    }
+
+    @Test func `a source whose descriptor was closed first can still be removed`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let descriptor = stall_eventfd_create()
+            let source = DescriptorSource(descriptor: descriptor) { _, _ in }
+            try loop.add(source, toMode: .default)
+            close(descriptor)
+            source.invalidate()
+            #expect(!loop.contains(source, inMode: .default))
+            #expect(loop.run(for: .zero) == .finished)
+        }
+    }
+
+    @Test func `tracking serves common items, and leaves the default mode's alone`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var log: [String] = []
+            loop.add(LoopTimer(after: .zero) { _ in log.append("default") }, toMode: .default)
+            loop.add(LoopTimer(after: .zero) { _ in log.append("common") }, toMode: .common)
+            loop.run(mode: .tracking, for: .zero)
+            #expect(log == ["common"])
+            loop.add(LoopTimer(after: .zero) { _ in log.append("late") }, toMode: .common)
+            loop.run(mode: .tracking, for: .zero)
+            #expect(log == ["common", "late"])
+            loop.run(for: .zero)
+            #expect(log == ["common", "late", "default"])
+        }
+    }
+
+    @Test func `performAndWait returns after the block, and is refused on the loop's own thread`()
+        throws
+    {
+        let ready = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var loop: EventRunLoop!
+        let worker = Thread {
+            loop = .current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            ready.signal()
+            loop.run()
+        }
+        worker.start()
+        ready.wait()
+        nonisolated(unsafe) var refusal: LoopError?
+        nonisolated(unsafe) var hasRun = false
+        try loop.performAndWait {
+            hasRun = true
+            do { try loop.performAndWait {} } catch { refusal = error as? LoopError }
+        }
+        #expect(hasRun)
+        #expect(refusal == .wouldDeadlock)
+        loop.stop()
+    }
+
+    @Test func `an item belongs to one loop; a second one refuses it`() {
+        onFreshThread {
+            let timer = LoopTimer(after: .seconds(60)) { _ in }
+            let observer = LoopObserver { _, _ in }
+            let loop = EventRunLoop.current
+            #expect(loop.add(timer, toMode: .default))
+            #expect(loop.add(observer, toMode: .common))
+            onFreshThread {
+                #expect(!EventRunLoop.current.add(timer, toMode: .default))
+                #expect(!EventRunLoop.current.add(observer, toMode: .default))
+            }
+            loop.remove(timer, fromMode: .default)
+            loop.remove(observer, fromMode: .common)
+            onFreshThread {
+                #expect(EventRunLoop.current.add(timer, toMode: .default))
+                #expect(EventRunLoop.current.add(observer, toMode: .default))
+            }
+            timer.invalidate()
+            #expect(!loop.add(timer, toMode: .default))
+        }
+    }
+
+    @Test func `running another thread's loop stops the process with a sentence`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
+        {
+            onFreshThread { EventRunLoop.main.run() }
+        }
+        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(message.contains("a run loop can be run only by its own thread"))
+    }
+
+    @Test func `adding to the loop of an ended thread stops the process with a sentence`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
+        {
+            nonisolated(unsafe) var loop: EventRunLoop!
+            onFreshThread { loop = .current }
+            loop.add(LoopSource { _ in }, toMode: .default)
+        }
+        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(message.contains("nothing can be added to a run loop whose thread has ended"))
+    }
+}
+
+/// As `onFreshThread`, handing on what the body throws.
+func onFreshThreadThrowing(_ body: @escaping @Sendable () throws -> Void) throws {
+    nonisolated(unsafe) var failure: (any Error)?
+    onFreshThread {
+        do { try body() } catch { failure = error }
+    }
+    if let failure { throw failure }
+}

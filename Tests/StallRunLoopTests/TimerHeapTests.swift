@@ -1,0 +1,100 @@
+import StallModel
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: the heap gives timers by deadline, then by the order they were added, whatever else is done to it.
+/// Method: random operations with a seed, next to a plain sorted list.
+@Suite struct TimerHeapTests {
+    struct Entry {
+        var timer: LoopTimer
+        var slot: UInt32
+        var deadline: UInt64
+        var rank: Int
+    }
+
+    @Test(arguments: 1...8)
+    func `random operations leave the heap in the order of a sorted list`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var heap = TimerHeap()
+        var model: [Entry] = []
+        var rank = 0
+        for _ in 0..<3_000 {
+            rank += 1
+            let deadline = UInt64.random(in: 0..<50, using: &random)
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0, 1:
+                let timer = LoopTimer(after: .zero) { _ in }
+                let slot = heap.insert(timer, deadline: deadline)
+                model.append(Entry(timer: timer, slot: slot, deadline: deadline, rank: rank))
+            case 2 where !model.isEmpty:
+                let index = Int.random(in: 0..<model.count, using: &random)
+                let entry = model.remove(at: index)
+                heap.remove(entry.slot, of: entry.timer)
+            case 3 where !model.isEmpty:
+                let index = Int.random(in: 0..<model.count, using: &random)
+                if Bool.random(using: &random) {
+                    heap.move(model[index].slot, to: deadline)
+                } else {
+                    heap.suspend(model[index].slot)
+                    heap.resume(model[index].slot, deadline: deadline)
+                }
+                model[index].deadline = deadline
+                model[index].rank = rank
+            default: break
+            }
+            let earliest = model.map(\.deadline).min() ?? .max
+            #expect(heap.earliest == earliest)
+            #expect(heap.count == model.count)
+        }
+        let limit: UInt64 = 30
+        let expected = model.filter { $0.deadline <= limit }
+            .sorted { ($0.deadline, $0.rank) < ($1.deadline, $1.rank) }.map {
+                ObjectIdentifier($0.timer)
+            }
+        let due = heap.due(at: limit).map { ObjectIdentifier($0) }
+        #expect(due == expected)
+    }
+
+    @Test func `a timer whose handler runs stays in the heap but is not due`() {
+        var heap = TimerHeap()
+        let slot = heap.insert(LoopTimer(after: .zero) { _ in }, deadline: 5)
+        heap.suspend(slot)
+        #expect(heap.count == 1)
+        #expect(heap.earliest == .max)
+        #expect(heap.due(at: 10).isEmpty)
+        heap.resume(slot, deadline: 7)
+        #expect(heap.earliest == 7)
+    }
+
+    static let tolerances: [(tolerances: [Int], wakesAt: UInt64)] = [
+        ([0, 0, 0], 100), ([1_000, 0, 0], 110), ([1_000, 1_000, 1_000], 1_100),
+        ([5, 1_000, 1_000], 105), ([1_000, 5, 0], 115),
+    ]
+
+    @Test(arguments: tolerances)
+    func `the loop sleeps as long as every tolerance allows`(tolerances: [Int], wakesAt: UInt64) {
+        var heap = TimerHeap()
+        for (index, tolerance) in tolerances.enumerated() {
+            let timer = LoopTimer(after: .zero, tolerance: .nanoseconds(tolerance)) { _ in }
+            _ = heap.insert(timer, deadline: UInt64(100 + 10 * index))
+        }
+        let deadline = heap.wakeDeadline()
+        #expect(deadline == wakesAt)
+    }
+}
+
+/// SplitMix64: the same seed gives the same numbers.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import Glibc
+import StallModel
+import StallStore
+import Testing
+
+/// Goal: a store stays within its bounds for ever, keeps the newest, and holds nothing that no
+/// report needs. Method: many small reports under small limits; SQLite says what is left.
+@Suite struct LimitTests {
+    let directory = try! TemporaryDirectory()
+
+    func used(_ path: String) -> Int64 {
+        ["", "-wal"].reduce(0) { sum, suffix in
+            let size = try? FileManager.default.attributesOfItem(atPath: path + suffix)[.size]
+            return sum + Int64(size as? Int ?? 0)
+        }
+    }
+
+    @Test func `the newest reports are kept within the quota, and no leftovers of the others`()
+        throws
+    {
+        var generator = ReportGenerator(seed: 1)
+        var limits = StoreLimits()
+        limits.bytes = 400_000
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run, limits: limits)
+        var ids: [UniqueID] = []
+        var largest: Int64 = 0
+        for _ in 0..<800 {
+            var report = generator.report(state: .ended)
+            // Places of its own, so that what is evicted leaves places that nobody needs.
+            for index in report.samples.indices where !report.samples[index].locations.isEmpty {
+                report.samples[index].locations[0].offset = UInt64(ids.count)
+            }
+            try store.record(report, images: generator.images)
+            try store.symbolize(
+                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+            ids.append(report.id)
+            largest = max(largest, used(path))
+        }
+        try store.close()
+        // The log is a megabyte at most, and what the file may exceed by until the next check is
+        // small.
+        #expect(largest < limits.bytes + 1 << 20 + 1 << 19)
+        #expect(used(path) <= limits.bytes)
+        let reader = try ReportStore.open(path: path)
+        let kept = try reader.reports(ReportFilter())
+        #expect(kept.count > 100 && kept.count < 800)
+        #expect(Set(kept.map(\.id)) == Set(ids.suffix(kept.count)))
+        #expect(try reader.status().losses == [.evicted: ids.count - kept.count])
+        try expectSound(path)
+        let database = try RawDatabase(path)
+        #expect(
+            try database.query(
+                "select id from function except select function from location_frame"
+            ).isEmpty)
+        // Every stack that is left is in a report, and every place in a stack.
+        let selection = try reader.summaries(ReportFilter())
+        #expect(selection.reports.count == kept.count)
+        let stacks = Set(
+            kept.flatMap(\.samples).filter { !$0.locations.isEmpty || $0.isTruncated }
+                .map { [$0.locations.description, $0.isTruncated.description] })
+        #expect(try database.query("select id from stack").count == stacks.count)
+        let places = kept.reduce(into: Set()) { $0.formUnion($1.places) }
+        #expect(try database.query("select id from location").count == places.count)
+    }
+
+    @Test func `reports go when they are too old, open ones do not`() throws {
+        var generator = ReportGenerator(seed: 2)
+        var limits = StoreLimits()
+        limits.age = .seconds(60)
+        let path = directory("agent.sqlite")
+        let open = generator.report(state: .open)
+        let old = generator.report(state: .ended)
+        let writer = try AgentStore(path: path, run: generator.run)
+        try writer.record(open, images: generator.images)
+        try writer.record(old, images: generator.images)
+        let store = try AgentStore(path: path, run: generator.run, limits: limits)
+        let after = UnixTime(microseconds: open.start.microseconds + 60_000_000)
+        try store.keepWithinLimits(now: after)
+        let later = UnixTime(microseconds: old.start.microseconds + 60_000_000)
+        try store.keepWithinLimits(now: later)
+        #expect(try ReportStore.open(path: path).reports(ReportFilter()).map(\.id).contains(old.id))
+        try store.keepWithinLimits(now: UnixTime(microseconds: later.microseconds + 1))
+        #expect(try ReportStore.open(path: path).reports(ReportFilter()).map(\.id) == [open.id])
+    }
+
+    @Test func `an evicted report's number is not given to another`() throws {
+        var generator = ReportGenerator(seed: 3)
+        var limits = StoreLimits()
+        limits.age = .seconds(86_400 * 365 * 100)
+        let path = directory("agent.sqlite")
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        var ids: Set<UniqueID> = []
+        for _ in 0..<5 {
+            let store = try AgentStore(path: path, run: generator.run, limits: limits)
+            for _ in 0..<20 {
+                let report = generator.report(state: .ended)
+                ids.insert(report.id)
+                try store.record(report, images: generator.images)
+            }
+            #expect(try ingest.run([path]).addedCount == 20)
+            // All of them go; the central store keeps what it took.
+            try store.keepWithinLimits(now: UnixTime(microseconds: .max / 2))
+            try store.close()
+        }
+        #expect(try ReportStore.open(path: path).status().reportCount == 0)
+        let central = try ReportStore.open(path: directory("central.sqlite"))
+        #expect(Set(try central.reports(ReportFilter()).map(\.id)) == ids)
+    }
+
+    @Test func `a smaller quota shrinks the file`() throws {
+        var generator = ReportGenerator(seed: 4)
+        var limits = StoreLimits()
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run, limits: limits)
+        for _ in 0..<900 {
+            try store.record(generator.report(state: .ended), images: generator.images)
+        }
+        try store.close()
+        #expect(used(path) > 300_000)
+        limits.bytes = 200_000
+        let smaller = try AgentStore(path: path, run: generator.run, limits: limits)
+        try smaller.keepWithinLimits()
+        try smaller.close()
+        #expect(used(path) <= 200_000)
+        try expectSound(path)
+    }
+
+    @Test func `on a full disk new reports take the place of the oldest`() throws {
+        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=1200k") == 0 else {
+            print("not tested: a small file system cannot be mounted here (errno \(errno))")
+            return
+        }
+        defer { umount2(directory.path, CInt(MNT_DETACH)) }
+        var generator = ReportGenerator(seed: 5)
+        var limits = StoreLimits()
+        limits.ballastBytes = 200_000
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run, limits: limits)
+        var ids: [UniqueID] = []
+        for _ in 0..<600 {
+            let report = generator.report(state: .ended)
+            try store.record(report, images: generator.images)
+            ids.append(report.id)
+        }
+        // Somebody else fills the disk.
+        let filler = try FileHandle(
+            forWritingTo: {
+                try Data().write(to: $0); return $0
+            }(URL(filePath: directory("filler"))))
+        while (try? filler.write(contentsOf: Data(count: 4096))) != nil {}
+        for _ in 0..<50 {
+            let report = generator.report(state: .ended)
+            try store.record(report, images: generator.images)
+            ids.append(report.id)
+        }
+        let kept = try ReportStore.open(path: path).reports(ReportFilter())
+        #expect(Set(kept.map(\.id)).isSuperset(of: ids.suffix(50)))
+        #expect(kept.count < ids.count)
+        #expect(Set(kept.map(\.id)).isSubset(of: ids))
+        try expectSound(path)
+    }
+}

@@ -1,0 +1,151 @@
+// Reports that no agent would write, but could: every field takes every kind of value. The same
+// seed makes the same reports, so that a failure can be repeated.
+
+import StallModel
+
+/// SplitMix64: small, seeded, and the same everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var word = state
+        word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
+        word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
+        return word ^ word >> 31
+    }
+}
+
+/// Makes the reports of one process run.
+struct ReportGenerator {
+    var random: SeededGenerator
+    let run: ProcessRun
+    let images: [Image]
+    private var clock: Int64 = 1_700_000_000_000_000
+
+    init(seed: UInt64, app: String = "photos") {
+        random = SeededGenerator(state: seed)
+        let started = UnixTime(microseconds: 1_700_000_000_000_000)
+        run = ProcessRun(
+            id: UniqueID(version7At: started, random: &random), app: app, version: "2.\(seed).0",
+            buildID: BuildID(bytes: [1, 2, 3, 4, 5, 6, 7, UInt8(truncatingIfNeeded: seed)]),
+            host: "web-\(seed % 3)", pid: Int32(seed % 30_000) + 2,
+            bootID: "no boot of this machine",
+            startTicks: .max - seed, started: started)
+        images = [
+            Image(
+                path: "/opt/\(app)", buildID: run.buildID, loadAddress: 0x5555_0000_0000,
+                endAddress: 0x5555_0100_0000),
+            Image(
+                path: "/usr/lib/libc.so.6", buildID: BuildID(bytes: Array(0..<20)),
+                loadAddress: 0x7f00_0000_0000, endAddress: 0x7f00_0020_0000),
+            // No build ID, and a name that is not only ASCII.
+            Image(
+                path: "/opt/plug ins/grün.so", buildID: nil, loadAddress: 0x7f11_0000_0000,
+                endAddress: .max),
+        ]
+    }
+
+    mutating func report(state: StallState? = nil) -> StallReport {
+        clock += Int64.random(in: 0...2_000_000, using: &random)
+        let start = UnixTime(microseconds: clock)
+        let count = Int.random(in: 0...5, using: &random)
+        return StallReport(
+            id: UniqueID(version7At: start, random: &random), run: run,
+            loop: ["main", "decoder", ""].randomElement(using: &random)!,
+            mode: ["default", "tracking"].randomElement(using: &random)!,
+            phase: LoopPhase(rawValue: UInt8.random(in: 0...7, using: &random))!,
+            activity: [nil, "open album", "Größe ändern \u{1F5BC}", ""].randomElement(
+                using: &random)!,
+            start: start, duration: duration(), cpuTime: duration(),
+            threshold: .milliseconds([100, 250].randomElement(using: &random)!),
+            detectionDelay: duration(),
+            state: state ?? StallState(rawValue: UInt8.random(in: 0...2, using: &random))!,
+            verdict: StallVerdict(rawValue: UInt8.random(in: 0...4, using: &random))!,
+            samples: (0..<count).map { _ in sample() })
+    }
+
+    mutating func sample() -> Sample {
+        let thread = ThreadID(rawValue: Int32.random(in: 1...(.max), using: &random))
+        if Int.random(in: 0..<6, using: &random) == 0 {
+            return Sample(
+                offset: duration(), weight: .zero, isLate: Bool.random(using: &random),
+                thread: thread, method: nil, captureCost: duration(),
+                failure: "thread \(thread.rawValue) ended before its stack was captured")
+        }
+        let depth = Int.random(in: 0...40, using: &random)
+        return Sample(
+            offset: duration(), weight: duration(), isLate: Bool.random(using: &random),
+            thread: thread, method: Bool.random(using: &random) ? .signal : .signalFree,
+            isTruncated: Bool.random(using: &random), captureCost: duration(),
+            locations: (0..<depth).map { location(depth: $0) })
+    }
+
+    mutating func location(depth: Int) -> CodeLocation {
+        let kind: CodeAddressKind =
+            depth == 0
+            ? .interrupted
+            : Int.random(in: 0..<9, using: &random) == 0 ? .asyncResume : .returnAddress
+        let isGuessed = Int.random(in: 0..<9, using: &random) == 0
+        guard let image = (images + [nil]).randomElement(using: &random)! else {
+            return CodeLocation(
+                imagePath: nil, buildID: nil,
+                offset: .random(in: (.max - 9)...(.max), using: &random),
+                kind: kind, isGuessed: isGuessed)
+        }
+        return CodeLocation(
+            imagePath: image.path, buildID: image.buildID,
+            offset: .random(in: 0x1000...0x1040, using: &random), kind: kind, isGuessed: isGuessed)
+    }
+
+    /// Names for a location: some have none, some several.
+    mutating func names(_ location: CodeLocation) -> [Frame] {
+        let count = [1, 1, 1, 2, 3].randomElement(using: &random)!
+        return (0..<count).map { position in
+            var frame = Frame(location)
+            frame.isInlined = position < count - 1
+            if Int.random(in: 0..<4, using: &random) == 0 { return frame }
+            frame.function = "closure #1 in Timeline.tick\(Int.random(in: 0..<5, using: &random))()"
+            frame.rawName = Bool.random(using: &random) ? "$s8Timeline4tickyyF\(position)" : nil
+            frame.file = Bool.random(using: &random) ? "/src/Timeline.swift" : nil
+            frame.line =
+                Bool.random(using: &random) ? Int.random(in: 1...9_999, using: &random) : nil
+            return frame
+        }
+    }
+
+    /// From nothing to hours, all magnitudes alike.
+    private mutating func duration() -> Duration {
+        let limit = Int64(1) << Int64.random(in: 0...44, using: &random)
+        return .nanoseconds(Int64.random(in: 0..<limit, using: &random))
+    }
+}
+
+extension StallReport {
+    /// The report as the store answers it once these names are attached.
+    func named(_ names: [CodeLocation: [Frame]] = [:]) -> StallReport {
+        var report = self
+        for index in report.samples.indices {
+            report.samples[index].frames = samples[index].locations.flatMap { location in
+                var place = location
+                place.isGuessed = false
+                return (names[place] ?? [Frame(place)]).map { frame in
+                    var frame = frame
+                    frame.isGuessed = location.isGuessed
+                    return frame
+                }
+            }
+        }
+        return report
+    }
+
+    /// The places that its samples name, as no guess, each once.
+    var places: Set<CodeLocation> {
+        Set(
+            samples.flatMap(\.locations).map { location in
+                var place = location
+                place.isGuessed = false
+                return place
+            })
+    }
+}

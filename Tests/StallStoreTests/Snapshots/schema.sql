@@ -1,0 +1,171 @@
+CREATE INDEX report_open on report (source, seq) where state = 0;
+
+CREATE TABLE function (
+    id integer primary key,
+    hash integer not null unique,
+    name text,
+    raw_name text,
+    file text
+) strict;
+
+CREATE TABLE image (
+    id integer primary key,
+    hash integer not null unique,
+    path text,
+    build_id blob,
+    run integer references process_run
+) strict;
+
+CREATE TABLE image_load (
+    run integer not null references process_run,
+    image integer not null references image,
+    load_address integer not null,
+    end_address integer not null,
+    primary key (run, image)
+) strict, without rowid;
+
+CREATE TABLE label (
+    id integer primary key,
+    value text not null unique
+) strict;
+
+CREATE TABLE location (
+    id integer primary key,
+    hash integer not null unique,
+    image integer not null references image,
+    offset integer not null,
+    kind integer not null,
+    -- What is known of it. 0: not looked up, 1: no symbol, 2: a function, 3: a function and its line.
+    detail integer not null default 0,
+    -- When that last changed, as the store's revision.
+    revision integer not null default 0
+) strict;
+
+CREATE TABLE location_frame (
+    location integer not null references location,
+    position integer not null,
+    function integer references function,
+    line integer,
+    is_inlined integer not null,
+    primary key (location, position)
+) strict, without rowid;
+
+CREATE TABLE loop (
+    id integer primary key,
+    run integer not null references process_run,
+    name text not null,
+    threshold_ns integer not null,
+    unique (run, name, threshold_ns)
+) strict;
+
+CREATE TABLE loss (
+    source integer not null references source,
+    run integer not null references process_run,
+    reason integer not null,
+    report_count integer not null,
+    revision integer not null,
+    primary key (source, run, reason)
+) strict, without rowid;
+
+CREATE TABLE process_run (
+    id integer primary key,
+    uuid blob not null unique check (length(uuid) = 16),
+    app text not null,
+    version text not null,
+    build_id blob,
+    host text not null,
+    pid integer not null,
+    boot_id text not null,
+    start_ticks integer not null,
+    started_us integer not null
+) strict;
+
+CREATE TABLE report (
+    source integer not null references source,
+    -- Never given out twice, also after the report was evicted.
+    seq integer not null,
+    -- Grows whenever the report changes: what is greater than the last one taken over is new.
+    revision integer not null,
+    -- A UUIDv7: what people and other systems call the report. Unique by its making.
+    id blob not null check (length(id) = 16),
+    loop integer not null references loop,
+    mode integer not null references label,
+    activity integer references label,
+    phase integer not null,
+    state integer not null,
+    verdict integer not null,
+    start_us integer not null,
+    duration_ns integer not null,
+    cpu_ns integer not null,
+    detection_delay_ns integer not null,
+    -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
+    -- Not a table: measured, a row for each sample doubles the time and the space of a report.
+    samples blob not null,
+    primary key (source, seq)
+) strict, without rowid;
+
+CREATE TABLE source (
+    id integer primary key,
+    store blob not null unique check (length(store) = 16),
+    -- In the store itself: the last revision given out. Elsewhere: the last one taken over.
+    revision integer not null default 0
+) strict;
+
+CREATE TABLE stack (
+    id integer primary key,
+    hash integer not null unique,
+    is_truncated integer not null,
+    locations blob not null
+) strict;
+
+CREATE VIEW place as
+select
+    location.id as location,
+    image.path as image,
+    lower(hex(image.build_id)) as build_id,
+    location.offset,
+    case location.kind
+        when 0 then 'interrupted' when 1 then 'returnAddress' when 2 then 'asyncResume'
+    end as kind,
+    ifnull(location_frame.position, 0) as position,
+    function.name as function,
+    function.raw_name,
+    function.file,
+    location_frame.line,
+    ifnull(location_frame.is_inlined, 0) as is_inlined
+from location
+join image on image.id = location.image
+left join location_frame on location_frame.location = location.id
+left join function on function.id = location_frame.function;
+
+CREATE VIEW stall as
+select
+    lower(hex(report.id)) as id,
+    process_run.app,
+    process_run.version,
+    process_run.host,
+    process_run.pid,
+    loop.name as loop,
+    mode.value as mode,
+    activity.value as activity,
+    case report.phase
+        when 1 then 'observer' when 2 then 'block' when 3 then 'source' when 4 then 'timer'
+        when 5 then 'descriptor' when 6 then 'mainQueue' when 7 then 'marked'
+    end as phase,
+    case report.state when 0 then 'open' when 1 then 'ended' when 2 then 'hang' end as state,
+    case report.verdict
+        when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
+        when 4 then 'debugger'
+    end as verdict,
+    strftime('%Y-%m-%dT%H:%M:%fZ', report.start_us / 1e6, 'unixepoch') as start,
+    report.duration_ns / 1e6 as duration_ms,
+    report.cpu_ns / 1e6 as cpu_ms,
+    loop.threshold_ns / 1e6 as threshold_ms,
+    report.detection_delay_ns / 1e6 as detection_delay_ms,
+    report.source,
+    report.seq
+from report
+join loop on loop.id = report.loop
+join process_run on process_run.id = loop.run
+join label mode on mode.id = report.mode
+left join label activity on activity.id = report.activity;

@@ -1,0 +1,123 @@
+import Foundation
+import StallModel
+import StallSymbols
+import Testing
+
+/// Goal: a place in this very process gets the name of the function that is there.
+/// Method: addresses whose functions the test knows itself, and `nm` as the judge for a whole library.
+@Suite struct SymbolizerTests {
+    let images = ImageTable.current()
+
+    private func frame(at address: UInt64, _ kind: CodeAddressKind = .interrupted) throws -> Frame {
+        let stack = CapturedStack(
+            addresses: [CodeAddress(address, kind)], isTruncated: false, method: .signalFree)
+        let location = try #require(images.locate(stack).first)
+        return try #require(Symbolizer().frames(for: [location], images: images)[location]?.first)
+    }
+
+    @Test func `a return address has the name of its function`() throws {
+        let address = Thread.callStackReturnAddresses[1].uint64Value
+        let frame = try frame(at: address, .returnAddress)
+        #expect(
+            frame.function == "SymbolizerTests.`a return address has the name of its function`()")
+        #expect(frame.rawName?.hasPrefix("$s17StallSymbolsTests") == true)
+        #expect(frame.imagePath == images.images[0].path)
+        #expect(frame.buildID == images.images[0].buildID)
+    }
+
+    /// Debian's libc is stripped: only its dynamic symbols tell.
+    @Test(arguments: ["usleep", "poll", "nanosleep", "qsort", "getaddrinfo"])
+    func `a function of libc has its plain name`(name: String) throws {
+        let address = try #require(dlsym(nil, name))
+        let frame = try frame(at: UInt64(UInt(bitPattern: address)) + 1)
+        #expect(frame.function == name)
+        #expect(frame.imageName?.hasPrefix("libc.") == true)
+    }
+
+    @Test func `the kernel's own image has names`() throws {
+        let vdso = try #require(images.images.first { $0.path == "[vdso]" })
+        let locations = stride(from: 0, to: vdso.endAddress - vdso.loadAddress, by: 16).map {
+            CodeLocation(CodeAddress(vdso.loadAddress + $0, .interrupted), in: vdso)
+        }
+        let names = Symbolizer().frames(for: locations, images: images).values.compactMap(
+            \.first?.function)
+        #expect(names.contains { $0.hasSuffix("clock_gettime") }, "\(Set(names))")
+    }
+
+    /// The middle of every function that nm lists, and of every gap between functions.
+    @Test func `every function of a library is found, and nothing between them`() throws {
+        let library = try #require(
+            images.images.first {
+                $0.name == "libdispatch.so" || $0.name == "libswift_Concurrency.so"
+            })
+        let functions = try Self.functions(of: library.path)
+        try #require(functions.count > 500)
+        var ranges: [String: [Range<UInt64>]] = [:]
+        for function in functions { ranges[function.name, default: []].append(function.range) }
+
+        let middles = functions.map { $0.range.lowerBound + UInt64($0.range.count) / 2 }
+        let gaps = Self.gaps(between: functions.map(\.range))
+        let frames = Symbolizer().frames(
+            for: (middles + gaps).map {
+                CodeLocation(CodeAddress(library.loadAddress + $0, .interrupted), in: library)
+            },
+            images: images)
+        for (location, frames) in frames {
+            let name = frames.first?.rawName
+            if gaps.contains(location.offset) {
+                #expect(name == nil, "\(location.offset)")
+            } else {
+                let holds =
+                    name.flatMap { ranges[$0] }?.contains { $0.contains(location.offset) } ?? false
+                #expect(holds, "\(name ?? "nothing") at \(location.offset)")
+            }
+        }
+        #expect(frames.count == Set(middles + gaps).count)
+    }
+
+    private static func functions(of path: String) throws -> [(name: String, range: Range<UInt64>)]
+    {
+        try output(of: "/usr/bin/nm", "-S", "--defined-only", path).split(separator: "\n")
+            .compactMap {
+                let fields = $0.split(separator: " ")
+                guard fields.count == 4, "tTwW".contains(fields[2]),
+                    let start = UInt64(fields[0], radix: 16),
+                    let size = UInt64(fields[1], radix: 16), size > 0
+                else { return nil }
+                return (String(fields[3]), start..<start + size)
+            }
+    }
+
+    private static func gaps(between ranges: [Range<UInt64>]) -> [UInt64] {
+        var gaps: [UInt64] = []
+        var end: UInt64?
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let end, range.lowerBound > end { gaps.append(end) }
+            end = max(end ?? 0, range.upperBound)
+        }
+        return gaps
+    }
+
+    @Test func `another build's file gives no names`() throws {
+        let address = try #require(dlsym(nil, "usleep"))
+        var image = try #require(images.image(containing: UInt64(UInt(bitPattern: address))))
+        let location = CodeLocation(
+            CodeAddress(UInt64(UInt(bitPattern: address)), .interrupted), in: image)
+        image.buildID = BuildID(bytes: [1, 2, 3, 4])
+        let frames = Symbolizer().frames(for: [location], images: ImageTable(images: [image]))
+        #expect(frames[location]?.count == 1)
+        #expect(frames[location]?.first?.function == nil)
+    }
+
+    @Test func `a place in no image, or in one that is gone, is kept without a name`() throws {
+        let gone = Image(
+            path: "/nowhere/libgone.so", buildID: nil, loadAddress: 0x1000, endAddress: 0x9000)
+        let locations = [
+            CodeLocation(CodeAddress(0x1234, .interrupted), in: nil),
+            CodeLocation(CodeAddress(0x2345, .returnAddress), in: gone),
+        ]
+        let frames = Symbolizer().frames(for: locations, images: ImageTable(images: [gone]))
+        #expect(frames[locations[0]]?.map(\.title) == ["unknown+0x1234"])
+        #expect(frames[locations[1]]?.map(\.title) == ["libgone.so+0x1345"])
+    }
+}

@@ -1,0 +1,405 @@
+import ArgumentParser
+import Foundation
+import StallModel
+import TestSupport
+import Testing
+
+@testable import StallStore
+@testable import stallctl
+
+/// Goal: the command as people and scripts meet it: its output, its one line about bad input, its
+/// exit codes.
+/// Method: the built program on stores that this test writes as an agent does.
+@Suite struct CommandTests {
+    /// Runs stallctl in an empty environment, in UTC.
+    func stallctl(
+        _ arguments: [String], in directory: URL? = nil, environment: [String: String] = [:]
+    ) throws -> ProgramResult {
+        let base = [
+            "TZ": "UTC", "HOME": directory?.path ?? "/nonexistent", "PATH": "/usr/bin:/bin",
+        ]
+        return try Oracle.run(
+            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
+            environment: base.merging(environment) { $1 }, directory: directory)
+    }
+
+    /// A store as an agent leaves it.
+    func writeStore(at url: URL, _ reports: [StallReport], run: ProcessRun = SampleReports.run())
+        throws
+    {
+        let store = try AgentStore(path: url.path, run: run)
+        for report in reports {
+            let images = [
+                Image(
+                    path: SampleReports.photos, buildID: BuildID(bytes: "/opt".utf8),
+                    loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
+            ]
+            try store.record(report, images: images)
+            let frames = report.samples.flatMap { zip($0.locations, $0.frames) }
+            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
+        }
+        try store.close()
+    }
+
+    // MARK: answers
+
+    @Test func `top, list, show, export and status agree on one store`() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory.appending(path: "stalls.sqlite")
+            let starved = SampleReports.report(3, verdict: .starved, startingAfter: 20)
+            try writeStore(
+                at: path,
+                [SampleReports.report(1), SampleReports.report(2, startingAfter: 10), starved])
+            let top = try stallctl(["top", "--json"], in: directory)
+            #expect(top.status == 0 && top.errors == "")
+            let group = try firstObject(top.output)
+            #expect(group["count"] as? Int == 2)
+            #expect(group["total_ms"] as? Double == 3680)
+            #expect((group["frames"] as? [String])?.first?.hasPrefix("waitForWorker") == true)
+
+            let list = try objects(stallctl(["list", "--json"], in: directory).output)
+            #expect(
+                list.map { $0["id"] as? String }
+                    == [3, 2, 1].map { SampleReports.id($0).description })
+            let show = try firstObject(
+                stallctl(["show", "01aa5f320001", "--json"], in: directory).output)
+            #expect(show["signature"] as? String == group["signature"] as? String)
+            let samples = try #require(show["samples"] as? [[String: Any]])
+            let stack = try #require(samples[1]["stack"] as? [[String: Any]])
+            #expect(stack[2]["address"] as? String == "0x550000004d12")
+            #expect(
+                stack.map { $0["function"] as? String } == SampleReports.waiting.map(\.function))
+
+            let array = try JSONSerialization.jsonObject(
+                with: Data(stallctl(["export", "--format", "json"], in: directory).output.utf8))
+            #expect((array as? [[String: Any]])?.count == 3)
+            let status = try firstObject(stallctl(["status", "--json"], in: directory).output)
+            #expect(status["report_count"] as? Int == 3)
+            #expect((status["verdicts"] as? [String: Int]) == ["stalled": 2, "starved": 1])
+        }
+    }
+
+    @Test func `the same commands speak to people`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(
+                at: directory.appending(path: "stalls.sqlite"),
+                [SampleReports.report(1), SampleReports.report(2, startingAfter: 10)])
+            let commands = [
+                ["top"], ["list"], ["show", "01aa5f320002"], ["top", "--csv"],
+                ["export", "--format", "csv"], ["export", "--format", "folded"],
+                ["export", "--format", "folded", "--weight", "count"],
+            ]
+            let text = try commands.map { arguments in
+                let result = try stallctl(arguments, in: directory)
+                #expect(result.status == 0 && result.errors == "")
+                return "$ stallctl \(arguments.joined(separator: " "))\n" + result.output + "\n"
+            }
+            try expectSnapshot(text.joined(), "walk")
+        }
+    }
+
+    @Test func `filters select, and a mistyped one is answered with what there is`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            for arguments in [
+                ["--app", "photos"], ["--until", "2027-01-01"], ["--host", "web-2"],
+            ] {
+                #expect(
+                    try !objects(stallctl(["list", "--json"] + arguments, in: directory).output)
+                        .isEmpty)
+            }
+            for arguments in [
+                ["--version", "1"], ["--since", "2027-01-01"], ["--loop", "other"],
+            ] {
+                #expect(try stallctl(["list", "--json"] + arguments, in: directory).output == "")
+            }
+            let typo = try stallctl(["top", "--app", "phtos"], in: directory)
+            #expect(typo.status == 0)
+            #expect(
+                typo.errors
+                    == "stallctl: stalls.sqlite: no report has app 'phtos'; did you mean 'photos'?\n"
+            )
+        }
+    }
+
+    @Test func `hostile names come back whole and never steer the terminal`() throws {
+        try withTemporaryDirectory { directory in
+            let names = hostileNames.filter { !$0.isEmpty }
+            let reports = names.enumerated().map { number, name in
+                var frames = SampleReports.waiting
+                frames[2].function = name
+                frames[2].offset += UInt64(number) * 16
+                var report = SampleReports.report(
+                    UInt64(number + 1), startingAfter: Int64(number),
+                    samples: [SampleReports.sample(at: 125, for: 1840, frames)])
+                report.activity = name
+                return report
+            }
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
+            let csv = try stallctl(["export", "--format", "csv", "--csv-raw"], in: directory).output
+            let script =
+                "import csv,json; print(json.dumps([r['activity'] for r in csv.DictReader(open(0, newline=''))]))"
+            if Oracle.hasPython {
+                let read = try JSONDecoder().decode(
+                    [String].self, from: Data(Oracle.python(script, input: csv).utf8))
+                #expect(read == names.reversed())
+            }
+            for number in names.indices {
+                let id = SampleReports.id(UInt64(number + 1)).description
+                let json = try firstObject(stallctl(["show", id, "--json"], in: directory).output)
+                #expect(json["activity"] as? String == names[number])
+                let shown = try stallctl(["show", id], in: directory).output
+                #expect(
+                    !shown.split(separator: "\n").joined().unicodeScalars.contains {
+                        $0.steersTerminal
+                    })
+            }
+        }
+    }
+
+    @Test func `an exported file appears complete, or not at all`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let written = try stallctl(
+                ["export", "--format", "jsonl", "-o", "out.jsonl"], in: directory)
+            #expect(written.status == 0 && written.output == "")
+            let text = try String(
+                contentsOf: directory.appending(path: "out.jsonl"), encoding: .utf8)
+            #expect(try text == stallctl(["export", "--format", "jsonl"], in: directory).output)
+
+            let failed = try stallctl(
+                ["export", "--format", "json", "-o", "no/out.json"], in: directory)
+            #expect(failed.status == 1)
+            #expect(failed.errors == "stallctl: no/out.json: No such file or directory\n")
+            let refused = try stallctl(["export", "--format", "json", "-o", "/"], in: directory)
+            #expect(refused.status == 1)
+            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            #expect(left.sorted() == ["out.jsonl", "stalls.sqlite"])
+        }
+    }
+
+    /// Goal: tables fit the window; colour is for terminals that want it.
+    /// Method: Python's pty module is the terminal, 100 columns wide.
+    @Test(
+        .enabled(if: Oracle.hasPython),
+        arguments: [
+            ([], [:], true), ([], ["NO_COLOR": "1"], false), ([], ["NO_COLOR": ""], true),
+            ([], ["TERM": "dumb"], false), (["--color", "never"], [:], false),
+            (["--color", "always"], ["NO_COLOR": "1", "TERM": "dumb"], true),
+        ] as [([String], [String: String], Bool)])
+    func `a terminal gets its width, and colour unless it is told otherwise`(
+        options: [String], environment: [String: String], isColored: Bool
+    ) throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let script = """
+                import fcntl, os, pty, struct, sys, termios
+                pid, terminal = pty.fork()
+                if pid == 0:
+                    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+                    os.execv(sys.argv[1], sys.argv[1:])
+                while True:
+                    try: data = os.read(terminal, 65536)
+                    except OSError: break  # how Linux says that the other side is gone
+                    if not data: break
+                    os.write(1, data)
+                sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                """
+            let program = BuiltProgram.directory.appending(path: "stallctl").path
+            let base = ["TERM": "xterm", "TZ": "UTC", "PATH": "/usr/bin:/bin"]
+            let result = try Oracle.run(
+                "/usr/bin/env", ["python3", "-c", script, program, "list"] + options,
+                environment: base.merging(environment) { $1 }, directory: directory)
+            #expect(result.status == 0)
+            #expect(result.output.contains("\u{1b}[") == isColored, "\(result)")
+            let lines = result.output.replacing(/\u{1b}\[\d*m/, with: "").split(separator: "\r\n")
+            #expect(lines.count == 2 && lines.allSatisfy { $0.count <= 100 })
+            #expect(lines.last?.contains("…") == true)
+        }
+    }
+
+    // MARK: ingest
+
+    @Test func `ingest takes what it can, names the rest, and takes nothing twice`() throws {
+        try withTemporaryDirectory { directory in
+            let stores = directory.appending(path: "stores")
+            try FileManager.default.createDirectory(at: stores, withIntermediateDirectories: true)
+            try writeStore(at: stores.appending(path: "a.sqlite"), [SampleReports.report(1)])
+            try writeStore(
+                at: stores.appending(path: "b.sqlite"),
+                [SampleReports.report(2, run: SampleReports.run(number: 901))],
+                run: SampleReports.run(number: 901))
+            try Data("not a store".utf8).write(to: stores.appending(path: "foreign.sqlite"))
+            let whole = try Data(contentsOf: stores.appending(path: "a.sqlite"))
+            try whole.prefix(whole.count / 2).write(to: stores.appending(path: "torn.sqlite"))
+
+            let first = try stallctl(
+                ["ingest", "--store", "central.sqlite", "stores"], in: directory)
+            #expect(first.status == 1)
+            #expect(
+                first.output == "central.sqlite: took 2 new reports from 2 files; skipped 2 files\n"
+            )
+            let errors = first.errors.split(separator: "\n")
+            #expect(errors.count == 2)
+            #expect(errors.allSatisfy { $0.hasPrefix("stallctl: stores/") })
+            #expect(first.errors.contains("foreign.sqlite") && first.errors.contains("torn.sqlite"))
+
+            let again = try stallctl(
+                ["ingest", "--json", "--store", "central.sqlite", "stores/a.sqlite"], in: directory)
+            #expect(again.status == 0)
+            #expect(try firstObject(again.output)["added"] as? Int == 0)
+            let top = try stallctl(["top", "--json", "--store", "central.sqlite"], in: directory)
+            #expect(try firstObject(top.output)["count"] as? Int == 2)
+        }
+    }
+
+    @Test func `without a store of its own, ingest makes one in the state folder`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "a.sqlite"), [SampleReports.report()])
+            let ingest = try stallctl(["ingest", "a.sqlite"], in: directory)
+            #expect(ingest.status == 0, "\(ingest.errors)")
+            #expect(
+                try firstObject(stallctl(["status", "--json"], in: directory).output)["role"]
+                    as? String == "central")
+            let folder = directory.appending(path: ".local/state/stallwatch").path
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+        }
+    }
+
+    // MARK: bad input
+
+    @Test(arguments: [
+        (["top", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
+        (["top"], ".local/state/stallwatch/stalls.sqlite: no such file"),
+        (["list", "--store", "text.sqlite"], "text.sqlite: not a SQLite database"),
+        (["show", "00", "--store", "."], ".: not a regular file"),
+        (["status", "--store", "empty.sqlite"], "empty.sqlite: an empty file"),
+        (
+            ["export", "--format", "json", "--store", "newer.sqlite"],
+            "newer.sqlite: schema version 99 is newer"
+        ),
+        (["migrate", "--store", "newer.sqlite"], "newer.sqlite: schema version 99 is newer"),
+        (["migrate", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
+        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite: "),
+        (["ingest", "--store", "c.sqlite", "nowhere"], "nowhere: no such file"),
+        (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
+        (
+            ["show", "ffff", "--store", "good.sqlite"],
+            "good.sqlite: no report's id begins with ffff; 'stallctl list' prints the ids"
+        ),
+        (
+            ["show", "01aa-5f33-0001", "--store", "good.sqlite"],
+            "good.sqlite: no report's id begins with 01aa-5f33-0001; did you mean 01aa5f320001?"
+        ),
+        (["show", "01aa", "--store", "good.sqlite"], "2 reports' ids begin with 01aa"),
+    ])
+    func `bad input gets one clear line and exit code 1`(arguments: [String], message: String)
+        throws
+    {
+        try withTemporaryDirectory { directory in
+            try writeStore(
+                at: directory.appending(path: "good.sqlite"),
+                [SampleReports.report(1), SampleReports.report(2)])
+            try Data(repeating: 0x61, count: 5000).write(
+                to: directory.appending(path: "text.sqlite"))
+            try Data().write(to: directory.appending(path: "empty.sqlite"))
+            try writeNewerStore(at: directory.appending(path: "newer.sqlite"))
+            let result = try stallctl(arguments, in: directory)
+            #expect(result.status == 1)
+            let lines = result.errors.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count == 2 && lines[1] == "", "one line: \(result.errors)")
+            #expect(
+                result.errors.hasPrefix("stallctl: ") && result.errors.contains(message),
+                "\(result.errors)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], 0), (["--help"], 0), (["help", "top"], 0), (["tpo"], 64),
+            (["top", "--by", "size"], 64),
+            (["top", "--limit", "0"], 64), (["top", "--since", "yesteryear"], 64),
+            (["top", "--csv", "--json"], 64),
+            (["show"], 64), (["show", "not-an-id!"], 64), (["export"], 64), (["ingest"], 64),
+            (["export", "--format", "json", "--rows", "groups"], 64),
+            (["list", "--until", "7d", "--since", "2d"], 64),
+        ] as [([String], Int32)])
+    func `wrong usage is told from failure`(arguments: [String], status: Int32) throws {
+        let result = try stallctl(arguments)
+        #expect(result.status == status)
+        #expect((status == 0) == result.errors.isEmpty)
+    }
+
+    @Test(arguments: [("tpo", "top"), ("shwo", "show"), ("exports", "export")])
+    func `a mistyped command is answered with the one that was meant`(word: String, meant: String)
+        throws
+    {
+        #expect(
+            try stallctl([word]).errors.contains(
+                "There is no command '\(word)'. Did you mean '\(meant)'?"))
+    }
+
+    @Test func `a closed pipe ends it quietly; a full disk does not`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let program = BuiltProgram.directory.appending(path: "stallctl").path
+            for command in ["top", "list --json", "export --format json", "show 01aa", "--help"] {
+                let script = "set -o pipefail; '\(program)' \(command) | true"
+                let closed = try Oracle.run("/bin/bash", ["-c", script], directory: directory)
+                #expect(closed.status == 0 && closed.errors == "", "\(command): \(closed)")
+            }
+            let full = try Oracle.run(
+                "/bin/sh", ["-c", "'\(program)' top > /dev/full"], directory: directory)
+            #expect(full.status == 1)
+            #expect(full.errors == "stallctl: standard output: No space left on device\n")
+        }
+    }
+
+    // MARK: the store that is meant, and help
+
+    @Test func `the store is the option, the variable, the folder's, or the state folder's`() {
+        let all = ["STALLCTL_STORE": "v", "XDG_STATE_HOME": "/state", "HOME": "/home/me"]
+        var environment = all
+        func path(_ option: String?, _ exists: Bool) -> String {
+            StoreOptions.path(option: option, environment: environment) {
+                $0 == "stalls.sqlite" && exists
+            }
+        }
+        #expect(path("o", true) == "o")
+        #expect(path(nil, true) == "v")
+        environment["STALLCTL_STORE"] = ""
+        #expect(path(nil, true) == "stalls.sqlite")
+        #expect(path(nil, false) == "/state/stallwatch/stalls.sqlite")
+        environment["XDG_STATE_HOME"] = "relative"
+        #expect(path(nil, false) == "/home/me/.local/state/stallwatch/stalls.sqlite")
+    }
+
+    @Test func `help is written for people`() throws {
+        let pages =
+            [Stallctl.helpMessage(columns: 80)]
+            + Stallctl.configuration.subcommands.map { Stallctl.helpMessage(for: $0, columns: 80) }
+        try expectSnapshot(pages.joined(separator: "\n\n--------\n\n"), "help")
+    }
+
+    private func firstObject(_ lines: String) throws -> [String: Any] {
+        try #require(try objects(lines).first)
+    }
+
+    private func objects(_ lines: String) throws -> [[String: Any]] {
+        try lines.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+    }
+
+    /// A store that says of itself that it has seen 99 migrations.
+    private func writeNewerStore(at url: URL) throws {
+        try writeStore(at: url, [SampleReports.report()])
+        let file = try FileHandle(forUpdating: url)
+        // The header's user_version; SQLite's file format, section 1.3.
+        try file.seek(toOffset: 60)
+        try file.write(contentsOf: Data([0, 0, 0, 99]))
+        try file.close()
+    }
+}

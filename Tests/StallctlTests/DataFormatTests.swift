@@ -1,0 +1,141 @@
+import Foundation
+import StallModel
+import Testing
+
+@testable import stallctl
+
+/// Names that have broken somebody's tool: each field of each output has to survive all of them.
+let hostileNames = [
+    "plain", "", " padded ", "comma, \"quote\" and 'tick'", "two\nlines", "cr\r\nlf\rend", "\ttab",
+    "=cmd|' /C calc'!A0", "+1", "-[UIView layoutSubviews]", "@objc Foo.bar()", " =1+1", "\u{a0}=1",
+    "safe\n=unsafe", "'=already", "＝full width", "\u{1b}[2J\u{07}", "nul\0inside",
+    "\u{202e}lanoitcerid-ib",
+    "\u{2028}separator", "\u{9b}31m", "日本 👩‍💻 e\u{301}", "back\\slash </script>", "\u{10ffff}",
+    "\u{fffd}",
+]
+
+/// Goal: CSV that other people's parsers read back exactly and spreadsheets never run.
+/// Method: Python's csv module as the parser of others; hostile names as data.
+@Suite struct CSVTests {
+    @Test func `only what needs quotes gets them, and rows end in CR LF`() {
+        let row = CSVWriter().row([
+            .plain("1"), .text("a,b"), .text("say \"hi\""), .text("plain"), .text(""),
+        ])
+        #expect(row == "1,\"a,b\",\"say \"\"hi\"\"\",plain,\r\n")
+    }
+
+    @Test(arguments: [
+        ("=1+1", "'=1+1"), ("-x", "'-x"), (" @x", "' @x"), ("a=b", "a=b"), ("'tis", "''tis"),
+        ("a\n-b", "\"a\n'-b\""), ("libUIKit`-[UIView layout]", "libUIKit`-[UIView layout]"),
+    ])
+    func `cells that a spreadsheet would run are told to be text`(text: String, cell: String) {
+        #expect(CSVWriter().row([.text(text)]) == cell + "\r\n")
+        #expect(
+            !CSVWriter(isRaw: true).row([.text(text)]).contains(text.hasPrefix("'") ? "''" : "'"))
+    }
+
+    @Test(.enabled(if: Oracle.hasPython))
+    func `another parser reads every hostile name back`() throws {
+        let rows = hostileNames.map { CSVWriter(isRaw: true).row([.text($0), .plain("7")]) }
+        let script =
+            "import csv,json,sys; print(json.dumps(list(csv.reader(open(0, newline='', encoding='utf-8'), strict=True))))"
+        let read = try JSONDecoder().decode(
+            [[String]].self, from: Data(Oracle.python(script, input: rows.joined()).utf8))
+        #expect(read == hostileNames.map { [$0, "7"] })
+    }
+
+    @Test(.enabled(if: Oracle.hasPython))
+    func `a guarded cell has no line that is a formula, and gives its text back`() throws {
+        let rows = hostileNames.map { CSVWriter().row([.text($0)]) }
+        let script = """
+            import csv, json, re, sys
+            cells = [(row or [''])[0] for row in csv.reader(open(0, newline='', encoding='utf-8'), strict=True)]
+            for cell in cells:
+                for line in re.split('[\\r\\n]', cell):
+                    assert not re.match('[ \\u00a0]*[=+@\\t\\uff1d\\uff0b\\uff0d\\uff20-]', line), repr(line)
+            print(json.dumps([re.sub("(^|(?<=[\\r\\n]))'", '', cell) for cell in cells]))
+            """
+        let read = try JSONDecoder().decode(
+            [String].self, from: Data(Oracle.python(script, input: rows.joined()).utf8))
+        #expect(read == hostileNames)
+    }
+}
+
+/// Goal: one JSON object a line, whatever is in it, and safe to print.
+/// Method: Python's json module as the parser of others; hostile names as data.
+@Suite struct JSONLinesTests {
+    struct Row: Encodable {
+        var fileName: String
+        var totalMs = 1840.25
+        @Nullable var cause: String?
+    }
+
+    @Test func `keys are in snake case and in order, and absent values are null`() throws {
+        let line = try JSONLines.line(Row(fileName: "/usr/lib"))
+        #expect(line == #"{"cause":null,"file_name":"/usr/lib","total_ms":1840.25}"# + "\n")
+    }
+
+    @Test(.enabled(if: Oracle.hasPython))
+    func `another parser reads every hostile name back from one line each`() throws {
+        let lines = try hostileNames.map { try JSONLines.line(Row(fileName: $0, cause: $0)) }
+        #expect(
+            lines.allSatisfy { !$0.dropLast().unicodeScalars.contains(where: \.steersTerminal) })
+        let script =
+            "import json,sys; print(json.dumps([json.loads(l)['file_name'] for l in sys.stdin]))"
+        let read = try JSONDecoder().decode(
+            [String].self, from: Data(Oracle.python(script, input: lines.joined()).utf8))
+        #expect(read == hostileNames)
+    }
+}
+
+/// Goal: tables fit the terminal and line up.
+/// Method: one small table at several widths.
+@Suite struct TableTests {
+    let table = Table(
+        columns: [.init("#", .trailing), .init("LOST", .trailing), .init("WHERE")],
+        rows: [
+            [
+                .init("1"), .init("1m 58s"),
+                .init("sleepInTimer()", additions: ["  <- Timeline.tick()"]),
+            ],
+            [.init("10"), .init("52 s"), .init("日本\n\u{1b}[0m()", style: .strong)],
+        ])
+
+    @Test func `columns line up, and nothing is cut where there is no width`() {
+        #expect(
+            table.lines(for: .plain) == [
+                " #    LOST  WHERE", " 1  1m 58s  sleepInTimer()  <- Timeline.tick()",
+                "10    52 s  日本\\n\\u{1B}[0m()",
+            ])
+    }
+
+    @Test func `what does not fit is left out, then cut in the middle`() {
+        var terminal = Terminal.plain
+        terminal.columns = 40
+        #expect(table.lines(for: terminal)[1] == " 1  1m 58s  sleepInTimer()")
+        var long = table
+        long.rows = [
+            [.init("1"), .init("1 s"), .init(String(repeating: "x", count: 50) + "end()")]
+        ]
+        #expect(long.lines(for: terminal).allSatisfy { $0.displayWidth <= 40 })
+        #expect(long.lines(for: terminal)[1].hasSuffix("end()"))
+    }
+
+    @Test func `a column with nothing in it is left out`() {
+        var table = table
+        table.columns.insert(.init("WAIT"), at: 2)
+        table.flexibleColumn = 3
+        for row in table.rows.indices { table.rows[row].insert(.init(""), at: 2) }
+        #expect(table.lines(for: .plain) == self.table.lines(for: .plain))
+        table.rows = []
+        #expect(table.lines(for: .plain) == [""])
+    }
+
+    @Test func `colour adds no columns`() {
+        var terminal = Terminal.plain
+        terminal.usesColor = true
+        let colored = table.lines(for: terminal)
+        #expect(colored[2].hasSuffix("\u{1b}[1m日本\\n\\u{1B}[0m()\u{1b}[0m"))
+        #expect(colored[1] == "\u{1b}[0m" || colored[1].hasPrefix(" 1  1m 58s  sleepInTimer()"))
+    }
+}

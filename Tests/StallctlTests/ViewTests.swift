@@ -1,0 +1,221 @@
+import Foundation
+
+import StallModel
+
+import Testing
+
+@testable import StallAnalysis
+@testable import StallStore
+@testable import stallctl
+
+/// Goal: what people read says what is stored, fits the terminal, and stays as it was.
+/// Method: reports made by hand with round numbers; snapshots, at two widths.
+@Suite struct ViewTests {
+    var narrow: Terminal {
+        var terminal = Terminal.plain
+        terminal.columns = 80
+        return terminal
+    }
+
+    @Test func `a report is told as a sentence, a timeline and stacks`() throws {
+        let view = ReportView(report: SampleReports.report(), stackLimit: 3, terminal: .plain)
+        try expectSnapshot(view.lines, "show")
+    }
+
+    @Test func `a report fits a narrow terminal`() throws {
+        var report = SampleReports.report()
+        report.samples[1].frames[2].function =
+            "waitForWorker(" + String(repeating: "argument:", count: 20) + ")"
+        let view = ReportView(report: report, stackLimit: 1, terminal: narrow)
+        let stack = view.lines.filter { $0.contains("#") }
+        #expect(stack.count == 7 && stack.allSatisfy { $0.displayWidth <= 80 })
+    }
+
+    @Test(arguments: [StallState.open, .hang])
+    func `an unfinished report says so first`(state: StallState) throws {
+        let report = SampleReports.report(state: state, samples: [])
+        let view = ReportView(report: report, stackLimit: 3, terminal: .plain)
+        try expectSnapshot(view.lines, "show-\(state)")
+    }
+
+    @Test func `a report without stacks, under another verdict, says why`() throws {
+        var report = SampleReports.report(
+            verdict: .starved, lasting: 400,
+            samples: [
+                SampleReports.sample(
+                    at: 125, for: 400, [], failure: "thread 4711 did not answer in time")
+            ])
+        report.activity = "open album"
+        let view = ReportView(report: report, stackLimit: 3, terminal: .plain)
+        try expectSnapshot(view.lines, "show-starved")
+    }
+
+    @Test func `top is a sentence, a table and what to try next`() throws {
+        try expectSnapshot(top(on: .plain).lines, "top")
+        try expectSnapshot(top(on: narrow).lines, "top-narrow")
+    }
+
+    @Test func `top of nothing says what was left out`() {
+        let starved = SampleReports.summary(SampleReports.report(verdict: .starved))
+        let ranking = Ranking(reports: [starved], runs: [SampleReports.run()], hotspots: [])
+        let view = TopView(ranking: ranking, limit: 20, frameCount: 2, terminal: .plain)
+        #expect(view.lines == ["No stalls.  Not ranked: 1 starved."])
+    }
+
+    @Test func `a list leaves out columns that always say the same`() throws {
+        try expectSnapshot(
+            ListView(listing: listing(hosts: ["web-2"]), terminal: .plain).lines, "list")
+        try expectSnapshot(
+            ListView(listing: listing(hosts: ["web-1", "web-2"]), terminal: narrow).lines,
+            "list-hosts")
+    }
+
+    @Test func `why tells which rule kept or dropped each frame`() throws {
+        let explanation = Explanation(SampleReports.report())
+        try expectSnapshot(WhyView(explanation: explanation, terminal: .plain).lines, "why")
+        try expectSnapshot(JSONLines.line(WhyRow(explanation)), "why-json")
+    }
+
+    @Test func `status is a few sentences`() throws {
+        try expectSnapshot(StatusView.lines(for: status, on: .plain), "status")
+    }
+
+    @Test func `JSON has the keys that scripts know`() throws {
+        let row = ReportRow(
+            SampleReports.report(),
+            images: [
+                Image(
+                    path: SampleReports.photos, buildID: nil, loadAddress: 0x5500_0000_0000,
+                    endAddress: 0x5500_0001_0000)
+            ])
+        let json =
+            try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
+            + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
+            + JSONLines.line(StatusView.Row(status))
+        try expectSnapshot(json, "json")
+    }
+
+    @Test func `CSV has the columns that scripts know`() throws {
+        let row = ReportRow(SampleReports.report(), images: [])
+        let writer = CSVWriter()
+        let text =
+            writer.row(ReportCSV.header.map { .plain($0) }) + writer.row(ReportCSV.fields(row))
+            + writer.row(FrameCSV.header.map { .plain($0) })
+            + FrameCSV.rows(row).map(writer.row).joined()
+            + writer.row(HotspotCSV.header.map { .plain($0) })
+            + top(on: .plain).ranking.rows.map { writer.row(HotspotCSV.fields($0)) }.joined()
+            + writer.row(ListingRow.csvHeader.map { .plain($0) })
+            + writer.row(listing(hosts: ["web-2"]).rows[0].csvFields)
+        try expectSnapshot(text, "csv")
+    }
+
+    @Test(arguments: hostileNames)
+    func `no name steers the terminal or breaks a line`(name: String) throws {
+        let run = SampleReports.run(app: name, version: name, host: name)
+        var frame = SampleReports.frame(name, image: "/opt/" + name, file: "/src/" + name, line: 1)
+        frame.rawName = name
+        var report = SampleReports.report(
+            run: run,
+            samples: [
+                SampleReports.sample(at: 1, for: 1, [frame]),
+                SampleReports.sample(at: 2, for: 1, [], failure: name),
+            ])
+        report.loop = name
+        report.mode = name
+        report.activity = name
+        let runs = [run, SampleReports.run(host: "other")]
+        let ranking = Ranking(
+            reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
+        let entry = Listing.Entry(
+            report: SampleReports.summary(report), run: run, signature: report.signature)
+        let listing = Listing(
+            entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
+        var status = status
+        status.path = name
+        status.apps = [name]
+        let lines =
+            ReportView(report: report, stackLimit: 3, terminal: .plain).lines
+            + TopView(
+                ranking: ranking, limit: 20, frameCount: 2, storeOption: name, terminal: .plain
+            ).lines
+            + ListView(listing: listing, terminal: .plain).lines
+            + StatusView.lines(for: status, on: .plain)
+            + WhyView(explanation: Explanation(report), terminal: .plain).lines
+        #expect(!lines.joined().unicodeScalars.contains { $0.steersTerminal })
+    }
+
+    private func hotspot(
+        _ name: String, callers: [String] = [], count: Int = 1, total: Int = 1000,
+        number: UInt64 = 1
+    ) -> Hotspot {
+        Hotspot(
+            signature: Signature(hash: Int64(number), keyFrames: [name] + callers, title: name),
+            title: name, frames: [name] + callers, count: count, total: .milliseconds(total),
+            p50: .milliseconds(total / count), p95: .milliseconds(total / count + 200),
+            max: .milliseconds(total / count + 300), apps: ["photos"],
+            versions: ["2.2.9", "2.3.0"],
+            firstSeen: SampleReports.noon, lastSeen: SampleReports.noon,
+            example: SampleReports.id(number))
+    }
+
+    private func top(on terminal: Terminal) -> TopView {
+        let verdicts: [(StallVerdict, StallState)] = [
+            (.stalled, .ended), (.stalled, .open), (.stalled, .hang), (.starved, .ended),
+            (.stopped, .ended),
+        ]
+        let reports = verdicts.enumerated().map { index, kind in
+            SampleReports.summary(
+                SampleReports.report(
+                    UInt64(index + 1), state: kind.1, verdict: kind.0,
+                    startingAfter: Int64(index) * 3600,
+                    lasting: 118_000),
+                run: index % 2)
+        }
+        let hotspots = [
+            hotspot(
+                "sleepInTimer()", callers: ["Timeline.tick()", "main"], count: 61, total: 118_000,
+                number: 1),
+            hotspot(
+                "Gallery.drawComplexLayout(of:in:with:)",
+                callers: ["closure in Gallery.relayout(for:animated:)"], count: 88, total: 52_000,
+                number: 2),
+            hotspot("saveEverything()", count: 1, total: 600, number: 3),
+        ]
+        return TopView(
+            ranking: Ranking(
+                reports: reports,
+                runs: [SampleReports.run(), SampleReports.run(host: "web-1", number: 901)],
+                hotspots: hotspots),
+            limit: 2, frameCount: 2, storeOption: "my stalls.sqlite", terminal: terminal)
+    }
+
+    private func listing(hosts: [String]) -> Listing {
+        let states: [(StallState, StallVerdict)] = [
+            (.ended, .stalled), (.open, .stalled), (.hang, .stalled), (.ended, .stopped),
+        ]
+        let entries = states.enumerated().map { index, state in
+            let report = SampleReports.report(
+                UInt64(index + 1), run: SampleReports.run(host: hosts[index % hosts.count]),
+                state: state.0,
+                verdict: state.1, startingAfter: Int64(-index * 86400))
+            return Listing.Entry(
+                report: SampleReports.summary(report), run: report.run, signature: report.signature)
+        }
+        return Listing(
+            entries: entries, reportCount: 7,
+            shortIDs: ShortIDs(shown: entries.map(\.report.id), among: []))
+    }
+
+    private var status: StoreStatus {
+        StoreStatus(
+            path: "stalls.sqlite", role: .central, schemaVersion: 1, bytes: 1_234_567,
+            sourceCount: 20,
+            runCount: 12, reportCount: 214, sampleCount: 1024, stackCount: 312,
+            reportsByState: [.ended: 211, .open: 1, .hang: 2],
+            reportsByVerdict: [.stalled: 209, .starved: 4, .stopped: 1],
+            apps: ["photos", "videos"],
+            hosts: ["web-1", "web-2"], first: SampleReports.noon,
+            last: UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000),
+            losses: [.suppressed: 37, .evicted: 0])
+    }
+}

@@ -1,0 +1,116 @@
+// What an agent and an ingest job do, for a test to kill or to fail.
+
+import Glibc
+import StallModel
+import StallStore
+
+/// A process of its own while it writes or ingests; the generator of its reports otherwise.
+enum Victim {
+    /// Records open reports, refreshes and ends them, as an agent does; what is printed is
+    /// acknowledged.
+    static func write(to path: String, count: Int) throws {
+        var random = SystemRandomNumberGenerator()
+        let run = thisProcess(&random)
+        let store = try AgentStore(path: path, run: run)
+        for _ in 0..<count {
+            var report = makeReport(run, &random)
+            try store.record(report, images: images)
+            say("\(report.id) open")
+            try store.updateDuration(of: report.id, to: .seconds(1), cpuTime: .zero)
+            report.state = .ended
+            report.duration = .seconds(2)
+            try store.record(report, images: images)
+            say("\(report.id) ended")
+            try name(report, in: store)
+        }
+        try store.close()
+    }
+
+    /// An agent in the middle of a stall.
+    static func stall(_ path: String) throws {
+        var random = SystemRandomNumberGenerator()
+        let run = thisProcess(&random)
+        let store = try AgentStore(path: path, run: run)
+        let report = makeReport(run, &random)
+        try store.record(report, images: images)
+        say("\(report.id) open")
+        while true { pause() }
+    }
+
+    static func name(_ report: StallReport, in store: AgentStore) throws {
+        let unknown = try store.unsymbolized(report.samples.flatMap(\.locations))
+        let names = unknown.map { location in
+            var frame = Frame(location)
+            frame.function = "function at \(location.offset)"
+            return (location, [frame])
+        }
+        try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+    }
+
+    static func ingest(_ paths: [String], into central: String) throws {
+        let ingest = try Ingest(into: central)
+        let summary = try ingest.run(paths) { say("\($0.filesDone) of \($0.fileCount)") }
+        try ingest.close()
+        let (added, changed) = (summary.addedCount, summary.changedCount)
+        say("added \(added) changed \(changed) skipped \(summary.skippedCount)")
+    }
+
+    static let images = [
+        Image(
+            path: "/opt/victim", buildID: BuildID(bytes: Array(1...20)),
+            loadAddress: 0x5555_0000_0000,
+            endAddress: 0x5555_0010_0000)
+    ]
+
+    static func makeReport(
+        _ run: ProcessRun, _ random: inout some RandomNumberGenerator
+    ) -> StallReport {
+        let samples = (0..<3).map { number in
+            Sample(
+                offset: .milliseconds(125 * number), weight: .milliseconds(125),
+                thread: ThreadID(rawValue: 7),
+                method: .signal,
+                locations: (0..<20).map { depth in
+                    CodeLocation(
+                        imagePath: images[0].path, buildID: images[0].buildID,
+                        offset: UInt64(depth) << 8 | random.next(upperBound: depth < 3 ? 32 : 2),
+                        kind: depth == 0 ? .interrupted : .returnAddress)
+                })
+        }
+        let start = now()
+        return StallReport(
+            id: UniqueID(version7At: start, random: &random), run: run, loop: "main",
+            mode: "default",
+            phase: .timer, start: start, duration: .milliseconds(250),
+            threshold: .milliseconds(250),
+            state: .open, samples: samples)
+    }
+
+    static func thisProcess(_ random: inout some RandomNumberGenerator) -> ProcessRun {
+        let status = contents(of: "/proc/self/stat")
+        let fields = status.drop { $0 != ")" }.split(separator: " ")
+        let boot = contents(of: "/proc/sys/kernel/random/boot_id")
+        var host = [CChar](repeating: 0, count: 256)
+        gethostname(&host, host.count - 1)
+        return ProcessRun(
+            id: UniqueID(version7At: now(), random: &random), app: "victim", version: "1.0",
+            buildID: nil,
+            host: host.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }, pid: getpid(),
+            bootID: String(boot.prefix { $0 != "\n" }),
+            startTicks: fields.count > 20 ? UInt64(fields[20]) ?? 0 : 0, started: now())
+    }
+
+    static func now() -> UnixTime {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return UnixTime(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+    }
+
+    static func contents(of path: String) -> String {
+        let descriptor = open(path, O_RDONLY)
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+}
