@@ -11,8 +11,8 @@ static bool starts_with(const uint8_t *code, uint64_t left, const char *bytes, u
     return left >= count && memcmp(code, bytes, count) == 0;
 }
 
-// The length of a prologue, or 0: push rbp  mov rbp, rsp. In the __do_global_dtors_aux of every image, which runs the
-// destructors when it is unloaded, cmp qword ptr [rip + n], 0 lies between them.
+// The length of a prologue, or 0: push rbp  mov rbp, rsp. In the __do_global_dtors_aux of every image, which
+// runs the destructors when it is unloaded, cmp qword ptr [rip + n], 0 lies between them.
 static uint64_t prologue_length(const uint8_t *code, uint64_t length, uint64_t at) {
     if (starts_with(code + at, length - at, "\x55\x48\x89\xe5", 4)) return 4;
     if (starts_with(code + at, length - at, "\x55\x48\x83\x3d", 4) && at + 12 <= length
@@ -49,8 +49,8 @@ static void save(code_row *row, uint8_t number, int16_t offset) {
     row->saved_offset[row->saved_count++] = offset;
 }
 
-// Whether nothing but padding lies between a return or a jump, or the beginning of the stretch, and `at`: then a
-// function begins there.
+// Whether nothing but padding lies between a return or a jump, or the beginning of the stretch, and `at`:
+// then a function begins there.
 static bool follows_end(const uint8_t *code, uint64_t at) {
     static const char padding[] = "\xcc\x90\x66\x2e\x0f\x1f\x84\x44\x40\x80";
     for (uint64_t end = at; end > 0 && end + 16 > at; end--) {
@@ -66,11 +66,12 @@ static bool follows_end(const uint8_t *code, uint64_t at) {
 static bool has_left_frame(const uint8_t *code, uint64_t length, uint64_t at) {
     if (code[at] == 0xc3) return true;
     if (at == 0 || code[at - 1] != 0x5d) return false;
-    return code[at] == 0xe9 || code[at] == 0xeb || (code[at] == 0xff && at + 1 < length && (code[at + 1] & 0x38) == 0x20);
+    if (code[at] == 0xff) return at + 1 < length && (code[at + 1] & 0x38) == 0x20;  // jmp r/m64
+    return code[at] == 0xe9 || code[at] == 0xeb;
 }
 
-// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls another a frame
-// pointer. The pushes behind the prologue tell where the registers are.
+// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls
+// another a frame pointer. The pushes behind the prologue tell where the registers are.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
     bool may_be_leaf, code_row *row

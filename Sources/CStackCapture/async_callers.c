@@ -1,7 +1,7 @@
-// The functions that await the running one are not on the stack: each left a context on the heap, {parent context, where
-// to resume}. The running one keeps the address of its own context in a register, at least when it was entered; in debug
-// builds also below its saved frame pointer. Its frame is the one that the runtime calls to run a job, directly or
-// through one function of its own.
+// The functions that await the running one are not on the stack: each left a context on the heap, {parent
+// context, where to resume}. The running one keeps the address of its own context in a register, at least
+// when it was entered; in debug builds also below its saved frame pointer. Its frame is the one that the
+// runtime calls to run a job, directly or through one function of its own.
 //
 // Source: swift/ABI/Task.h, AsyncContext.
 #include "process_memory.h"
@@ -39,6 +39,7 @@ static bool read_context(walk *walk, uint64_t address, async_context *context) {
 }
 
 void stall_walk_find_async_context(walk *walk) {
+    if (walk->is_trial) return;
     for (unsigned i = 0; i < 2 && walk->async_context == 0; i++) {
         async_context context;
         uint64_t kept;

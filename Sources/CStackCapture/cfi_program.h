@@ -1,4 +1,5 @@
-// Executes call frame instructions: (function, address) -> the row of rules that recovers the caller's registers.
+// Executes call frame instructions: (function, address) -> the row of rules that recovers the caller's
+// registers.
 //
 // Source: DWARF 5, sections 2.5 (expressions) and 6.4.2 (instructions), and the GNU extensions in use.
 #pragma once

@@ -137,7 +137,8 @@ static bool ask_loader(loader_query *query) {
         query->header = (uint64_t)object.eh_frame_header;
         return true;
     }
-    // Takes a lock of the loader, which a thread holds only for moments, unless it blocks in a callback of its own.
+    // Takes a lock of the loader, which a thread holds only for moments, unless it blocks in a callback of
+    // its own.
     return dl_iterate_phdr(examine_image, query) != 0;
 }
 

@@ -1,17 +1,20 @@
-// Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the function.
+// Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the
+// function.
 #include "process_memory.h"
 #include "stack_walk.h"
 
 enum {
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a frame pointer
-    TRIAL_LENGTH = 64,     // frames that a walk from a guess must reach, or the outermost one
-    LEAST_CALLERS = 2,     // of a frame that was searched: dead stack is full of zeros, which look outermost
+    // Frames after which a walk from an assumed frame is believed: one where a prologue puts it, or any.
+    PROLOGUE_TRIAL_DEPTH = 16,
+    SEARCH_TRIAL_DEPTH = 512,
 };
 
 // MARK: A frame pointer that is not known
 //
-// A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it tells where
-// it is, by its prologue. What must lie above it is a return address: best, one behind a call of this function.
+// A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it
+// tells where it is, by its prologue. What must lie above it is a return address: best, one behind a call of
+// this function.
 
 static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
@@ -25,10 +28,8 @@ static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t fun
     return CALL_ELSEWHERE;
 }
 
-static call_evidence examine_return_address(walk *walk, uint64_t address, uint64_t function) {
+static call_evidence examine_return_address(walk *walk, uint64_t return_address, uint64_t function) {
     stall_unwinder *unwinder = walk->unwinder;
-    uint64_t return_address;
-    if (!stall_walk_read_word(walk, address, &return_address)) return NO_CALL;
     return_address &= walk->architecture->address_mask;
     if (return_address < 8 || !stall_cfi_image_containing(&unwinder->tables, return_address - 1)) return NO_CALL;
     cached_call *cached = &unwinder->calls[stall_place(return_address ^ function, 8)];
@@ -50,41 +51,38 @@ static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
     return cached->has_prologue;
 }
 
-// The function that the walk is in; 0 when no row of it is kept.
-static uint64_t function_of(const walk *walk) {
-    const uint64_t counter = walk->registers.value[walk->architecture->program_counter];
-    const uint64_t address = walk->is_interrupted ? counter : counter - 1;
-    const cached_row *row = &walk->unwinder->rows[stall_place(address, 12)];
-    return row->address == address ? row->function : 0;
-}
-
-// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes far.
-// When it comes through `function` again, it may have begun in the dead frame of an earlier callee, which had
-// saved the live frame pointer: *inner is that one, else 0.
+// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes very
+// far. When it comes through `function` again, it may have begun in the dead frame of an earlier callee, which
+// had saved the live frame pointer: *inner is that one, else 0.
 static bool leads_outwards(
-    const walk *original, uint64_t frame_pointer, uint64_t function, int least_callers, uint64_t *inner) {
+    const walk *original, uint64_t frame_pointer, uint64_t function, bool is_searched, uint64_t *inner
+) {
+    const unsigned trial_depth = is_searched ? SEARCH_TRIAL_DEPTH : PROLOGUE_TRIAL_DEPTH;
+    const unsigned number = original->architecture->frame_pointer;
     walk trial = *original;
     trial.is_trial = true;
+    trial.distrusts_zeros = is_searched;
+    stall_registers_set(&trial.registers, number, frame_pointer);
     *inner = 0;
-    stall_registers_set(&trial.registers, trial.architecture->frame_pointer, frame_pointer);
-    step_result result = stall_walk_step(&trial);
-    int callers = 0;
-    for (; callers < TRIAL_LENGTH && result == STEP_DONE; callers++) {
-        const uint64_t saved = trial.registers.value[trial.architecture->frame_pointer];
-        const walk before = trial;
-        result = stall_walk_step(&trial);
-        if (!*inner && function_of(&before) == function) *inner = saved;
+    for (unsigned depth = 0; depth < trial_depth; depth++) {
+        const uint64_t own = trial.registers.value[number];
+        const step_result result = stall_walk_step(&trial);
+        if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
+        if (result != STEP_DONE) return result == STEP_OUTERMOST;
     }
-    return result != STEP_LOST && callers >= least_callers;
+    return true;
 }
 
-// Searches the stack above `from`. The word above a frame pointer is the return address.
-static bool search_frame_pointer(walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found) {
+// Searches the stack above `from` for a frame whose return address is that well attested. The word above a
+// frame pointer is the return address.
+static bool search_frame_pointer(
+    walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found
+) {
     for (uint64_t at = (from + 7) & ~UINT64_C(7); at - from < SEARCH_LIMIT; at += 8) {
-        uint64_t word, inner;
-        if (!stall_walk_read_word(walk, at + 8, &word)) return false;
-        if (examine_return_address(walk, at + 8, function) < wanted) continue;
-        if (!leads_outwards(walk, at, function, LEAST_CALLERS, &inner)) continue;
+        uint64_t return_address, inner;
+        if (!stall_walk_read_word(walk, at + 8, &return_address)) return false;
+        if (examine_return_address(walk, return_address, function) < wanted) continue;
+        if (!leads_outwards(walk, at, function, true, &inner)) continue;
         if (wanted < CALL_OF_FUNCTION && inner > at) {
             at = (inner & ~UINT64_C(7)) - 8;
             continue;
@@ -101,13 +99,14 @@ static bool search_frame_pointer(walk *walk, uint64_t function, uint64_t from, c
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
-    uint64_t size, found, inner;
-    bool has_prologue = find_frame_size(walk, function, &size);
-    call_evidence evidence = has_prologue ? examine_return_address(walk, stack + size + 8, function) : NO_CALL;
-    if (evidence == CALL_OF_FUNCTION
-        || (evidence != NO_CALL && leads_outwards(walk, stack + size, function, 0, &inner))) {
-        stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
-        return true;
+    uint64_t size, return_address, found, inner;
+    if (find_frame_size(walk, function, &size) && stall_walk_read_word(walk, stack + size + 8, &return_address)) {
+        const call_evidence evidence = examine_return_address(walk, return_address, function);
+        if (evidence == CALL_OF_FUNCTION
+            || (evidence != NO_CALL && leads_outwards(walk, stack + size, function, false, &inner))) {
+            stall_registers_set(&walk->registers, architecture->frame_pointer, stack + size);
+            return true;
+        }
     }
     for (call_evidence wanted = CALL_OF_FUNCTION; wanted > NO_CALL; wanted--) {
         if (!search_frame_pointer(walk, function, stack + size, wanted, &found)) continue;
@@ -127,11 +126,14 @@ bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function) {
 
 // Where the return address would be, by a row whose CFA can be computed.
 static call_evidence examine_row(walk *walk, const cached_row *row) {
-    if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;  // recovering it will examine the same word
+    // Where the CFA is not known yet, recovering it will examine the same word.
+    if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;
     uint64_t cfa = walk->registers.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
+        uint64_t return_address;
         if (walk->architecture->saved[i] != walk->architecture->return_address) continue;
-        return examine_return_address(walk, cfa + (uint64_t)(int64_t)row->saved[i], row->function);
+        if (!stall_walk_read_word(walk, cfa + (uint64_t)(int64_t)row->saved[i], &return_address)) return NO_CALL;
+        return examine_return_address(walk, return_address, row->function);
     }
     return NO_CALL;
 }

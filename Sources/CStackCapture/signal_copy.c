@@ -1,5 +1,5 @@
-// The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints nothing,
-// calls no Swift, and restores errno.
+// The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints
+// nothing, calls no Swift, and restores errno.
 //
 // One request at a time, for the whole process; `state` says whose turn it is and never goes back:
 //
@@ -7,9 +7,9 @@
 //                           |  by the handler       ^ by the handler
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
-// A handler that comes late finds another generation and leaves. One that is stuck between CLAIMED and COPIED keeps the
-// buffer, and requests are refused until it is done. The buffer and the handler stay for the life of the process: a
-// signal may be pending for a thread that blocks it.
+// A handler that comes late finds another generation and leaves. One that is stuck between CLAIMED and
+// COPIED keeps the buffer, and requests are refused until it is done. The buffer and the handler stay for
+// the life of the process: a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -41,8 +41,8 @@ static struct {
 static struct sigaction previous_action;
 static _Atomic(bool) is_installed;
 
-// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at SP. 128
-// bytes below it are the red zone, taken only where they share SP's page.
+// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at
+// SP. 128 bytes below it are the red zone, taken only where they share SP's page.
 static void copy_stack(uint64_t stack_pointer) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);

@@ -97,8 +97,8 @@ static void unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
 }
 
-// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the end.
-// Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
+// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the
+// end. Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
 static int capture_blocked(
     stall_sampler *sampler, const stall_thread *thread, const thread_files *files, stall_stack *stack
 ) {
@@ -131,8 +131,8 @@ static int capture_blocked(
     return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
 }
 
-// An interrupted system call that will be restarted stands at its instruction; one that is looked at from outside,
-// behind it. Grouping must not see two places.
+// An interrupted system call that will be restarted stands at its instruction; one that is looked at from
+// outside, behind it. Grouping must not see two places.
 static void normalize_system_call(stall_registers *registers) {
     const stall_architecture *architecture = stall_native_architecture;
     uint64_t *counter = &registers->value[architecture->program_counter];
@@ -151,13 +151,18 @@ static void pause_briefly(void) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that wait would
-// end early. So a thread is only signalled when it has been running for a while without a break.
+// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
+// wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
+// thread is only signalled when it has used the CPU for a while without a break.
 static bool keeps_running(const thread_files *files) {
     thread_activity before, after;
     thread_position position;
+    uint64_t used_before, used_after;
     if (stall_thread_files_activity(files, &before) != 0) return false;
+    if (stall_thread_cpu_ns(files->thread, &used_before) != 0) return false;
     pause_briefly();
+    if (stall_thread_cpu_ns(files->thread, &used_after) != 0) return false;
+    if (used_after - used_before < ATTEMPT_PAUSE_NS / 2) return false;
     if (stall_thread_files_activity(files, &after) != 0 || before.slices != after.slices) return false;
     return stall_thread_files_position(files, &position) == 0 && position.is_running;
 }
@@ -172,7 +177,7 @@ static int capture_running(
     if (!keeps_running(files)) return EAGAIN;
     switch (stall_signal_copy_request(thread, deadline_ns, &registers, &copy)) {
     case SIGNAL_COPIED: break;
-    case SIGNAL_UNAVAILABLE: return EBUSY;
+    case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
     case SIGNAL_THREAD_ENDED: return ESRCH;
     case SIGNAL_TIMED_OUT: return ETIMEDOUT;
     }

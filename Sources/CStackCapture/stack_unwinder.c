@@ -1,5 +1,6 @@
-// Walks a copied stack outwards, one frame a step: find the row of rules for the program counter, compute the CFA,
-// read the caller's registers. Rows of the usual shape are kept, so that a stack seen before costs no table look-up.
+// Walks a copied stack outwards, one frame a step: find the row of rules for the program counter, compute
+// the CFA, read the caller's registers. Rows of the usual shape are kept, so that a stack seen before costs
+// no table look-up.
 #include "stack_unwinder.h"
 
 #include <string.h>
@@ -40,8 +41,9 @@ static bool holds(uint64_t base, uint64_t length, uint64_t address) {
     return length >= 8 && address >= base && address - base <= length - 8;
 }
 
-// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What lies behind a
-// signal frame is at rest while the handler runs; whether it still does, nobody knows unless the copy is live.
+// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What
+// lies behind a signal frame is at rest while the handler runs; whether it still does, nobody knows unless
+// the copy is live.
 bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value) {
     walk *walk = context;
     const stall_stack_copy *copy = walk->copy;
@@ -70,7 +72,7 @@ static step_result enter_caller(walk *walk, uint64_t cfa, uint64_t return_addres
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
     return_address &= architecture->address_mask;
-    if (return_address == 0) return STEP_OUTERMOST;
+    if (return_address == 0) return walk->distrusts_zeros ? STEP_LOST : STEP_OUTERMOST;
     if (is_signal_frame && ++walk->signal_frames > SIGNAL_FRAME_LIMIT) return STEP_LOST;
     if (!is_signal_frame) stall_registers_set(registers, architecture->stack_pointer, cfa);
     stall_registers_set(registers, architecture->program_counter, return_address);
@@ -90,8 +92,9 @@ static bool is_above(const walk *walk, uint64_t cfa) {
 static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     const stall_architecture *architecture = walk->architecture;
     stall_registers *registers = &walk->registers;
+    walk->function = row->function;
     if (row->is_outermost) return STEP_OUTERMOST;
-    if (stall_runs_job(row->function) && walk->async_context == 0 && !walk->is_trial) stall_walk_find_async_context(walk);
+    if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
         return stall_walk_recover(walk, row->cfa_register, row->function) ? stall_walk_step(walk) : STEP_LOST;
     }
@@ -162,7 +165,8 @@ static bool apply_rule(walk *walk, const cfi_rule *rule, uint64_t cfa, uint64_t 
     case RULE_EXPRESSION:
         return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, &address)
             && stall_walk_read_word(walk, address, value);
-    case RULE_VALUE_EXPRESSION: return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, value);
+    case RULE_VALUE_EXPRESSION:
+        return stall_cfi_evaluate(rule->expression, registers, &cfa, stall_walk_read_word, walk, value);
     }
     return false;
 }
@@ -172,6 +176,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     const stall_architecture *architecture = walk->architecture;
     const uint64_t column = function->common->return_address;
     uint64_t cfa;
+    walk->function = function->start;
     if (column >= architecture->register_count) return STEP_LOST;
     if (row->rules[column].kind == RULE_UNDEFINED) return STEP_OUTERMOST;
     // A recovery walks ahead, which overwrites the row: so look it up again after it.
@@ -180,7 +185,9 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
         bool uses_frame = stall_cfi_expression_uses(row->cfa_expression, architecture->frame_pointer);
         base = uses_frame ? architecture->frame_pointer : architecture->stack_pointer;
     }
-    if (!is_known(walk, base)) return stall_walk_recover(walk, base, function->start) ? stall_walk_step(walk) : STEP_LOST;
+    if (!is_known(walk, base)) {
+        return stall_walk_recover(walk, base, function->start) ? stall_walk_step(walk) : STEP_LOST;
+    }
     if (!row->cfa_is_expression) {
         cfa = walk->registers.value[base] + (uint64_t)row->cfa_offset;
     } else if (!stall_cfi_evaluate(row->cfa_expression, &walk->registers, NULL, stall_walk_read_word, walk, &cfa)) {

@@ -15,7 +15,8 @@ enum {
 
 #define IN_REGISTER INT16_MIN
 
-/// A row whose CFA is a register plus an offset and whose registers are unchanged or saved near the CFA: nearly all.
+/// A row whose CFA is a register plus an offset and whose registers are unchanged or saved near the CFA:
+/// nearly all.
 typedef struct {
     uint64_t address;  ///< 0: empty
     uint64_t function;
@@ -71,10 +72,12 @@ typedef struct {
     stall_registers registers;
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
-    bool is_trial;
+    bool is_trial;           ///< follows an assumed frame pointer; makes no further assumptions
+    bool distrusts_zeros;    ///< of dead stack, which is full of them: they do not mean the outermost frame
     async_hint hints[2];     ///< of the two frames inside of this one, the nearer one first
     uint64_t async_context;  ///< of the innermost job that Swift's concurrency runs on this stack; 0: none
     unsigned signal_frames;
+    uint64_t function;  ///< where the function of the frame last left begins
 } walk;
 
 typedef enum { STEP_DONE, STEP_OUTERMOST, STEP_LOST } step_result;
@@ -91,14 +94,16 @@ step_result stall_walk_step(walk *walk);
 
 /// Recovers register `number` in a frame of `function`, if it is the frame pointer and can be found.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function);
-/// Makes a row for `address` from the code around it, where no table covers it. False when that would lead nowhere.
+/// Makes a row for `address` from the code around it, where no table covers it. False when that would lead
+/// nowhere.
 bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row);
 
 /// Whether `function` is one in which Swift's concurrency runs a job.
 bool stall_runs_job(uint64_t function);
 /// What the frame that the walk is at may keep an async context in.
 async_hint stall_walk_async_hint(const walk *walk);
-/// At the frame that runs a job: finds the context of the async function inside of it.
+/// At the frame that runs a job: finds the context of the async function inside of it, if none was found so
+/// far.
 void stall_walk_find_async_context(walk *walk);
 /// Appends where the awaiting functions will resume; returns the new count.
 uint32_t stall_walk_append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity);

@@ -81,8 +81,16 @@ int stall_thread_files_position(const thread_files *files, thread_position *posi
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;
 }
 
-// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the thread's CPU
-// clock alone has to do.
+int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns) {
+    struct timespec used;
+    const clockid_t clock = (clockid_t)(~(uint32_t)thread << 3 | 6);  // the kernel's id of a thread's CPU clock
+    if (clock_gettime(clock, &used) != 0) return errno == EINVAL ? ESRCH : errno;
+    *used_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+    return 0;
+}
+
+// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the
+// thread's CPU clock alone has to do.
 int stall_thread_files_activity(const thread_files *files, thread_activity *activity) {
     char text[96];
     *activity = (thread_activity){0};
@@ -95,9 +103,5 @@ int stall_thread_files_activity(const thread_files *files, thread_activity *acti
         activity->slices = strtoull(end, &end, 10);
         if (activity->slices != 0) return 0;
     }
-    struct timespec used;
-    const clockid_t clock = (clockid_t)(~(uint32_t)files->thread << 3 | 6);  // the kernel's id of a thread's CPU clock
-    if (clock_gettime(clock, &used) != 0) return errno == EINVAL ? ESRCH : errno;
-    activity->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-    return 0;
+    return stall_thread_cpu_ns(files->thread, &activity->cpu_ns);
 }

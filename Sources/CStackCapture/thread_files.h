@@ -1,5 +1,5 @@
-// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs about a
-// microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
+// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs
+// about a microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 #pragma once
 #include <sys/types.h>
 
@@ -29,5 +29,7 @@ void stall_thread_files_close(thread_files *files);
 /// 0, ESRCH or the errno of a failed read.
 int stall_thread_files_position(const thread_files *files, thread_position *position);
 int stall_thread_files_activity(const thread_files *files, thread_activity *activity);
+/// The CPU time of `thread`, to the nanosecond even while it runs. 0, ESRCH or an errno.
+int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns);
 /// When `thread` started, in clock ticks since boot. 0, ESRCH or an errno.
 int stall_thread_start_ticks(pid_t thread, uint64_t *ticks);

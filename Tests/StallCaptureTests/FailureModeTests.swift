@@ -35,7 +35,8 @@ import Testing
             let victim = Victim(.usleep)
             victim.waitUntilBlocked()
             var sampler = try StackSampler(signalUse: .never)
-            _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))  // opens what it keeps open
+            // Opens what it keeps open.
+            _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(testing_forbid_system_call(testing_process_vm_readv) == 0)
             #expect(testing_forbid_system_call(testing_openat) == 0)
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))

@@ -99,7 +99,8 @@ private let outermost = CraftedImage.Function(
         let returnAddress = image.address(0x1010)
         for index in stack.words.indices { stack.words[index] = 0x1111 }
         stack.words[example.word] = returnAddress
-        stack.words[7] = stack.address(10)  // what the deref case reads: a CFA whose return address is word 9
+        // What the deref case reads: a CFA whose return address is word 9.
+        stack.words[7] = stack.address(10)
         // The PLT expression looks at the low bits of the program counter.
         var registers = example.registers.merging([
             rsp: stack.address(0), rip: image.address(0x100 + example.at),
@@ -212,7 +213,7 @@ private let outermost = CraftedImage.Function(
             [0x0f, 3, 0x31, 0x94, 9],  // deref of nine bytes
             [0x0c, 99, 8],  // a register that there is not
             [0x0c, 3, 8],  // a register that is not known
-            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // a number without end
+            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // no end
         ] as [[UInt8]])
     func `a senseless instruction ends the stack`(_ instructions: [UInt8]) {
         let image = CraftedImage([
@@ -235,7 +236,8 @@ private let outermost = CraftedImage.Function(
         #expect(stall_unwinder_add_image(unwinder, start, end, header))
         #expect(!stall_unwinder_add_image(unwinder, start, end, end))
         #expect(!stall_unwinder_add_image(unwinder, start, end, 0))
-        image.write([0xff, 0xff, 0xff, 0x7f], at: CraftedImage.codeSize + 8)  // more entries than the image has room for
+        // More entries than the image has room for.
+        image.write([0xff, 0xff, 0xff, 0x7f], at: CraftedImage.codeSize + 8)
         #expect(!stall_unwinder_add_image(unwinder, start, end, header))
         image.write([9], at: CraftedImage.codeSize)  // an unknown version
         #expect(!stall_unwinder_add_image(unwinder, start, end, header))

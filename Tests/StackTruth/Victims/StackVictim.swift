@@ -66,7 +66,8 @@ import Synchronization
         usleep(200_000)  // now it has reached its stall
         print("READY \(getpid()) \(thread.id.rawValue) \(signalHandler())")
         while readLine() != nil {
-            usleep(.random(in: 1_000...20_000))  // so that a running victim is seen elsewhere each time
+            // So that a running victim is seen elsewhere each time.
+            usleep(.random(in: 1_000...20_000))
             do {
                 print(describe(try sampler.captureStack(of: thread, timeout: .seconds(60))))
             } catch { print("FAILED \(error)") }
