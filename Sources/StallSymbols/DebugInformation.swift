@@ -16,8 +16,9 @@ struct SourceContext {
 struct DebugInformation {
     private var sections: DebugSections
     private let isOverBudget: () -> Bool
+    private var lastReferenced: WholeUnit?
 
-    /// Nil when the file has no debug information, or too much for the limit.
+    /// Nil when the file has no debug information. Units with more than `limit` bytes are left out.
     init?(_ file: ELFFile, limit: UInt64, isOverBudget: @escaping () -> Bool) {
         guard let sections = DebugSections(file, limit: limit) else { return nil }
         self.sections = sections
@@ -28,22 +29,21 @@ struct DebugInformation {
     mutating func contexts(at addresses: [UInt64]) -> [UInt64: SourceContext] {
         let wanted = Set(addresses).sorted()
         var contexts: [UInt64: SourceContext] = [:]
-        var cursor = ByteCursor(sections.info)
-        while !cursor.isAtEnd, contexts.count < wanted.count, !isOverBudget() {
-            guard let unit = DebugUnit(&cursor), let root = rootEntry(of: unit) else { continue }
-            let resolver = UnitResolver(unit: unit, root: root)
-            let covered = ranges(of: root, resolver)
+        var start: UInt64 = 0
+        while contexts.count < wanted.count, !isOverBudget(), let unit = unit(at: start) {
+            start += UInt64(unit.header.size)
+            let covered = ranges(of: unit.root, unit)
             let here = wanted.filter { address in
                 contexts[address] == nil && covered.contains { $0.contains(address) }
             }
             guard !here.isEmpty else { continue }
-            contexts.merge(self.contexts(at: here, in: resolver)) { first, _ in first }
+            contexts.merge(self.contexts(at: here, in: unit)) { first, _ in first }
         }
         return contexts
     }
 
     private mutating func contexts(
-        at addresses: [UInt64], in unit: UnitResolver
+        at addresses: [UInt64], in unit: Unit
     ) -> [UInt64: SourceContext] {
         guard let calls = inlinedCalls(at: addresses, in: unit) else { return [:] }
         let directory = unit.root.compilationDirectory.flatMap { text($0, unit) }
@@ -79,27 +79,26 @@ struct DebugInformation {
 
     /// The inlined calls around each address, outermost first; nil when the unit cannot be read to its end.
     private mutating func inlinedCalls(
-        at addresses: [UInt64], in unit: UnitResolver
+        at addresses: [UInt64], in unit: Unit
     ) -> [UInt64: [InlinedCall]]? {
-        let abbreviations = AbbreviationTable(
-            sections.section(".debug_abbrev"), at: unit.unit.abbreviations)
+        guard let unit = whole(unit) else { return nil }
         var calls: [UInt64: [InlinedCall]] = [:]
-        var cursor = ByteCursor(sections.info, at: unit.unit.entries, end: unit.unit.end)
+        var cursor = ByteCursor(unit.bytes, at: unit.header.entries)
         var count = 0
         while !cursor.isAtEnd {
             count += 1
             if count % 4096 == 0, isOverBudget() { return nil }
             let code = cursor.uleb()
             guard code != 0 else { continue }
-            guard let abbreviation = abbreviations[code] else { return nil }
+            guard let abbreviation = unit.abbreviations[code] else { return nil }
             guard abbreviation.tag == 0x1d else {  // inlined_subroutine
                 guard cursor.skipEntry(abbreviation) else { return nil }
                 continue
             }
             guard let entry = cursor.entry(abbreviation) else { return nil }
-            let covered = ranges(of: entry, unit)
+            let covered = ranges(of: entry, unit.unit)
             for address in addresses where covered.contains(where: { $0.contains(address) }) {
-                let function = entry.origin.flatMap { name(of: $0, unit, abbreviations, depth: 0) }
+                let function = entry.origin.flatMap { name(of: $0, unit, depth: 0) }
                 calls[address, default: []].append(
                     InlinedCall(function: function, file: entry.callFile, line: entry.callLine))
             }
@@ -108,63 +107,77 @@ struct DebugInformation {
     }
 
     /// The symbol of the entry that a reference leads to, through specifications and abstract origins.
-    private mutating func name(
-        of reference: AttributeValue, _ unit: UnitResolver, _ abbreviations: AbbreviationTable,
-        depth: Int
-    ) -> String? {
-        let offset: Int
-        var (unit, abbreviations) = (unit, abbreviations)
+    private mutating func name(of reference: AttributeValue, _ unit: WholeUnit, depth: Int)
+        -> String?
+    {
+        var unit = unit
+        let offset: UInt64
         switch reference {
-        case .unitReference(let distance):
-            guard distance < UInt64(unit.unit.end - unit.unit.start) else { return nil }
-            offset = unit.unit.start + Int(distance)
+        case .unitReference(let distance): offset = distance
         case .sectionReference(let target):
-            offset = Int(clamping: target)
-            if !(unit.unit.start..<unit.unit.end).contains(offset) {
-                guard let other = self.unit(holding: offset) else { return nil }
+            if !unit.holds(target) {
+                guard let other = self.unit(holding: target) else { return nil }
                 unit = other
-                abbreviations = AbbreviationTable(
-                    sections.section(".debug_abbrev"), at: other.unit.abbreviations)
             }
+            offset = target - unit.header.start
         default: return nil
         }
-        guard depth < 8, offset >= unit.unit.entries, offset < unit.unit.end else { return nil }
-        var cursor = ByteCursor(sections.info, at: offset, end: unit.unit.end)
-        guard let abbreviation = abbreviations[cursor.uleb()],
+        guard depth < 8, offset < UInt64(unit.bytes.count) else { return nil }
+        var cursor = ByteCursor(unit.bytes, at: Int(offset))
+        guard let abbreviation = unit.abbreviations[cursor.uleb()],
             let entry = cursor.entry(abbreviation)
         else { return nil }
-        if let symbol = entry.linkageName.flatMap({ text($0, unit) }) { return symbol }
-        if let symbol = entry.origin.flatMap({ name(of: $0, unit, abbreviations, depth: depth + 1) }
-        ) {
+        if let symbol = entry.linkageName.flatMap({ text($0, unit.unit) }) { return symbol }
+        if let symbol = entry.origin.flatMap({ name(of: $0, unit, depth: depth + 1) }) {
             return symbol
         }
-        return entry.name.flatMap { text($0, unit) }
+        return entry.name.flatMap { text($0, unit.unit) }
     }
 
     // MARK: - Units
 
-    private mutating func rootEntry(of unit: DebugUnit) -> DebugEntry? {
-        var cursor = ByteCursor(sections.info, at: unit.entries, end: unit.end)
+    /// The header and first entry of the unit that begins there; nil at the end, or where nothing more can be found.
+    private mutating func unit(at start: UInt64) -> Unit? {
+        guard let bytes = sections.beginning(ofUnitAt: start),
+            let header = DebugUnit(bytes, at: start, sectionSize: sections.infoSize)
+        else { return nil }
+        var unit = Unit(header: header, root: DebugEntry())
+        guard header.isReadable else { return unit }
+        var cursor = ByteCursor(bytes, at: header.entries, end: header.size)
         let code = cursor.uleb()
         let table = AbbreviationTable(
-            sections.section(".debug_abbrev"), at: unit.abbreviations, upTo: code)
-        guard let abbreviation = table[code], abbreviation.tag == 0x11 else { return nil }
-        return cursor.entry(abbreviation)
+            sections.section(".debug_abbrev"), at: header.abbreviations, upTo: code)
+        if let abbreviation = table[code], abbreviation.tag == 0x11,  // compile_unit
+            let root = cursor.entry(abbreviation)
+        {
+            unit.root = root
+        }
+        return unit
     }
 
-    private mutating func unit(holding offset: Int) -> UnitResolver? {
-        var cursor = ByteCursor(sections.info)
-        while !cursor.isAtEnd {
-            let unit = DebugUnit(&cursor)
-            guard cursor.position > offset else { continue }
-            return unit.flatMap { unit in
-                rootEntry(of: unit).map { UnitResolver(unit: unit, root: $0) }
+    private mutating func whole(_ unit: Unit) -> WholeUnit? {
+        guard let bytes = sections.bytes(of: unit.header) else { return nil }
+        let abbreviations = AbbreviationTable(
+            sections.section(".debug_abbrev"), at: unit.header.abbreviations)
+        return WholeUnit(unit: unit, bytes: bytes, abbreviations: abbreviations)
+    }
+
+    /// The unit around a place in the section. The last one is kept: references come in runs.
+    private mutating func unit(holding offset: UInt64) -> WholeUnit? {
+        if let lastReferenced, lastReferenced.holds(offset) { return lastReferenced }
+        var start: UInt64 = 0
+        while let unit = unit(at: start) {
+            let end = start + UInt64(unit.header.size)
+            if offset < end {
+                lastReferenced = unit.header.isReadable ? whole(unit) : nil
+                return lastReferenced
             }
+            start = end
         }
         return nil
     }
 
-    private mutating func text(_ value: AttributeValue, _ unit: UnitResolver) -> String? {
+    private mutating func text(_ value: AttributeValue, _ unit: Unit) -> String? {
         switch value {
         case .text(let text): return text
         case .stringOffset(let section, let offset): return sections.string(in: section, at: offset)
@@ -181,10 +194,10 @@ struct DebugInformation {
 
     // MARK: - Ranges
 
-    private mutating func ranges(of entry: DebugEntry, _ unit: UnitResolver) -> [Range<UInt64>] {
+    private mutating func ranges(of entry: DebugEntry, _ unit: Unit) -> [Range<UInt64>] {
         if let ranges = entry.ranges {
             let base = unit.root.lowAddress.flatMap { address($0, unit) } ?? 0
-            return unit.unit.version >= 5
+            return unit.header.version >= 5
                 ? rangeList(ranges, base: base, unit) : oldRangeList(ranges, base: base)
         }
         guard let low = entry.lowAddress.flatMap({ address($0, unit) }), low > 0,
@@ -210,7 +223,7 @@ struct DebugInformation {
 
     /// **Source:** DWARF 5, section 7.25.
     private mutating func rangeList(
-        _ value: AttributeValue, base: UInt64, _ unit: UnitResolver
+        _ value: AttributeValue, base: UInt64, _ unit: Unit
     ) -> [Range<UInt64>] {
         let offset: UInt64
         switch value {
@@ -247,7 +260,7 @@ struct DebugInformation {
         return ranges
     }
 
-    private mutating func address(_ value: AttributeValue, _ unit: UnitResolver) -> UInt64? {
+    private mutating func address(_ value: AttributeValue, _ unit: Unit) -> UInt64? {
         switch value {
         case .number(let address): address
         case .addressIndex(let index):
@@ -268,9 +281,20 @@ struct DebugInformation {
 }
 
 /// A unit with the entry that says where its strings, addresses and ranges are.
-private struct UnitResolver {
-    let unit: DebugUnit
-    let root: DebugEntry
+private struct Unit {
+    let header: DebugUnit
+    var root: DebugEntry
+}
+
+private struct WholeUnit {
+    let unit: Unit
+    let bytes: [UInt8]
+    let abbreviations: AbbreviationTable
+    var header: DebugUnit { unit.header }
+
+    func holds(_ offset: UInt64) -> Bool {
+        offset >= header.start && offset - header.start < UInt64(header.size)
+    }
 }
 
 extension [Range<UInt64>] {
