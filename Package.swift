@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
     dependencies: [

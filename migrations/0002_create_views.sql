@@ -1,5 +1,5 @@
--- Stalls and places in words, for people who ask in SQL of their own. Nothing of ours reads these views;
--- docs/schema.md says what they cannot show.
+-- Stalls and places in words, for people who ask in SQL of their own. Nothing of ours reads these
+-- views; docs/schema.md says what they cannot show.
 
 -- One row for each report.
 create view stall as

@@ -19,7 +19,8 @@ struct Holdings {
         }
         threads = field("Threads:")
         residentKiB = field("VmRSS:")
-        descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? -1
+        descriptors =
+            (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? -1
     }
 }
 
@@ -37,7 +38,10 @@ func endure() -> Bool {
             ("1 million timers", { setTimers(loop, 1_000_000) }),
             ("1 million posts", { postBatches(loop, 1_000_000) }),
             ("1,000 runs with a timeout", { for _ in 0..<1_000 { runBriefly(loop) } }),
-            ("1,000 threads with a loop", { for _ in 0..<1_000 { onThread { runBriefly(.current) } } }),
+            (
+                "1,000 threads with a loop",
+                { for _ in 0..<1_000 { onThread { runBriefly(.current) } } }
+            ),
         ]
         for (name, part) in parts {
             part()

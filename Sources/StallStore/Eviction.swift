@@ -1,5 +1,5 @@
-// Deletes the oldest reports, and what no report needs any more. Works within the transaction of its caller, who
-// forgets afterwards which rows there were.
+// Deletes the oldest reports, and what no report needs any more. Works within the transaction of
+// its caller, who forgets afterwards which rows there were.
 
 internal import StallModel
 
@@ -9,7 +9,8 @@ struct Eviction {
 
     init(_ connection: Connection) { self.connection = connection }
 
-    /// The bytes of pages that hold something. Pages that became free are used again before the file grows.
+    /// The bytes of pages that hold something. Pages that became free are used again before the
+    /// file grows.
     func usedBytes() throws -> Int64 {
         func number(_ name: String) throws -> Int64 {
             try connection.prepare("pragma \(name)").integer() ?? 0
@@ -17,10 +18,12 @@ struct Eviction {
         return try (number("page_count") - number("freelist_count")) * number("page_size")
     }
 
-    /// Deletes the oldest reports, until what is used is at most `target` bytes, when it is more than `limit`.
+    /// Deletes the oldest reports, until what is used is at most `target` bytes, when it is more
+    /// than `limit`.
     ///
     /// - Parameters:
-    ///   - source: The agent's own source, whose reports are as old as their numbers say; nil goes by their start.
+    ///   - source: The agent's own source, whose reports are as old as their numbers say; nil goes
+    ///     by their start.
     ///   - collect: Deletes what the reports had for themselves.
     /// - Returns: How many reports there were.
     func shrink(
@@ -28,7 +31,8 @@ struct Eviction {
     ) throws -> Int {
         var total = 0
         var used = try usedBytes()
-        // What reports share goes late, so that a share of the reports may free less than that share of the bytes.
+        // What reports share goes late, so that a share of the reports may free less than that
+        // share of the bytes.
         while used > limit {
             let share = Double(used - target) / Double(used)
             let count = try deleteOldest(share: share, of: source)
@@ -71,7 +75,8 @@ struct Eviction {
 
     /// Deletes stacks, places, names, images, loops and runs that no report leads to.
     ///
-    /// - Parameter time: Runs that started at or after it stay in any case, with what they say they have lost.
+    /// - Parameter time: Runs that started at or after it stay in any case, with what they say they
+    ///   have lost.
     func collect(runsBefore time: UnixTime) throws {
         try collectStacks()
         try collectLocations()

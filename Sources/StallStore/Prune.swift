@@ -11,9 +11,11 @@ package struct PruneSummary: Hashable, Sendable {
     package var bytesAfter: Int64
 }
 
-/// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks the file.
+/// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks
+/// the file.
 ///
-/// What was deleted does not come back: `ingest` remembers how far it has taken each source. Open reports stay.
+/// What was deleted does not come back: `ingest` remembers how far it has taken each source. Open
+/// reports stay.
 ///
 /// - Parameters:
 ///   - time: Reports that started before it go.

@@ -1,9 +1,11 @@
-// Whether a store is what was written to it: what SQLite can tell, and what only content hashes can.
+// Whether a store is what was written to it: what SQLite can tell, and what only content hashes
+// can.
 
 internal import GRDB
 internal import StallModel
 
-/// Everything that is wrong with a store, each as one clause; empty for a sound one. Reads all of it.
+/// Everything that is wrong with a store, each as one clause; empty for a sound one. Reads all of
+/// it.
 ///
 /// - Parameter limit: Stops after this many faults.
 package func checkStore(path: String, limit: Int = 100) throws(StoreError) -> [String] {
@@ -126,7 +128,8 @@ private struct StoreCheck {
         }
     }
 
-    /// Compares each row's hash, in the second column, with that of its content; nil for content that has none.
+    /// Compares each row's hash, in the second column, with that of its content; nil for content
+    /// that has none.
     ///
     /// - Returns: The hashes by the rows' numbers.
     private mutating func check(

@@ -22,10 +22,14 @@ struct StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
         try expectWritable(path)
         return try StoreError.catching(path: path) {
-            // The wait is set by GRDB before anything else: two processes that create one store at the
-            // same time fail on the journal mode otherwise.
+            // The wait is set by GRDB before anything else: two processes that create one store at
+            // the same time fail on the journal mode otherwise.
             var configuration = Configuration()
             configuration.busyMode = .timeout(wait / .seconds(1))
+            // Every reference is made from a row that was found or added just before, in the same
+            // transaction. Looking each up again would double the work, and deleting a row would search
+            // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+            configuration.foreignKeysEnabled = false
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             let version = try queue.inDatabase { database in
                 try prepare(database, path: path, role: role)
@@ -41,8 +45,8 @@ struct StoreFile {
 
     /// Opens a store for reading without changing anything in its directory.
     ///
-    /// A store whose writer was killed may need its log replayed, and one without the log's index can
-    /// only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// A store whose writer was killed may need its log replayed, and one without the log's index
+    /// can only be read where an index can be made: such a store is copied, and the copy is opened.
     /// An agent's store of an older schema is copied as well, and the copy migrated.
     static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
         try expectFile(path)
@@ -54,7 +58,8 @@ struct StoreFile {
                 // The log's index is there and cannot be written by us.
             }
         }
-        // The copy's names go as soon as SQLite has its files open: nothing is left behind, however we end.
+        // The copy's names go as soon as SQLite has its files open: nothing is left behind, however
+        // we end.
         let copy = try PrivateCopy(of: path)
         defer { withExtendedLifetime(copy) {} }
         let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
@@ -81,7 +86,8 @@ struct StoreFile {
         }
     }
 
-    /// Closes the file. When no other process uses it, the log is folded in and one portable file remains.
+    /// Closes the file. When no other process uses it, the log is folded in and one portable file
+    /// remains.
     ///
     /// - Returns: Whether no other process uses it.
     @discardableResult
@@ -100,7 +106,8 @@ struct StoreFile {
 
     /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
     ///
-    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own to migrate.
+    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own
+    ///   to migrate.
     private func migratedInMemory() throws(StoreError) -> StoreFile {
         let newest = embeddedMigrations.count
         guard schemaVersion < newest else { return self }
@@ -245,38 +252,13 @@ struct StoreFile {
         }
     }
 
-    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a slash.
+    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a
+    /// slash.
     private static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") { return path }
         guard let directory = getcwd(nil, 0) else { return "./" + path }
         defer { free(directory) }
         return String(cString: directory) + "/" + path
-    }
-}
-
-/// What the file system says about a path.
-struct FileFacts: Hashable {
-    let device: UInt64
-    let inode: UInt64
-    let size: Int64
-    let modifiedNanoseconds: Int64
-    let isRegular: Bool
-    let isDirectory: Bool
-    let isSymbolicLink: Bool
-
-    /// Nil when nothing can be reached at the path; `errno` says why.
-    init?(_ path: String, followsLink: Bool = true) {
-        var status = stat()
-        guard (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
-        device = UInt64(status.st_dev)
-        inode = UInt64(status.st_ino)
-        size = Int64(status.st_size)
-        modifiedNanoseconds =
-            Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
-        let type = status.st_mode & S_IFMT
-        isRegular = type == S_IFREG
-        isDirectory = type == S_IFDIR
-        isSymbolicLink = type == S_IFLNK
     }
 }
 

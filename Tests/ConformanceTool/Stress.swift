@@ -22,7 +22,9 @@ func stress(rounds: Int) -> Bool {
                 loop.post { ran.count.add(1, ordering: .relaxed) }
                 source.signal()
                 loop.wakeUp()
-                let timer = LoopTimer(after: .microseconds(round % 50), every: .milliseconds(1)) { _ in }
+                let timer = LoopTimer(after: .microseconds(round % 50), every: .milliseconds(1)) {
+                    _ in
+                }
                 loop.add(timer, toMode: round.isMultiple(of: 2) ? .default : .common)
                 timers.append(timer)
                 if timers.count > 8 { timers.removeFirst().invalidate() }

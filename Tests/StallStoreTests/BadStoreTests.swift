@@ -4,8 +4,9 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: whatever lies at a store's path, the answer is one clear line and the file is left as it was.
-/// Method: files are made bad in every way that was thought of, through SQLite and byte by byte.
+/// Goal: whatever lies at a store's path, the answer is one clear line and the file is left as it
+/// was. Method: files are made bad in every way that was thought of, through SQLite and byte by
+/// byte.
 @Suite struct BadStoreTests {
     let directory = try! TemporaryDirectory()
     let run = ReportGenerator(seed: 1).run
@@ -169,7 +170,8 @@ import Testing
         try expectSound(directory("central.sqlite"))
     }
 
-    /// SQLite has no checksums: a flipped bit in a stack or a name is a store that says something false.
+    /// SQLite has no checksums: a flipped bit in a stack or a name is a store that says something
+    /// false.
     @Test(arguments: ["stack", "location", "image", "function"])
     func `content that is not what was written refuses the file`(table: String) throws {
         let path = try makeStore("flipped.sqlite")
@@ -214,7 +216,8 @@ import Testing
         try expectSound(directory("central.sqlite"))
     }
 
-    /// Goal: no byte of a file can crash us. Method: seeded bytes are overwritten, all over the file.
+    /// Goal: no byte of a file can crash us. Method: seeded bytes are overwritten, all over the
+    /// file.
     @Test(arguments: 1...30 as ClosedRange<UInt64>)
     func `random damage never crashes and never leaves half a file behind`(seed: UInt64) throws {
         var random = SeededGenerator(state: seed)

@@ -3,8 +3,8 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: a central store holds exactly what its sources hold, however often and in whatever order they come.
-/// Method: seeded reports, changed between runs of ingest; the sources are the oracle.
+/// Goal: a central store holds exactly what its sources hold, however often and in whatever order
+/// they come. Method: seeded reports, changed between runs of ingest; the sources are the oracle.
 @Suite struct IngestTests {
     let directory = try! TemporaryDirectory()
 
@@ -44,7 +44,8 @@ import Testing
             try ingest.close()
             let taken = try ReportStore.open(path: central).reports(ReportFilter())
             let expected = try ReportStore.open(path: path).reports(ReportFilter())
-            // Names are taken over when they say more than before, so that only what is known is compared.
+            // Names are taken over when they say more than before, so that only what is known is
+            // compared.
             #expect(taken.map(\.withoutNames) == expected.map(\.withoutNames))
             #expect(try checkStore(path: central).isEmpty)
         }

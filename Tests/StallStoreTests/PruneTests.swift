@@ -3,8 +3,9 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: pruning deletes what it was asked to and nothing else, and a check tells a sound store from a spoilt one.
-/// Method: a central store from several agents; SQLite and the check say what is left.
+/// Goal: pruning deletes what it was asked to and nothing else, and a check tells a sound store
+/// from a spoilt one. Method: a central store from several agents; SQLite and the check say what is
+/// left.
 @Suite struct PruneTests {
     let directory = try! TemporaryDirectory()
 
