@@ -10,8 +10,7 @@ extension NameText {
     var string: String { String(decoding: self, as: UTF8.self) }
 
     func starts(with prefix: StaticString) -> Bool {
-        count >= prefix.utf8CodeUnitCount && self[startIndex] == prefix.utf8Start.pointee
-            && prefix.withUTF8Buffer { $0.elementsEqual(self[startIndex..<startIndex + $0.count]) }
+        withUnsafeBufferPointer { prefix.matches($0, at: 0) }
     }
 
     func ends(with suffix: StaticString) -> Bool {
@@ -28,22 +27,26 @@ extension NameText {
 
     /// Whether the text occurs anywhere, in brackets or not.
     func contains(_ text: StaticString) -> Bool {
-        indices.contains { self[$0...].starts(with: text) }
+        withUnsafeBufferPointer { bytes in
+            bytes.indices.contains { text.matches(bytes, at: $0) }
+        }
     }
 
     /// Where the text first occurs outside of brackets.
     func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
-        let first = text.utf8Start.pointee
-        var scan = BracketScan()
-        for index in startIndex..<endIndex {
-            if scan.depth == 0, self[index] == first, index >= start ?? startIndex,
-                self[index...].starts(with: text)
-            {
-                return index
+        let first = (start ?? startIndex) - startIndex
+        return withUnsafeBufferPointer { bytes in
+            var scan = BracketScan()
+            var index = 0
+            while index < bytes.count {
+                if scan.depth == 0, index >= first, text.matches(bytes, at: index) {
+                    return startIndex + index
+                }
+                scan.step(over: bytes[index], after: index > 0 ? bytes[index - 1] : nil)
+                index += 1
             }
-            scan.step(over: self[index], after: index > startIndex ? self[index - 1] : nil)
+            return nil
         }
-        return nil
     }
 
     /// The parts between occurrences of the text outside of brackets.
@@ -66,6 +69,17 @@ extension NameText {
             if scan.depth == 0 { return index + 1 }
         }
         return nil
+    }
+}
+
+extension StaticString {
+    /// Whether the bytes from `index` on begin with this text.
+    fileprivate func matches(_ bytes: UnsafeBufferPointer<UInt8>, at index: Int) -> Bool {
+        let count = utf8CodeUnitCount
+        guard bytes.count - index >= count, bytes[index] == utf8Start[0] else { return false }
+        var matched = 1
+        while matched < count, bytes[index + matched] == utf8Start[matched] { matched += 1 }
+        return matched == count
     }
 }
 

@@ -14,10 +14,11 @@ struct SourceContext {
 }
 
 struct DebugInformation {
-    private var sections: DebugSections
+    var sections: DebugSections
     private let isOverBudget: () -> Bool
+    private var lastReferenced: WholeUnit?
 
-    /// Nil when the file has no debug information, or too much for the limit.
+    /// Nil when the file has no debug information. Units with more than `limit` bytes are left out.
     init?(_ file: ELFFile, limit: UInt64, isOverBudget: @escaping () -> Bool) {
         guard let sections = DebugSections(file, limit: limit) else { return nil }
         self.sections = sections
@@ -28,22 +29,21 @@ struct DebugInformation {
     mutating func contexts(at addresses: [UInt64]) -> [UInt64: SourceContext] {
         let wanted = Set(addresses).sorted()
         var contexts: [UInt64: SourceContext] = [:]
-        var cursor = ByteCursor(sections.info)
-        while !cursor.isAtEnd, contexts.count < wanted.count, !isOverBudget() {
-            guard let unit = DebugUnit(&cursor), let root = rootEntry(of: unit) else { continue }
-            let resolver = UnitResolver(unit: unit, root: root)
-            let covered = ranges(of: root, resolver)
+        var start: UInt64 = 0
+        while contexts.count < wanted.count, !isOverBudget(), let unit = unit(at: start) {
+            start += UInt64(unit.header.size)
+            let covered = ranges(of: unit.root, unit)
             let here = wanted.filter { address in
                 contexts[address] == nil && covered.contains { $0.contains(address) }
             }
             guard !here.isEmpty else { continue }
-            contexts.merge(self.contexts(at: here, in: resolver)) { first, _ in first }
+            contexts.merge(self.contexts(at: here, in: unit)) { first, _ in first }
         }
         return contexts
     }
 
     private mutating func contexts(
-        at addresses: [UInt64], in unit: UnitResolver
+        at addresses: [UInt64], in unit: Unit
     ) -> [UInt64: SourceContext] {
         guard let calls = inlinedCalls(at: addresses, in: unit) else { return [:] }
         let directory = unit.root.compilationDirectory.flatMap { text($0, unit) }
@@ -79,27 +79,26 @@ struct DebugInformation {
 
     /// The inlined calls around each address, outermost first; nil when the unit cannot be read to its end.
     private mutating func inlinedCalls(
-        at addresses: [UInt64], in unit: UnitResolver
+        at addresses: [UInt64], in unit: Unit
     ) -> [UInt64: [InlinedCall]]? {
-        let abbreviations = AbbreviationTable(
-            sections.section(".debug_abbrev"), at: unit.unit.abbreviations)
+        guard let unit = whole(unit) else { return nil }
         var calls: [UInt64: [InlinedCall]] = [:]
-        var cursor = ByteCursor(sections.info, at: unit.unit.entries, end: unit.unit.end)
+        var cursor = ByteCursor(unit.bytes, at: unit.header.entries)
         var count = 0
         while !cursor.isAtEnd {
             count += 1
             if count % 4096 == 0, isOverBudget() { return nil }
             let code = cursor.uleb()
             guard code != 0 else { continue }
-            guard let abbreviation = abbreviations[code] else { return nil }
+            guard let abbreviation = unit.abbreviations[code] else { return nil }
             guard abbreviation.tag == 0x1d else {  // inlined_subroutine
                 guard cursor.skipEntry(abbreviation) else { return nil }
                 continue
             }
             guard let entry = cursor.entry(abbreviation) else { return nil }
-            let covered = ranges(of: entry, unit)
+            let covered = ranges(of: entry, unit.unit)
             for address in addresses where covered.contains(where: { $0.contains(address) }) {
-                let function = entry.origin.flatMap { name(of: $0, unit, abbreviations, depth: 0) }
+                let function = entry.origin.flatMap { name(of: $0, unit, depth: 0) }
                 calls[address, default: []].append(
                     InlinedCall(function: function, file: entry.callFile, line: entry.callLine))
             }
@@ -108,63 +107,77 @@ struct DebugInformation {
     }
 
     /// The symbol of the entry that a reference leads to, through specifications and abstract origins.
-    private mutating func name(
-        of reference: AttributeValue, _ unit: UnitResolver, _ abbreviations: AbbreviationTable,
-        depth: Int
-    ) -> String? {
-        let offset: Int
-        var (unit, abbreviations) = (unit, abbreviations)
+    private mutating func name(of reference: AttributeValue, _ unit: WholeUnit, depth: Int)
+        -> String?
+    {
+        var unit = unit
+        let offset: UInt64
         switch reference {
-        case .unitReference(let distance):
-            guard distance < UInt64(unit.unit.end - unit.unit.start) else { return nil }
-            offset = unit.unit.start + Int(distance)
+        case .unitReference(let distance): offset = distance
         case .sectionReference(let target):
-            offset = Int(clamping: target)
-            if !(unit.unit.start..<unit.unit.end).contains(offset) {
-                guard let other = self.unit(holding: offset) else { return nil }
+            if !unit.holds(target) {
+                guard let other = self.unit(holding: target) else { return nil }
                 unit = other
-                abbreviations = AbbreviationTable(
-                    sections.section(".debug_abbrev"), at: other.unit.abbreviations)
             }
+            offset = target - unit.header.start
         default: return nil
         }
-        guard depth < 8, offset >= unit.unit.entries, offset < unit.unit.end else { return nil }
-        var cursor = ByteCursor(sections.info, at: offset, end: unit.unit.end)
-        guard let abbreviation = abbreviations[cursor.uleb()],
+        guard depth < 8, offset < UInt64(unit.bytes.count) else { return nil }
+        var cursor = ByteCursor(unit.bytes, at: Int(offset))
+        guard let abbreviation = unit.abbreviations[cursor.uleb()],
             let entry = cursor.entry(abbreviation)
         else { return nil }
-        if let symbol = entry.linkageName.flatMap({ text($0, unit) }) { return symbol }
-        if let symbol = entry.origin.flatMap({ name(of: $0, unit, abbreviations, depth: depth + 1) }
-        ) {
+        if let symbol = entry.linkageName.flatMap({ text($0, unit.unit) }) { return symbol }
+        if let symbol = entry.origin.flatMap({ name(of: $0, unit, depth: depth + 1) }) {
             return symbol
         }
-        return entry.name.flatMap { text($0, unit) }
+        return entry.name.flatMap { text($0, unit.unit) }
     }
 
     // MARK: - Units
 
-    private mutating func rootEntry(of unit: DebugUnit) -> DebugEntry? {
-        var cursor = ByteCursor(sections.info, at: unit.entries, end: unit.end)
+    /// The header and first entry of the unit that begins there; nil at the end, or where nothing more can be found.
+    private mutating func unit(at start: UInt64) -> Unit? {
+        guard let bytes = sections.beginning(ofUnitAt: start),
+            let header = DebugUnit(bytes, at: start, sectionSize: sections.infoSize)
+        else { return nil }
+        var unit = Unit(header: header, root: DebugEntry())
+        guard header.isReadable else { return unit }
+        var cursor = ByteCursor(bytes, at: header.entries, end: header.size)
         let code = cursor.uleb()
         let table = AbbreviationTable(
-            sections.section(".debug_abbrev"), at: unit.abbreviations, upTo: code)
-        guard let abbreviation = table[code], abbreviation.tag == 0x11 else { return nil }
-        return cursor.entry(abbreviation)
+            sections.section(".debug_abbrev"), at: header.abbreviations, upTo: code)
+        if let abbreviation = table[code], abbreviation.tag == 0x11,  // compile_unit
+            let root = cursor.entry(abbreviation)
+        {
+            unit.root = root
+        }
+        return unit
     }
 
-    private mutating func unit(holding offset: Int) -> UnitResolver? {
-        var cursor = ByteCursor(sections.info)
-        while !cursor.isAtEnd {
-            let unit = DebugUnit(&cursor)
-            guard cursor.position > offset else { continue }
-            return unit.flatMap { unit in
-                rootEntry(of: unit).map { UnitResolver(unit: unit, root: $0) }
+    private mutating func whole(_ unit: Unit) -> WholeUnit? {
+        guard let bytes = sections.bytes(of: unit.header) else { return nil }
+        let abbreviations = AbbreviationTable(
+            sections.section(".debug_abbrev"), at: unit.header.abbreviations)
+        return WholeUnit(unit: unit, bytes: bytes, abbreviations: abbreviations)
+    }
+
+    /// The unit around a place in the section. The last one is kept: references come in runs.
+    private mutating func unit(holding offset: UInt64) -> WholeUnit? {
+        if let lastReferenced, lastReferenced.holds(offset) { return lastReferenced }
+        var start: UInt64 = 0
+        while let unit = unit(at: start) {
+            let end = start + UInt64(unit.header.size)
+            if offset < end {
+                lastReferenced = unit.header.isReadable ? whole(unit) : nil
+                return lastReferenced
             }
+            start = end
         }
         return nil
     }
 
-    private mutating func text(_ value: AttributeValue, _ unit: UnitResolver) -> String? {
+    private mutating func text(_ value: AttributeValue, _ unit: Unit) -> String? {
         switch value {
         case .text(let text): return text
         case .stringOffset(let section, let offset): return sections.string(in: section, at: offset)
@@ -178,104 +191,21 @@ struct DebugInformation {
         default: return nil
         }
     }
-
-    // MARK: - Ranges
-
-    private mutating func ranges(of entry: DebugEntry, _ unit: UnitResolver) -> [Range<UInt64>] {
-        if let ranges = entry.ranges {
-            let base = unit.root.lowAddress.flatMap { address($0, unit) } ?? 0
-            return unit.unit.version >= 5
-                ? rangeList(ranges, base: base, unit) : oldRangeList(ranges, base: base)
-        }
-        guard let low = entry.lowAddress.flatMap({ address($0, unit) }), low > 0,
-            let highValue = entry.highAddress, let high = address(highValue, unit)
-        else { return [] }
-        let (end, overflow) = entry.highIsLength ? low.addingReportingOverflow(high) : (high, false)
-        return !overflow && end > low ? [low..<end] : []
-    }
-
-    /// **Source:** DWARF 4, section 2.17.3.
-    private mutating func oldRangeList(_ value: AttributeValue, base: UInt64) -> [Range<UInt64>] {
-        guard let offset = value.number else { return [] }
-        var base = base
-        var cursor = ByteCursor(sections.section(".debug_ranges"), at: Int(clamping: offset))
-        var ranges: [Range<UInt64>] = []
-        while !cursor.isAtEnd {
-            let (low, high) = (cursor.uint64(), cursor.uint64())
-            if low == 0, high == 0 { break }
-            if low == .max { base = high } else { ranges.add(base &+ low, base &+ high) }
-        }
-        return ranges
-    }
-
-    /// **Source:** DWARF 5, section 7.25.
-    private mutating func rangeList(
-        _ value: AttributeValue, base: UInt64, _ unit: UnitResolver
-    ) -> [Range<UInt64>] {
-        let offset: UInt64
-        switch value {
-        case .number(let number): offset = number
-        case .rangesIndex(let index):
-            let table = unit.root.rangeListsBase ?? 12
-            guard let distance = self.offset(at: index, from: table, size: 4, in: ".debug_rnglists")
-            else { return [] }
-            offset = table &+ distance
-        default: return []
-        }
-        var base = base
-        var cursor = ByteCursor(sections.section(".debug_rnglists"), at: Int(clamping: offset))
-        var ranges: [Range<UInt64>] = []
-        while !cursor.isAtEnd {
-            switch cursor.uint8() {
-            case 0: return ranges
-            case 1: base = address(.addressIndex(cursor.uleb()), unit) ?? 0
-            case 2:
-                let low = address(.addressIndex(cursor.uleb()), unit) ?? 0
-                ranges.add(low, address(.addressIndex(cursor.uleb()), unit) ?? 0)
-            case 3:
-                let low = address(.addressIndex(cursor.uleb()), unit) ?? 0
-                ranges.add(low, low &+ cursor.uleb())
-            case 4: ranges.add(base &+ cursor.uleb(), base &+ cursor.uleb())
-            case 5: base = cursor.uint64()
-            case 6: ranges.add(cursor.uint64(), cursor.uint64())
-            case 7:
-                let low = cursor.uint64()
-                ranges.add(low, low &+ cursor.uleb())
-            default: return ranges
-            }
-        }
-        return ranges
-    }
-
-    private mutating func address(_ value: AttributeValue, _ unit: UnitResolver) -> UInt64? {
-        switch value {
-        case .number(let address): address
-        case .addressIndex(let index):
-            offset(at: index, from: unit.root.addressBase ?? 8, size: 8, in: ".debug_addr")
-        default: nil
-        }
-    }
-
-    private mutating func offset(
-        at index: UInt64, from base: UInt64, size: UInt64, in section: String
-    ) -> UInt64? {
-        let (distance, overflow) = index.multipliedReportingOverflow(by: size)
-        guard !overflow, base < 1 << 40, distance < 1 << 40 else { return nil }
-        var cursor = ByteCursor(sections.section(section), at: Int(base + distance))
-        let value = cursor.unsigned(Int(size))
-        return cursor.isExhausted ? nil : value
-    }
 }
 
 /// A unit with the entry that says where its strings, addresses and ranges are.
-private struct UnitResolver {
-    let unit: DebugUnit
-    let root: DebugEntry
+struct Unit {
+    let header: DebugUnit
+    var root: DebugEntry
 }
 
-extension [Range<UInt64>] {
-    fileprivate mutating func add(_ low: UInt64, _ high: UInt64) {
-        // Linkers leave ranges of removed functions at 0 or 1.
-        if low > 1, low < high { append(low..<high) }
+private struct WholeUnit {
+    let unit: Unit
+    let bytes: [UInt8]
+    let abbreviations: AbbreviationTable
+    var header: DebugUnit { unit.header }
+
+    func holds(_ offset: UInt64) -> Bool {
+        offset >= header.start && offset - header.start < UInt64(header.size)
     }
 }

@@ -1,18 +1,43 @@
-// The debug sections of a file, read when they are first needed and never beyond a limit.
+// The debug sections of a file, read when they are first needed and never beyond a limit. The largest, `.debug_info`, is
+// read unit by unit.
 
 /// **Source:** DWARF 5, section 7.
 struct DebugSections {
-    let info: [UInt8]
+    /// How long `.debug_info` is.
+    let infoSize: UInt64
     private let file: ELFFile
     private let limit: UInt64
     private var loaded: [String: [UInt8]] = [:]
+    private var window: (start: UInt64, bytes: [UInt8]) = (0, [])
 
-    /// Nil without debug information, or with more than `limit` bytes of it.
+    /// Nil without debug information. No section or unit with more than `limit` bytes is read.
     init?(_ file: ELFFile, limit: UInt64) {
-        guard let info = file.contents(of: ".debug_info", limit: limit) else { return nil }
-        self.info = info
+        guard let size = file.size(of: ".debug_info"), size > 0, size < 1 << 40 else { return nil }
+        infoSize = size
         self.file = file
         self.limit = limit
+    }
+
+    /// The first bytes of a unit: enough for its header and its first entry.
+    mutating func beginning(ofUnitAt start: UInt64) -> [UInt8]? {
+        guard start < infoSize else { return nil }
+        let count = min(infoSize - start, 4096)
+        let end = window.start + UInt64(window.bytes.count)
+        if start < window.start || start + count > end {
+            let size = min(infoSize - start, 1 << 20)
+            guard let bytes = file.contents(of: ".debug_info", from: start, count: size) else {
+                return nil
+            }
+            window = (start, bytes)
+        }
+        let offset = Int(start - window.start)
+        return Array(window.bytes[offset..<offset + Int(count)])
+    }
+
+    /// A whole unit; nil when it is larger than the limit.
+    func bytes(of unit: DebugUnit) -> [UInt8]? {
+        guard unit.size <= limit else { return nil }
+        return file.contents(of: ".debug_info", from: unit.start, count: UInt64(unit.size))
     }
 
     /// A section's bytes; empty when there is no such section or it is too large.

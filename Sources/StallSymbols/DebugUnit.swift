@@ -68,40 +68,36 @@ extension AttributeValue {
 
 /// The header of one unit in `.debug_info`.
 struct DebugUnit {
-    /// Where the unit, its first entry, and the next unit begin.
-    let start, entries, end: Int
+    /// Where it begins in the section.
+    let start: UInt64
+    /// How long it is, header included.
+    let size: Int
+    /// Where its first entry is, from its own start.
+    let entries: Int
     let version: UInt16
-    let addressSize: Int
     let abbreviations: UInt64
+    /// A compilation unit of a kind that is understood here.
+    let isReadable: Bool
 
-    /// Reads the header at the cursor and leaves it at the next unit. Nil for what is not understood; the cursor still
-    /// moves on, to the end when the lengths are not to be trusted.
-    init?(_ cursor: inout ByteCursor) {
-        start = cursor.position
-        let length = Int(cursor.uint32())
+    /// Nil when the length is not to be trusted: nothing behind it can be found then.
+    init?(_ bytes: [UInt8], at start: UInt64, sectionSize: UInt64) {
+        var header = ByteCursor(bytes)
+        let length = UInt64(header.uint32())
         // 0xffffffff begins the 64-bit format, which no linker in use writes for files below 4 GB.
-        guard length > 7, length <= cursor.end - cursor.position else {
-            cursor.skip(cursor.end - cursor.position)
+        guard length > 7, length <= sectionSize - start, length + 4 <= sectionSize - start else {
             return nil
         }
-        end = cursor.position + length
-        var header = ByteCursor(cursor.bytes, at: cursor.position, end: end)
-        cursor.skip(length)
+        self.start = start
+        size = Int(length) + 4
         version = header.uint16()
-        switch version {
-        case 2...4:
-            abbreviations = header.unsigned(4)
-            addressSize = Int(header.uint8())
-        case 5:
-            let kind = header.uint8()
-            addressSize = Int(header.uint8())
-            abbreviations = header.unsigned(4)
-            // Only full compilation units hold code.
-            guard kind == 1 else { return nil }
-        default: return nil
-        }
-        guard addressSize == 8, !header.isExhausted else { return nil }
+        // Only full compilation units hold code; version 5 has other kinds.
+        let kind = version >= 5 ? header.uint8() : 1
+        var addressSize = version >= 5 ? header.uint8() : 0
+        abbreviations = header.unsigned(4)
+        if version < 5 { addressSize = header.uint8() }
         entries = header.position
+        isReadable =
+            (2...5).contains(version) && kind == 1 && addressSize == 8 && !header.isExhausted
     }
 }
 

@@ -67,9 +67,18 @@ package struct ELFFile {
 
     /// The bytes of a section by name; nil when there is none, when it is compressed, or larger than `limit`.
     func contents(of name: String, limit: UInt64) -> [UInt8]? {
-        guard let section = section(name), section.size <= limit else { return nil }
-        return source.bytes(at: section.offset, count: section.size)
+        guard let size = size(of: name), size <= limit else { return nil }
+        return contents(of: name, from: 0, count: size)
     }
+
+    /// A part of a section, or nil when it has less.
+    func contents(of name: String, from start: UInt64, count: UInt64) -> [UInt8]? {
+        guard let section = section(name), start <= section.size, count <= section.size - start
+        else { return nil }
+        return source.bytes(at: section.offset &+ start, count: count)
+    }
+
+    func size(of name: String) -> UInt64? { section(name)?.size }
 
     /// One zero-ended string of a section.
     func string(inSection name: String, at index: UInt64) -> String? {

@@ -11,7 +11,7 @@ package struct SymbolizerOptions: Hashable, Sendable {
     package var findsLines = true
     /// How long that may take in one go. Names are always found first.
     package var budget = Duration.milliseconds(200)
-    /// Files with more debug information than this give names only; this much memory is needed for a moment.
+    /// Parts of a file's debug information that are larger give names only: the memory that a look may take.
     package var debugInformationLimit: UInt64 = 32 << 20
 
     package init() {}

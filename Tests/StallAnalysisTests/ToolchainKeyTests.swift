@@ -8,7 +8,7 @@ import Testing
 /// Method: every Swift function in the installed toolchain's libraries, demangled both ways.
 @Suite struct ToolchainKeyTests {
     @Test func `full and simplified names have one key`() throws {
-        let symbols = try Toolchain.functionSymbols()
+        let symbols = try Toolchain.functionSymbols.get()
         try #require(symbols.count > 10_000, "the toolchain's libraries were not found")
         var compared = 0
         var misses: [String] = []
@@ -28,7 +28,7 @@ import Testing
     @Test func `a symbol tells the module that its full name begins with`() throws {
         var compared = 0
         var misses: [String] = []
-        for symbol in try Toolchain.functionSymbols() {
+        for symbol in try Toolchain.functionSymbols.get() {
             guard let full = fullName(symbol), let module = Self.module(ofPlain: full) else {
                 continue
             }
@@ -59,7 +59,9 @@ import Testing
 
 enum Toolchain {
     /// The mangled names of the Swift functions that the toolchain's libraries define, without repeats.
-    static func functionSymbols() throws -> [String] {
+    static let functionSymbols = Result { try listFunctionSymbols() }
+
+    private static func listFunctionSymbols() throws -> [String] {
         let library = ImageTable.current().images.first { $0.name == "libswiftCore.so" }
         let directory = URL(filePath: library?.path ?? "/").deletingLastPathComponent()
         let names = [
