@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
     dependencies: [
@@ -60,6 +61,13 @@ let package = Package(
         .executableTarget(
             name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
             path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "stack-stress", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "CaptureBenchmark",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
@@ -85,11 +93,17 @@ let package = Package(
             name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
             path: "Tests/LoopConformance", swiftSettings: settings),
         .executableTarget(
-            name: "conformance", dependencies: ["LoopConformance"],
+            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
             path: "Tests/ConformanceTool", swiftSettings: settings),
         .testTarget(
             name: "StallRunLoopTests",
-            dependencies: ["StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance"],
+            dependencies: [
+                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "RunLoopTour",
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
             swiftSettings: settings),
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",

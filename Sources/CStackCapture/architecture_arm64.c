@@ -45,9 +45,11 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
 
 // x29 points at the saved pair of every function that calls another, so the frame record alone tells the caller.
 static bool examine_code(
-    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
+    bool may_be_leaf, code_row *row
 ) {
     (void)address;
+    (void)may_be_leaf;
     *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
     row->saved_count = 2;
     row->saved_register[0] = X29;

@@ -10,11 +10,12 @@ struct PathStep: Hashable {
     /// What is hashed.
     let text: String
     let owner: String
+    let isNamed: Bool
     /// Of a place that has no name.
     let buildID: BuildID?
 
     init(_ frame: ClassifiedFrame) {
-        let isNamed = frame.frame.function != nil || frame.frame.rawName != nil
+        isNamed = frame.frame.function != nil || frame.frame.rawName != nil
         title = isNamed ? frame.key.display : frame.frame.title
         text = title
         owner = frame.owner
@@ -56,10 +57,12 @@ struct DominantPath {
         isWithoutAppFrame = true
     }
 
-    /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group.
+    /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group. A caller
+    /// without a name is only a call site, of which its function may have many.
     private static func keyFrames(on path: [PathStep]) -> [PathStep] {
         var frames: [PathStep] = []
         for step in path.reversed() where !frames.contains(step) {
+            if !frames.isEmpty, !step.isNamed { break }
             frames.append(step)
             if frames.count == 3 { break }
         }

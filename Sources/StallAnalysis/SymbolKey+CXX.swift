@@ -106,13 +106,16 @@ extension NameText {
         let name = dropFirst(8)
         guard let first = name.first, !first.isIdentifier else { return nil }
         if name.starts(with: "()") { return prefix(10) }
-        let ending: (UInt8) -> Bool
         if first == UInt8(ascii: " ") {
-            ending = { $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "<") }
-        } else {
-            let symbols = Array("<>=!+-*/%^&|~,[]".utf8)
-            ending = { !symbols.contains($0) }
+            let end = name.firstIndex { $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "<") }
+            return self[..<(end ?? endIndex)]
         }
-        return self[..<(name.firstIndex(where: ending) ?? endIndex)]
+        // The longest first: `operator==<int>` is not `operator==<`.
+        let symbols: [StaticString] = [
+            "<=>", "<<=", ">>=", "->*", "[]", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++",
+            "--",
+            "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "->",
+        ]
+        return prefix(8 + (symbols.first { name.starts(with: $0) }?.utf8CodeUnitCount ?? 1))
     }
 }

@@ -34,7 +34,7 @@ extension ModeItems {
         }
         lines += descriptors.map { "descriptor \($0.descriptor), \($0.events)" }
         lines += observers.map {
-            "observer, order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")\($0.isFiring ? ", firing" : "")"
+            "observer, order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
         }
         let earliest = timers.pointee.due(at: .max)
         lines += earliest.prefix(10).map { timer in

@@ -20,28 +20,28 @@ public final class LoopThread: Sendable {
     private static let isStopping: UInt64 = 1 << 63
     /// Taken by the one who joins it.
     private let thread: Mutex<pthread_t?>
-    private let ended = Completion()
+    private let body: ThreadBody
 
     /// Starts the thread.
     ///
     /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
     /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give.
     public init(name: String = "loop") throws(LoopError) {
-        let start = Start(name: name, ended: ended)
-        let argument = Unmanaged.passRetained(start)
+        body = ThreadBody(name: name)
+        let argument = Unmanaged.passRetained(body)
         var thread = pthread_t()
         let error = pthread_create(
             &thread, nil,
             {
-                Unmanaged<Start>.fromOpaque($0!).takeRetainedValue().runThread()
+                Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
                 return nil
             }, argument.toOpaque())
         guard error == 0 else {
             argument.release()
             throw .system(call: "pthread_create", errno: error)
         }
-        _ = start.started.wait()
-        loop = start.loop!
+        _ = body.started.wait()
+        loop = body.loop!
         self.thread = Mutex(thread)
     }
 
@@ -63,7 +63,7 @@ public final class LoopThread: Sendable {
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
         if before & Self.isStopping == 0 {
             while gate.load(ordering: .acquiring) != Self.isStopping { sched_yield() }
-            Self.finish(loop)
+            body.finish(loop)
         }
         let thread = thread.withLock { $0.take() }
         if loop.isCurrent {
@@ -71,43 +71,48 @@ public final class LoopThread: Sendable {
         } else if let thread {
             pthread_join(thread, nil)
         } else {
-            _ = ended.wait()
+            _ = body.ended.wait()
         }
+    }
+}
+
+/// What runs on the thread. It does not keep its `LoopThread` alive.
+private final class ThreadBody: @unchecked Sendable {
+    let started = Completion()
+    let ended = Completion()
+    /// Written by the new thread before `started`, read by its maker after it.
+    private(set) var loop: EventRunLoop?
+
+    private let name: String
+    /// Touched by the thread alone.
+    private var isFinished = false
+
+    init(name: String) { self.name = name }
+
+    func run() {
+        stall_name_this_thread(name)
+        let loop = EventRunLoop.current
+        loop.add(LoopSource { _ in }, toMode: .default)
+        self.loop = loop
+        started.finish(done: true)
+        // A task may stop the loop; that ends one run, not the thread.
+        while !isFinished { loop.run() }
+        ended.finish(done: true)
     }
 
     /// Ends the loop behind all tasks.
-    private static func finish(_ loop: EventRunLoop) {
-        loop.post(inMode: .common) { end(loop) }
+    func finish(_ loop: EventRunLoop) {
+        loop.post(inMode: .common) { [self] in end(loop) }
     }
 
     /// A task may be running the loop itself: then every nested run is ended in turn. By a timer that is due, because
     /// a block that is added by a block does not keep the loop from falling asleep.
-    private static func end(_ loop: EventRunLoop) {
-        if loop.isNested { loop.perform(after: .zero, inMode: .common) { end(loop) } }
+    private func end(_ loop: EventRunLoop) {
+        if loop.isNested {
+            loop.perform(after: .zero, inMode: .common) { [self] in end(loop) }
+        } else {
+            isFinished = true
+        }
         loop.stop()
-    }
-
-    /// What the new thread and its maker tell each other.
-    private final class Start: @unchecked Sendable {
-        let name: String
-        let started = Completion()
-        let ended: Completion
-        /// Written by the new thread before `started`, read by the maker after it.
-        var loop: EventRunLoop?
-
-        init(name: String, ended: Completion) {
-            self.name = name
-            self.ended = ended
-        }
-
-        func runThread() {
-            stall_name_this_thread(name)
-            let loop = EventRunLoop.current
-            loop.add(LoopSource { _ in }, toMode: .default)
-            self.loop = loop
-            started.finish(done: true)
-            loop.run()
-            ended.finish(done: true)
-        }
     }
 }

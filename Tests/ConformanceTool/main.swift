@@ -3,12 +3,19 @@
 //     conformance                          the table and 100,000 sequences
 //     conformance ID | main                one row, or those that need the main thread
 //     conformance --random [COUNT [SEED]]  sequences alone
+//     conformance --stress                 four threads on one loop, for ThreadSanitizer
 //     conformance --record                 the table anew, from the real loop
 
 internal import Foundation
 internal import LoopConformance
 
 let arguments = CommandLine.arguments.dropFirst()
+if arguments.first == "--stress" {
+    let isComplete = stress(rounds: 5_000)
+    print("stress: \(isComplete ? "every block ran" : "blocks were lost")")
+    exit(isComplete ? 0 : 1)
+}
+
 let rows = Scenario.all.filter { scenario in
     switch arguments.first {
     case nil, "--record": true

@@ -219,11 +219,13 @@ import Testing
     }
 
     @Test func `places without names are qualified by their build`() {
-        func stripped(_ buildID: UInt8, _ offset: UInt64) -> [Frame] {
+        func stripped(_ buildID: UInt8, _ offset: UInt64, callSite: UInt64 = 0x3000) -> [Frame] {
             var frame = Frame(nil, image: "/app/photos")
             frame.offset = offset
             frame.buildID = BuildID(bytes: [buildID])
-            return [Frame("usleep", image: "/lib/libc.so.6"), frame]
+            var caller = frame
+            caller.offset = callSite
+            return [Frame("usleep", image: "/lib/libc.so.6"), frame, caller]
         }
         let found = StallAnalysis.signature(of: [(stripped(1, 0x1f40), .seconds(1))])
         #expect(found.keyFrames == ["photos+0x1f40"])

@@ -1,0 +1,21 @@
+// The same work as in Benchmarks/LoopBenchmark, on libuv and on GLib. Each function returns the nanoseconds it took.
+#pragma once
+#include <stdint.h>
+
+/// `count` iterations with work at hand.
+uint64_t peers_uv_iterate(uint64_t count);
+uint64_t peers_glib_iterate(uint64_t count);
+
+/// `producers` threads post `count` tasks each. libuv has no queue of tasks: a mutex and a list of the caller's nodes.
+uint64_t peers_uv_post(uint64_t count, int producers);
+uint64_t peers_glib_post(uint64_t count, int producers);
+
+/// `size` timers far away are inserted, then cancelled in the order given by a fixed shuffle.
+void peers_uv_timers(uint32_t size, uint64_t *insert, uint64_t *cancel);
+void peers_glib_timers(uint32_t size, uint64_t *insert, uint64_t *cancel);
+
+/// `active` eventfds are written, then served and read, until `count` events were served.
+uint64_t peers_uv_descriptors(int active, uint64_t count);
+
+/// A non-blocking eventfd.
+int peers_eventfd(void);

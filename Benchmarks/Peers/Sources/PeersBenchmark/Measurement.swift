@@ -1,0 +1,1 @@
+../../../LoopBenchmark/Measurement.swift

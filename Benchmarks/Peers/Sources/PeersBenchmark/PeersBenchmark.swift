@@ -1,0 +1,75 @@
+// EventRunLoop beside the loops that its users would otherwise pick. The work is that of LoopBenchmark.
+//
+//     Benchmarks/Peers/setup && swift run -c release --package-path Benchmarks/Peers PeersBenchmark [NAME]
+
+import CPeers
+import Foundation
+import NIOCore
+import NIOPosix
+import StallRunLoop
+
+@main struct PeersBenchmark {
+    nonisolated static func main() throws {
+        let filter = CommandLine.arguments.dropFirst().first
+        var bench = Bench(rounds: 5, filter: filter)
+
+        bench.compare(
+            "iteration, poll path",
+            [
+                Contestant(name: "EventRunLoop") { onThread { iterate(200_000) } },
+                Contestant(name: "libuv") { Double(peers_uv_iterate(200_000)) / 200_000 },
+                Contestant(name: "GLib") { Double(peers_glib_iterate(200_000)) / 200_000 },
+                Contestant(name: "SwiftNIO") { iterateNIO(200_000) },
+            ])
+        for producers in [1, 4] {
+            let posts = 400_000 / producers
+            let total = Double(posts * producers)
+            bench.compare(
+                "cross-thread post", size: producers, unit: "ns/post",
+                [
+                    Contestant(name: "EventRunLoop") {
+                        onThread { post(posts, producers) } / total
+                    },
+                    Contestant(name: "libuv, own nodes") {
+                        Double(peers_uv_post(UInt64(posts), CInt(producers))) / total
+                    },
+                    Contestant(name: "GLib") {
+                        Double(peers_glib_post(UInt64(posts / 4), CInt(producers))) * 4 / total
+                    },
+                    Contestant(name: "SwiftNIO") { postNIO(posts, producers) / total },
+                ])
+        }
+        for size in [10, 1_000, 100_000, 1_000_000] {
+            let repeats = max(1, 2_000 / size)
+            for phase in [TimerPhase.insert, .cancel] {
+                bench.compare(
+                    "timer \(phase)", size: size,
+                    [
+                        Contestant(name: "EventRunLoop") {
+                            onThread { playTimers(size, phase, rounds: repeats + 1) }
+                        },
+                        Contestant(name: "libuv") { playC(size, repeats, phase, peers_uv_timers) },
+                        Contestant(name: "GLib") { playC(size, repeats, phase, peers_glib_timers) },
+                    ]
+                        + (size <= 100_000
+                            ? [Contestant(name: "SwiftNIO") { playTimersNIO(size, phase) }] : []))
+            }
+        }
+        for active in [1, 100, 1_000] {
+            bench.compare(
+                "descriptor event", size: active,
+                [
+                    Contestant(name: "EventRunLoop batch") {
+                        onThread { serve(active, 50_000, .batch) }
+                    },
+                    Contestant(name: "EventRunLoop strict") {
+                        onThread { serve(active, 50_000, .strict) }
+                    },
+                    Contestant(name: "libuv") {
+                        Double(peers_uv_descriptors(CInt(active), 50_000)) / 50_000
+                    },
+                ])
+        }
+        try bench.write(to: ".build/bench/results.jsonl")
+    }
+}
