@@ -1,6 +1,8 @@
 # The commands of the README. Every one works on a fresh clone.
 
 SWIFT ?= swift
+# These play whole programs in real time: they want the machine for themselves.
+ALONE = DemoTests|AgentProcessTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance faults format lint clean
@@ -18,7 +20,8 @@ demo: setup
 
 test: setup
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build
+	$(SWIFT) test --skip-build --skip '$(ALONE)'
+	$(SWIFT) test --skip-build --no-parallel --filter '$(ALONE)'
 
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup

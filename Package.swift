@@ -61,6 +61,13 @@ let package = Package(
         .executableTarget(
             name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
             path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "stack-stress", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "CaptureBenchmark",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
@@ -99,11 +106,11 @@ let package = Package(
             name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
             swiftSettings: settings),
         .executableTarget(
-            name: "Demo", dependencies: ["StallAgent"], path: "Examples/Demo",
+            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent"], path: "Tests/AgentFixture",
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],

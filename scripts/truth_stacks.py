@@ -5,8 +5,8 @@
 # A blocked victim prints its stack and stays blocked; gdb then looks at the same wait. A running one is stopped by gdb
 # at the first instruction of its SIGPROF handler; what gdb sees outside of the signal frame is what the handler copies.
 # Inlined and tail-called frames, which gdb shows and a return address does not, are left out. Where gdb itself is lost
-# (an address outside of code; the jump behind `pop %rbp` of a function without unwind tables, where it still believes in
-# the frame), the victim is stopped again; the count of those stops is printed.
+# (an address outside of code; the instruction behind `pop %rbp` of a function without unwind tables, where it still
+# believes in the frame that is gone), the victim is stopped again; the count of those stops is printed.
 #
 # Environment: TRUTH_BUILDS (name=path, space separated), TRUTH_STOPS (stops of each running victim), TRUTH_ONLY (a
 # regular expression of scenarios), TRUTH_VERBOSE.
@@ -77,11 +77,16 @@ def parse_stack(line):
 
 
 def gdb_is_lost(addresses, code):
-    """Whether gdb's stack cannot be the truth: see above."""
+    """Whether gdb's stack cannot be the truth: see above. The selected thread stands in the handler."""
     if any(not any(low <= pc < high for low, high in code) for pc in addresses):
         return True
-    before, at = bytes(gdb.selected_inferior().read_memory(addresses[0] - 1, 2))
-    return before == 0x5D and at in (0xE9, 0xEB)
+    frame = gdb.newest_frame()
+    while frame.pc() != addresses[0]:
+        frame = frame.older()
+    memory = gdb.selected_inferior().read_memory
+    before, at = bytes(memory(addresses[0] - 1, 2))
+    top = int.from_bytes(bytes(memory(int(frame.read_register("rsp")) & (2**64 - 1), 8)), "little")
+    return before == 0x5D and at in (0xC3, 0xE9, 0xEB) and top != addresses[1]
 
 
 def compare(result, truth, line, ranges):
@@ -90,7 +95,7 @@ def compare(result, truth, line, ranges):
     if stack is None:
         result.notes.append(line.strip())
         return
-    ours, _, truncated = stack
+    ours, suspended, truncated = stack
     application = [pc for pc in truth if any(low <= pc < high for low, high in ranges)]
     equal = ours == truth and not truncated
     result.equal += equal
@@ -108,11 +113,25 @@ def ask(process):
     process.stdin.flush()
 
 
-def look_at_blocked(process, pid, tid, ranges, result):
+def check_async(result, line):
+    """The functions that await asyncLeaf follow the physical frames, as far as symbols are left to tell."""
+    stack = parse_stack(line)
+    names = [gdb.execute(f"info symbol {pc}", to_string=True) for pc in (stack[1] if stack else [])]
+    if any("No symbol" not in name and ".so" not in name for name in names):
+        order = [wanted for name in names for wanted in ("asyncMid", "asyncTop") if wanted in name]
+        if order != ["asyncMid", "asyncTop"]:
+            result.notes.append(f"async callers: {order}")
+    elif not names:
+        result.notes.append("async callers: none")
+
+
+def look_at_blocked(process, pid, tid, ranges, result, is_async):
     ask(process)
     line = process.stdout.readline()
     gdb.execute(f"attach {pid}", to_string=True)
     truth = [pc for pc, _ in gdb_addresses(tid)]
+    if is_async:
+        check_async(result, line)
     gdb.execute("detach", to_string=True)
     compare(result, truth, line, ranges)
 
@@ -153,7 +172,7 @@ def run(path, scenario):
         if scenario.startswith("cpu-"):
             look_at_running(process, pid, tid, handler, ranges, result)
         else:
-            look_at_blocked(process, pid, tid, ranges, result)
+            look_at_blocked(process, pid, tid, ranges, result, scenario.startswith("async"))
     except gdb.error as error:
         result.total += 1
         result.notes.append(f"gdb: {error}")

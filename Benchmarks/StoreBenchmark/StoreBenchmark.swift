@@ -84,7 +84,8 @@ import StallStore
         say("central: status", try time { _ = try store.status() })
     }
 
-    /// The most that SQLite gives on this machine, now: 13 small columns appended in one transaction.
+    /// The most that SQLite gives on this machine, now: 13 small columns appended in one
+    /// transaction.
     static func insertLimit(_ path: String, _ count: Int) throws -> Int {
         var connection: OpaquePointer?
         var statement: OpaquePointer?
@@ -131,7 +132,8 @@ extension Duration {
     var formatted: String { "\((self / .microseconds(1) * 10).rounded() / 10) us" }
 }
 
-/// Reports as a fleet makes them: few functions are hot, samples of one stall share most of their stack.
+/// Reports as a fleet makes them: few functions are hot, samples of one stall share most of their
+/// stack.
 struct Workload {
     var random: SplitMix
     let images: [Image]

@@ -12,17 +12,24 @@ struct Photo {
     var aspect: Double
 }
 
-/// Computes the layout of a photo album on the main thread, from scratch: at least 600 ms of CPU.
+/// Computes the layout of a photo album on the main thread, from scratch: 620 ms of CPU, however busy the machine is.
 @inline(never) func drawComplexLayout(_ photos: [Photo]) {
-    let began = ContinuousClock.now
+    let began = threadCPUTime()
     var height = 0.0
     repeat {
         let rows = arrange(photos.sorted { $0.title < $1.title }, perRow: 7) { photo, width in
             width / photo.aspect + Double(photo.title.utf8.count)
         }
         height += rows.reduce(0) { $0 + ($1.max() ?? 0) }
-    } while ContinuousClock.now - began < .milliseconds(620)
+    } while threadCPUTime() - began < 0.62
     precondition(height > 0)
+}
+
+/// Seconds of CPU that the calling thread has used.
+private func threadCPUTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
 private func arrange<Item, Height>(

@@ -2,12 +2,13 @@
 #include "stall_thread.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 int stall_thread_start(
-    pthread_t *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
+    unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     if (error) return error;

@@ -13,8 +13,17 @@ static uint32_t instruction(const uint8_t *code) {
     return word;
 }
 
-// Frames are set up by `stp x29, x30, [sp, #-n]!` or by `sub sp` and `stp x29, x30, [sp, #k]`; then x29 is sp plus the
-// operand of `add x29, sp, #k` (or `mov x29, sp`). A later `sub sp` adds to the distance.
+static bool stores_to_stack(uint32_t word) {
+    return (word & 0xff4003e0) == 0xa90003e0     // stp x, x, [sp, #k] or [sp, #k]!
+        || (word & 0xff4003e0) == 0x6d0003e0     // stp d, d
+        || (word & 0xffc003e0) == 0xf90003e0     // str x, [sp, #k]
+        || (word & 0xffe00fe0) == 0xf8000fe0;    // str x, [sp, #k]!
+}
+
+static bool is_hint(uint32_t word) { return (word & 0xfffff01f) == 0xd503201f; }  // paciasp, bti, nop
+
+// Registers are stored, x29 is set to sp plus the operand of `add x29, sp, #k` (`mov x29, sp`: 0), and every later
+// `sub sp, sp, #k` adds to the distance.
 static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     bool is_set = false;
     uint64_t distance = 0;
@@ -26,8 +35,7 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
             is_set = true;
         } else if ((word & 0xff8003ff) == 0xd10003ff) {  // sub sp, sp, #immediate
             if (is_set) distance += immediate;
-        } else if ((word & 0x3e400000) != 0x28000000 && (word & 0x3f400000) != 0x2d000000  // stp
-                   && word != 0xd503233f && word != 0xd503237f && (word & 0xffffff3f) != 0xd503241f) {  // pac, bti
+        } else if (!stores_to_stack(word) && !is_hint(word)) {
             break;
         }
     }
@@ -37,9 +45,11 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
 
 // x29 points at the saved pair of every function that calls another, so the frame record alone tells the caller.
 static bool examine_code(
-    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
+    bool may_be_leaf, code_row *row
 ) {
     (void)address;
+    (void)may_be_leaf;
     *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
     row->saved_count = 2;
     row->saved_register[0] = X29;
@@ -78,7 +88,7 @@ static bool is_signal_return(const uint8_t code[12]) {
 
 static unsigned system_call_length(const uint8_t code[8]) { return instruction(code) == 0xd4000001 ? 4 : 0; }
 
-const stall_architecture stall_architecture_arm64 = {
+static const stall_architecture description = {
     .register_count = 33,
     .stack_pointer = SP,
     .frame_pointer = X29,
@@ -95,9 +105,10 @@ const stall_architecture stall_architecture_arm64 = {
     .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };
+const stall_architecture *const stall_architecture_arm64 = &description;
 
 #if defined(__aarch64__)
-const stall_architecture *const stall_native_architecture = &stall_architecture_arm64;
+const stall_architecture *const stall_native_architecture = &description;
 
 void stall_registers_from_context(stall_registers *registers, const void *context) {
     const mcontext_t *saved = &((const ucontext_t *)context)->uc_mcontext;

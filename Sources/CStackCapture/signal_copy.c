@@ -95,7 +95,7 @@ static bool is_owned(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-int signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
+int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     static atomic_flag preparing = ATOMIC_FLAG_INIT;
     struct sigaction current;
     int result = 0;
@@ -122,6 +122,11 @@ int signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     return result;
 }
 
+bool stall_signal_copy_is_available(void) {
+    struct sigaction current;
+    return atomic_load(&is_installed) && sigaction(SIGPROF, NULL, &current) == 0 && is_ours(&current);
+}
+
 static uint64_t monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -146,18 +151,17 @@ static int send(pid_t thread, uint32_t requested) {
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, SIGPROF, &info) == 0 ? 0 : errno;
 }
 
-signal_result signal_copy_request(
+signal_result stall_signal_copy_request(
     const stall_thread *thread, uint64_t deadline_ns, stall_registers *registers, stall_stack_copy *copy
 ) {
-    struct sigaction current;
-    if (!atomic_load(&is_installed) || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
+    if (!stall_signal_copy_is_available() || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
     uint32_t state = atomic_load(&slot.state);
     if ((state & PHASE_MASK) == COPIED) {  // answered after we had stopped waiting
         explicit_bzero(slot.buffer, slot.length);
         state = (state & ~(uint32_t)PHASE_MASK) + GENERATION_STEP;
         atomic_store(&slot.state, state);
     }
-    if ((state & PHASE_MASK) != FREE || sigaction(SIGPROF, NULL, &current) != 0 || !is_ours(&current)) {
+    if ((state & PHASE_MASK) != FREE) {
         atomic_store(&slot.is_busy, false);
         return SIGNAL_UNAVAILABLE;
     }
@@ -183,7 +187,7 @@ signal_result signal_copy_request(
     return SIGNAL_COPIED;
 }
 
-void signal_copy_release(void) {
+void stall_signal_copy_release(void) {
     explicit_bzero(slot.buffer, slot.length);
     memset(&slot.registers, 0, sizeof slot.registers);
     uint32_t state = atomic_load(&slot.state) & ~(uint32_t)PHASE_MASK;

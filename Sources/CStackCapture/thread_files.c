@@ -34,7 +34,7 @@ static int open_error(pid_t thread, int error) {
     return error;
 }
 
-int thread_start_ticks(pid_t thread, uint64_t *ticks) {
+int stall_thread_start_ticks(pid_t thread, uint64_t *ticks) {
     char text[1024];
     int file = open_file(thread, "stat");
     if (file < 0) return open_error(thread, errno);
@@ -47,10 +47,10 @@ int thread_start_ticks(pid_t thread, uint64_t *ticks) {
     return 0;
 }
 
-int thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call) {
+int stall_thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call) {
     uint64_t ticks;
     *failed_call = "open /proc/self/task";
-    int error = thread_start_ticks(thread->id, &ticks);
+    int error = stall_thread_start_ticks(thread->id, &ticks);
     if (error != 0) return error;
     if (ticks != thread->start_ticks) return ESRCH;  // another thread has its id
     int system_call = open_file(thread->id, "syscall");
@@ -59,7 +59,7 @@ int thread_files_open(thread_files *files, const stall_thread *thread, const cha
     return 0;
 }
 
-void thread_files_close(thread_files *files) {
+void stall_thread_files_close(thread_files *files) {
     if (files->thread == 0) return;
     close(files->system_call);
     if (files->schedule >= 0) close(files->schedule);
@@ -67,7 +67,7 @@ void thread_files_close(thread_files *files) {
 }
 
 // "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
-int thread_files_position(const thread_files *files, thread_position *position) {
+int stall_thread_files_position(const thread_files *files, thread_position *position) {
     char text[256];
     int error = read_text(files->system_call, text, sizeof text);
     if (error != 0) return error;
@@ -83,7 +83,7 @@ int thread_files_position(const thread_files *files, thread_position *position) 
 
 // schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the thread's CPU
 // clock alone has to do.
-int thread_files_activity(const thread_files *files, thread_activity *activity) {
+int stall_thread_files_activity(const thread_files *files, thread_activity *activity) {
     char text[96];
     *activity = (thread_activity){0};
     if (files->schedule >= 0) {

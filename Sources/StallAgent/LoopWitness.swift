@@ -62,7 +62,11 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     }
 
     func evidence() -> ThreadEvidence {
-        ThreadEvidence(cpuTime: probe.cpuTime(), state: probe.state())
+        let (before, state, now) = (probe.cpuTime(), probe.state(), probe.cpuTime())
+        // The CPU clock of a thread that runs now moves between two readings.
+        return ThreadEvidence(
+            cpuTime: now, runDelay: probe.runDelay(), state: state,
+            waitsForCPU: state == UInt8(ascii: "R") && before == now)
     }
 
     func captureStack() -> Result<CapturedStack, any Error> {

@@ -10,11 +10,12 @@ struct PathStep: Hashable {
     /// What is hashed.
     let text: String
     let owner: String
+    let isNamed: Bool
     /// Of a place that has no name.
     let buildID: BuildID?
 
     init(_ frame: ClassifiedFrame) {
-        let isNamed = frame.frame.function != nil || frame.frame.rawName != nil
+        isNamed = frame.frame.function != nil || frame.frame.rawName != nil
         title = isNamed ? frame.key.display : frame.frame.title
         text = title
         owner = frame.owner
@@ -56,10 +57,12 @@ struct DominantPath {
         isWithoutAppFrame = true
     }
 
-    /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group.
+    /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group. A caller
+    /// without a name is only a call site, of which its function may have many.
     private static func keyFrames(on path: [PathStep]) -> [PathStep] {
         var frames: [PathStep] = []
         for step in path.reversed() where !frames.contains(step) {
+            if !frames.isEmpty, !step.isNamed { break }
             frames.append(step)
             if frames.count == 3 { break }
         }
@@ -118,9 +121,19 @@ private struct Steps {
     init(from stack: WeightedFrames, _ isWanted: (ClassifiedFrame) -> Bool) {
         weight = max(stack.weight, 1)
         isCut = !stack.reachesBase
+        // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
+        // that it must not count there; where the stack ends, the function itself is at work again.
+        var returnedTo: PathStep?
         for frame in stack.callout.reversed() where isWanted(frame) {
-            append(PathStep(frame))
+            let step = PathStep(frame)
+            if frame.isClosure, steps.contains(step) {
+                returnedTo = step
+            } else {
+                append(step)
+                returnedTo = nil
+            }
         }
+        if let returnedTo { append(returnedTo) }
     }
 
     /// A step that is already on the path leads back there: recursion and cycles are one round.
@@ -171,4 +184,5 @@ extension WeightedFrames {
 
 extension ClassifiedFrame {
     fileprivate var isAppFrame: Bool { frameClass == .app }
+    fileprivate var isClosure: Bool { key.text != key.display }
 }

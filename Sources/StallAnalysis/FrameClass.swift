@@ -87,7 +87,7 @@ private struct Verdict {
             self = Verdict(module: module, key: key)
         } else if FrameTables.isEntryPoint(key.text, image: image) {
             self = Verdict(.base, "begins the program", isEntryPoint: true)
-        } else if frame.function != nil, let verdict = Verdict(nameInC: key.text) {
+        } else if let name = frame.function, let verdict = Verdict(nameInC: key.text, whole: name) {
             self = verdict
         } else if frame.imagePath == nil {
             self = Verdict(.system, "in no known image")
@@ -114,7 +114,7 @@ private struct Verdict {
         }
     }
 
-    private init?(nameInC name: String) {
+    private init?(nameInC name: String, whole: String) {
         let plain = FrameTables.plainName(name)
         if let wait = FrameTables.waits[plain] {
             self = Verdict(.wait, "waits: \(wait.rawValue)", wait: wait)
@@ -124,14 +124,16 @@ private struct Verdict {
             self = Verdict(.base, "runs callouts", isLoop: true)
         } else if FrameTables.dispatchPrefixes.contains(where: { name.hasPrefix($0) }) {
             self = Verdict(.base, "libdispatch or CoreFoundation")
-        } else if FrameTables.allocators.contains(plain) || plain.hasPrefix("operator new")
-            || plain.hasPrefix("operator delete")
+        } else if FrameTables.allocators.contains(plain)
+            || FrameTables.allocatorPrefixes.contains(where: { name.hasPrefix($0) })
         {
             self = Verdict(.allocator, "allocates or copies memory")
-        } else if name.hasPrefix("swift::") {
-            self = Verdict(.runtime, "the Swift runtime")
-        } else if name.hasPrefix("std::") {
-            self = Verdict(.system, "the C++ library")
+        } else if FrameTables.runtimePrefixes.contains(where: { name.hasPrefix($0) }) {
+            self = Verdict(.runtime, "the language runtime")
+        } else if FrameTables.systemPrefixes.contains(where: { name.hasPrefix($0) })
+            || FrameTables.systemTypes.contains(where: { whole.contains($0) })
+        {
+            self = Verdict(.system, "a library of the toolchain")
         } else {
             return nil
         }

@@ -116,6 +116,18 @@ enum FrameTables {
         "memcpy", "memmove", "memset", "memcmp", "bzero", "bcopy", "memchr",
     ]
 
+    static let allocatorPrefixes = [
+        "operator new", "operator delete", "__memcpy_", "__memmove_", "__memset_", "__memcmp_",
+    ]
+
+    /// C and C++ of the toolchain, which is in the app's image when it is linked statically.
+    static let runtimePrefixes = ["swift::", "__swift::", "swift_", "_Block_", "__cxxabiv1::"]
+    static let systemPrefixes = [
+        "std::", "__gnu_cxx::", "icu_", "llvm::", "OSAtomic", "_NS", "voucher_", "uuid_",
+    ]
+    /// Types in the parameters of functions that are static in ICU.
+    static let systemTypes = ["icu_7", "UErrorCode", "UConverter", "decNumber", "UCharIterator"]
+
     static let agentModules: Set<String> = [
         "StallAgent", "StallDetection", "StallCapture", "StallSymbols", "StallStore", "StallModel",
         "StallCause", "StallAnalysis",

@@ -9,12 +9,15 @@ func mangledModule(_ symbol: String) -> String? {
     var text = NameText(symbol)
     if text.first == UInt8(ascii: "_") { text = text.dropFirst() }
     guard text.strip("$s") || text.strip("$S") || text.strip("$e") else { return nil }
-    var reader = ManglingReader(rest: text)
+    var reader = ManglingReader(text)
     return reader.module()
 }
 
 private struct ManglingReader {
     var rest: NameText
+    private var words: [NameText] = []
+
+    init(_ rest: NameText) { self.rest = rest }
 
     mutating func module() -> String? {
         guard var module = outermost() else { return nil }
@@ -44,6 +47,8 @@ private struct ManglingReader {
             rest = rest.dropFirst()
             return "Swift"
         }
+        // A witness of Optional, written as `Self?`.
+        if rest.starts(with: "xSg") { return "Swift" }
         guard first == UInt8(ascii: "S"), rest.count > 1 else { return nil }
         let second = rest[rest.startIndex + 1]
         let isConcurrency = second == UInt8(ascii: "c")
@@ -54,31 +59,55 @@ private struct ManglingReader {
         }
     }
 
-    /// A length and that many bytes. With a leading zero parts of earlier words are reused; those are written
-    /// as letters before the rest, and the name is not needed then.
+    /// A length and that many bytes. After a zero, letters stand for words of earlier identifiers: a to z, the last
+    /// of them as a capital.
     private mutating func identifier() -> String? {
         guard let first = rest.first, first.isDigit else { return nil }
-        if first == UInt8(ascii: "0") { return reusingIdentifier() }
-        guard let length = length() else { return nil }
-        defer { rest = rest.dropFirst(length) }
-        return rest.prefix(length).count == length ? NameText(rest.prefix(length)).string : nil
+        var reusesWords = false
+        if first == UInt8(ascii: "0") {
+            rest = rest.dropFirst()
+            // Punycode: not a name that any table here knows.
+            if rest.first == UInt8(ascii: "0") { return nil }
+            reusesWords = true
+        }
+        var name: [UInt8] = []
+        repeat {
+            while reusesWords, let letter = rest.first, letter.isLetter {
+                rest = rest.dropFirst()
+                reusesWords = !letter.isUppercase
+                let number = Int(letter | 0x20) - Int(UInt8(ascii: "a"))
+                guard words.indices.contains(number) else { return nil }
+                name += words[number]
+            }
+            if rest.first == UInt8(ascii: "0") {
+                rest = rest.dropFirst()
+                break
+            }
+            guard let length = length(), length > 0, length <= rest.count else { return nil }
+            let text = rest.prefix(length)
+            collectWords(of: text)
+            name += text
+            rest = rest.dropFirst(length)
+        } while reusesWords
+        return String(decoding: name, as: UTF8.self)
     }
 
-    private mutating func reusingIdentifier() -> String? {
-        rest = rest.dropFirst()
-        var text = ""
-        while let byte = rest.first, byte.isIdentifier, !byte.isDigit {
-            // A capital letter ends the run of reused words.
-            rest = rest.dropFirst()
-            text += "?"
-            guard byte.isUppercase else { continue }
-            break
+    /// `EventRunLoop` has three words, `my_name` has two; a single letter is none.
+    private mutating func collectWords(of text: NameText) {
+        var start: Int?
+        for index in text.startIndex...text.endIndex {
+            let byte = index < text.endIndex ? text[index] : 0
+            if let begin = start {
+                let endsWord =
+                    byte == 0 || byte == UInt8(ascii: "_")
+                    || (byte.isUppercase && !text[index - 1].isUppercase)
+                if endsWord {
+                    if index - begin >= 2, words.count < 26 { words.append(text[begin..<index]) }
+                    start = nil
+                }
+            }
+            if start == nil, byte != 0, byte != UInt8(ascii: "_"), !byte.isDigit { start = index }
         }
-        guard rest.first?.isDigit ?? false else { return text }
-        guard let length = length() else { return nil }
-        text += NameText(rest.prefix(length)).string
-        rest = rest.dropFirst(length)
-        return text
     }
 
     private mutating func length() -> Int? {

@@ -26,6 +26,11 @@ extension NameText {
         return true
     }
 
+    /// Whether the text occurs anywhere, in brackets or not.
+    func contains(_ text: StaticString) -> Bool {
+        indices.contains { self[$0...].starts(with: text) }
+    }
+
     /// Where the text first occurs outside of brackets.
     func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
         let first = text.utf8Start.pointee
@@ -75,6 +80,9 @@ extension UInt8 {
         }
     }
 
+    var isLetter: Bool {
+        isUppercase || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self)
+    }
     var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
     var isUppercase: Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) }
 }

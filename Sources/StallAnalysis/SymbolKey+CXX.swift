@@ -2,121 +2,120 @@
 
 /// Namespaces, classes and the function remain; template arguments, parameters and the return type go.
 func cxxKey(_ name: NameText) -> SymbolKey {
-    var name = name
-    for mark: StaticString in [" [clone", " (.", "[abi:"] {
-        while let start = name.firstOccurrence(of: mark) {
-            let close = name[(start + 1)...].firstIndex(
-                of: mark.utf8Start.pointee == 0x20 && mark.utf8CodeUnitCount == 3
-                    ? UInt8(ascii: ")") : UInt8(ascii: "]"))
-            name = NameText(
-                Array(name[..<start] + name[(close.map { $0 + 1 } ?? name.endIndex)...]))
-        }
-    }
-    let parts = cxxParts(name)
-    let written = parts.filter { $0 != "closure" }
-    let function = written.isEmpty ? name.string : written.joined(separator: "::")
-    let isClosure = parts.contains("closure")
+    var reader = CXXNameReader(rest: name)
+    let path = reader.path()
+    let written = path.filter { $0 != .closure }.map(\.text)
+    guard !written.isEmpty else { return SymbolKey(text: name.string, role: .function) }
+    let function = written.joined(separator: "::")
+    let isClosure = path.contains(.closure)
     return SymbolKey(
         text: isClosure ? "closure in " + function : function, display: function, role: .function)
 }
 
-/// The path's components, each lambda as `closure`.
-private func cxxParts(_ name: NameText) -> [String] {
-    var parts: [String] = []
-    var part: [UInt8] = []
-    var index = name.startIndex
-    func ended() -> String? {
-        // What is before the last blank is the return type, a qualifier, or nothing.
-        let words = part.split(separator: UInt8(ascii: " "))
-        guard let operatorWord = words.firstIndex(where: { NameText($0).starts(with: "operator") })
-        else {
-            return words.last.map { String(decoding: $0, as: UTF8.self) }
-        }
-        return words[operatorWord...].map { String(decoding: $0, as: UTF8.self) }.joined(
-            separator: " ")
+private struct CXXNameReader {
+    enum Component: Equatable {
+        case name(String)
+        case closure
+
+        var text: String { if case .name(let text) = self { text } else { "closure" } }
     }
-    func endPart() {
-        if let text = ended(), !text.isEmpty {
-            let isHash =
-                text.utf8.count == 17 && text.hasPrefix("h")
-                && text.dropFirst().allSatisfy(\.isHexDigit)
-            let isLambda =
-                text.hasPrefix("$_") || text.hasPrefix("'lambda") || text == "{{closure}}"
-            if isLambda { parts.append("closure") } else if !isHash { parts.append(text) }
-        }
-        part = []
-    }
-    while index < name.endIndex {
-        let rest = name[index...]
-        if rest.starts(with: "operator"), part.last.map({ !$0.isIdentifier }) ?? true,
-            let symbol = rest.cxxOperator
-        {
-            part += Array(symbol)
-            index = symbol.endIndex
-        } else if rest.starts(with: "::") {
-            endPart()
-            index += 2
-        } else if rest.starts(with: "{lambda") || rest.starts(with: "{{closure}}") {
-            parts.append("closure")
-            index = rest.endOfBracket ?? name.endIndex
-        } else if rest.starts(with: "'lambda") {
-            part += Array("'lambda".utf8)
-            index =
-                rest.dropFirst().firstIndex(of: UInt8(ascii: "'")).map { $0 + 1 } ?? name.endIndex
-        } else if name[index] == UInt8(ascii: "<") || name[index] == UInt8(ascii: "(") {
-            let end = rest.endOfCxxBracket ?? name.endIndex
-            // Behind the parameters come `const`, `&`, `noexcept`: nothing that names.
-            if name[index] == UInt8(ascii: "("), !rest.starts(with: "(anonymous namespace)") {
-                index = name[end...].firstOccurrence(of: "::") ?? name.endIndex
+
+    var rest: NameText
+    private var components: [Component] = []
+    private var part: [UInt8] = []
+
+    init(rest: NameText) { self.rest = rest }
+
+    mutating func path() -> [Component] {
+        while let byte = rest.first {
+            if rest.starts(with: "operator"), part.last.map({ !$0.isIdentifier }) ?? true,
+                let name = rest.cxxOperator
+            {
+                part += name
+                rest = rest.dropFirst(name.count)
+            } else if rest.strip("::") {
+                endPart()
+            } else if rest.starts(with: " [clone ") || rest.starts(with: " (.") {
+                break
+            } else if byte == UInt8(ascii: " ") {
+                // What came before was the return type, or a word like `virtual thunk to`.
+                (components, part) = ([], [])
+                rest = rest.dropFirst()
+            } else if rest.starts(with: "{lambda") || rest.starts(with: "{{closure}}") {
+                components.append(.closure)
+                dropBracket()
+            } else if rest.starts(with: "'lambda") {
+                components.append(.closure)
+                rest = rest.dropFirst().drop { $0 != UInt8(ascii: "'") }.dropFirst()
+            } else if rest.starts(with: "(anonymous namespace)") || byte == UInt8(ascii: "<")
+                || rest.starts(with: "[abi:")
+            {
+                dropBracket()
+            } else if byte == UInt8(ascii: "(") {
+                // Behind the parameters come `const`, `&`, `noexcept`: nothing that names.
+                dropBracket()
+                while !rest.isEmpty, !rest.starts(with: "::") { rest = rest.dropFirst() }
             } else {
-                index = end
+                part.append(byte)
+                rest = rest.dropFirst()
             }
-        } else {
-            part.append(name[index])
-            index += 1
+        }
+        endPart()
+        // A lambda's own call operator.
+        if components.count > 1, components[components.count - 2] == .closure,
+            components.last == .name("operator()")
+        {
+            components.removeLast()
+        }
+        return components
+    }
+
+    private mutating func endPart() {
+        defer { part = [] }
+        let text = String(decoding: part, as: UTF8.self)
+        // Rust's symbols end in a hash.
+        let isHash =
+            part.count == 17 && text.hasPrefix("h") && text.dropFirst().allSatisfy(\.isHexDigit)
+        guard !text.isEmpty, !isHash else { return }
+        // clang's name for a lambda.
+        components.append(text.hasPrefix("$_") ? .closure : .name(text))
+    }
+
+    private mutating func dropBracket() {
+        var depth = 0
+        var previous: UInt8 = 0
+        while let byte = rest.first {
+            rest = rest.dropFirst()
+            switch byte {
+            case UInt8(ascii: "("), UInt8(ascii: "<"), UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+            case UInt8(ascii: ">") where previous == UInt8(ascii: "-"): break
+            case UInt8(ascii: ")"), UInt8(ascii: ">"), UInt8(ascii: "}"), UInt8(ascii: "]"):
+                depth -= 1
+            default: break
+            }
+            if depth == 0 { return }
+            previous = byte
         }
     }
-    endPart()
-    if parts.last == "operator()", parts.dropLast().last == "closure" { parts.removeLast() }
-    return parts
 }
 
 extension NameText {
-    /// Where the text occurs, brackets or not.
-    fileprivate func firstOccurrence(of text: StaticString) -> Int? {
-        let first = text.utf8Start.pointee
-        return (startIndex..<endIndex).first { self[$0] == first && self[$0...].starts(with: text) }
-    }
-
     /// `operator<<`, `operator()`, `operator new[]`, `operator bool`: up to what follows the name.
     fileprivate var cxxOperator: NameText? {
-        var end = startIndex + 8
-        guard end < endIndex, !self[end].isIdentifier else { return nil }
-        if self[end...].starts(with: "()") { return self[..<(end + 2)] }
-        if self[end] == UInt8(ascii: " ") {
-            while end < endIndex, self[end] != UInt8(ascii: "("), self[end] != UInt8(ascii: "<") {
-                end += 1
-            }
-            return self[..<end]
+        let name = dropFirst(8)
+        guard let first = name.first, !first.isIdentifier else { return nil }
+        if name.starts(with: "()") { return prefix(10) }
+        if first == UInt8(ascii: " ") {
+            let end = name.firstIndex { $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "<") }
+            return self[..<(end ?? endIndex)]
         }
-        let symbols = Array("<>=!+-*/%^&|~,[]".utf8)
-        while end < endIndex, symbols.contains(self[end]) { end += 1 }
-        return self[..<end]
-    }
-
-    /// Like `endOfBracket`, for brackets that may follow anything.
-    fileprivate var endOfCxxBracket: Int? {
-        var depth = 0
-        for index in startIndex..<endIndex {
-            switch self[index] {
-            case UInt8(ascii: "("), UInt8(ascii: "<"), UInt8(ascii: "{"): depth += 1
-            case UInt8(ascii: ">") where index > startIndex && self[index - 1] == UInt8(ascii: "-"):
-                break
-            case UInt8(ascii: ")"), UInt8(ascii: ">"), UInt8(ascii: "}"): depth -= 1
-            default: break
-            }
-            if depth == 0 { return index + 1 }
-        }
-        return nil
+        // The longest first: `operator==<int>` is not `operator==<`.
+        let symbols: [StaticString] = [
+            "<=>", "<<=", ">>=", "->*", "[]", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++",
+            "--",
+            "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "->",
+        ]
+        return prefix(8 + (symbols.first { name.starts(with: $0) }?.utf8CodeUnitCount ?? 1))
     }
 }

@@ -67,7 +67,7 @@ private enum Language {
             self = .swift
         } else if name.starts(with: "-[") || name.starts(with: "+[") || name.isBlockInvoke {
             self = .objectiveC
-        } else if symbol.starts(with: "_Z") || name.firstIndex(of: "::") != nil {
+        } else if symbol.starts(with: "_Z") || name.contains("::") {
             self = .cxx
         } else if withoutLinkerSuffix(name).allSatisfy(\.isIdentifier) {
             self = .c
@@ -112,10 +112,12 @@ func withoutLinkerSuffix(_ name: NameText) -> NameText {
 
 private func cKey(_ name: NameText) -> SymbolKey {
     let name = withoutLinkerSuffix(name)
-    let isRuntime =
-        name.starts(with: "swift_") || name.starts(with: "_swift_") || name.starts(with: "__swift_")
-        || name.starts(with: "objc_") || name.starts(with: "block_copy_helper")
-        || name.starts(with: "block_destroy_helper")
+    let helpers: [StaticString] = [
+        "swift_", "_swift_", "__swift_", "objc_", "block_copy_helper", "block_destroy_helper",
+        "objectdestroy", "keypath_", "get_witness_table", "get_type_metadata",
+        "get_underlying_type",
+    ]
+    let isRuntime = helpers.contains { name.starts(with: $0) }
     return SymbolKey(text: name.string, role: isRuntime ? .runtime : .function)
 }
 

@@ -7,14 +7,19 @@ package import StallModel
 package struct ThreadProbe: ~Copyable {
     private let thread: ThreadID
     private let stat: CInt
+    private let schedule: CInt
 
     /// Opens the thread's `/proc` entry. A probe of a thread that has ended, or of an unreadable `/proc`, answers nil.
     package init(_ thread: ThreadID) {
         self.thread = thread
         stat = open("/proc/self/task/\(thread.rawValue)/stat", O_RDONLY | O_CLOEXEC)
+        schedule = open("/proc/self/task/\(thread.rawValue)/schedstat", O_RDONLY | O_CLOEXEC)
     }
 
-    deinit { if stat >= 0 { close(stat) } }
+    deinit {
+        if stat >= 0 { close(stat) }
+        if schedule >= 0 { close(schedule) }
+    }
 
     /// The CPU time that the thread has used; nil when it has ended.
     ///
@@ -27,14 +32,32 @@ package struct ThreadProbe: ~Copyable {
 
     /// The state letter of proc(5): `R`, `S`, `D`, `T`, `t`, `Z` and others; nil when the thread has ended.
     package mutating func state() -> UInt8? {
-        guard stat >= 0 else { return nil }
-        return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
-            let count = pread(stat, buffer.baseAddress!, buffer.count, 0)
-            guard count > 0 else { return nil }
-            let text = buffer.prefix(count)
+        read(stat) { text in
             guard let close = text.lastIndex(of: UInt8(ascii: ")")), close + 2 < text.endIndex
             else { return nil }
             return text[close + 2]
+        }
+    }
+
+    /// The time that the thread has been ready to run and waited for a CPU, over its life. The kernel books a wait when
+    /// it is over. Nil when the thread has ended or the kernel does not count.
+    ///
+    /// **Source:** Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat", second number.
+    package mutating func runDelay() -> Duration? {
+        read(schedule) { text in
+            let numbers = text.split(separator: UInt8(ascii: " "))
+            guard numbers.count >= 2 else { return nil }
+            return Int64(String(decoding: numbers[1], as: UTF8.self)).map { .nanoseconds($0) }
+        }
+    }
+
+    private func read<Answer>(
+        _ file: CInt, _ parse: (Slice<UnsafeMutableRawBufferPointer>) -> Answer?
+    ) -> Answer? {
+        guard file >= 0 else { return nil }
+        return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
+            let count = pread(file, buffer.baseAddress!, buffer.count, 0)
+            return count > 0 ? parse(buffer.prefix(count)) : nil
         }
     }
 }

@@ -9,12 +9,21 @@ package import StallModel
 package struct ThreadEvidence: Hashable, Sendable {
     /// CPU time the thread has used in its life.
     package var cpuTime: Duration?
+    /// Time the thread has waited for a CPU in its life. A wait is booked when it is over.
+    package var runDelay: Duration?
     /// The state letter of `/proc/self/task/TID/stat` (`R`, `S`, `D`, `T`, `t` ...).
     package var state: UInt8?
+    /// It is ready to run and waits for a CPU now.
+    package var waitsForCPU: Bool
 
-    package init(cpuTime: Duration? = nil, state: UInt8? = nil) {
+    package init(
+        cpuTime: Duration? = nil, runDelay: Duration? = nil, state: UInt8? = nil,
+        waitsForCPU: Bool = false
+    ) {
         self.cpuTime = cpuTime
+        self.runDelay = runDelay
         self.state = state
+        self.waitsForCPU = waitsForCPU
     }
 
     var isRunnable: Bool { state == UInt8(ascii: "R") }
@@ -40,7 +49,8 @@ package struct StallClock: Hashable, Sendable {
     package init(began: MonotonicInstant, before: ThreadEvidence?) {
         self.began = began
         last = began
-        if let cpuTime = before?.cpuTime { lastEvidence = ThreadEvidence(cpuTime: cpuTime) }
+        // What it did before it began says nothing of its state since.
+        lastEvidence = before.map { ThreadEvidence(cpuTime: $0.cpuTime, runDelay: $0.runDelay) }
     }
 
     /// Accounts for the time since the last look.
@@ -56,8 +66,7 @@ package struct StallClock: Hashable, Sendable {
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }
-        let credit =
-            provesNothing(evidence, used: used, of: interval, isLate: isLate) ? used : interval
+        let credit = credit(for: interval, evidence, used: used, isLate: isLate)
         counted += credit
         uncounted += interval - credit
         if isLate || evidence.isStopped { stopped += interval - credit }
@@ -71,13 +80,18 @@ package struct StallClock: Hashable, Sendable {
         return stopped > uncounted / 2 ? .stopped : .starved
     }
 
-    /// Whether the thread may have wanted to run all along and was not let.
-    private func provesNothing(
-        _ evidence: ThreadEvidence, used: Duration, of interval: Duration, isLate: Bool
-    ) -> Bool {
-        if isLate || evidence.isStopped { return true }
+    /// The part of an interval that was the thread's own doing; at least the CPU time it used.
+    private func credit(
+        for interval: Duration, _ evidence: ThreadEvidence, used: Duration, isLate: Bool
+    ) -> Duration {
+        // The time before a look that came late proves nothing: the whole process may have been stopped.
+        if isLate || evidence.isStopped { return used }
+        if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
+            // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
+            return evidence.waitsForCPU ? used : max(used, interval - max(.zero, delay - before))
+        }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
         let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true
-        return evidence.isRunnable && wasRunnable && used < interval * 3 / 4
+        return evidence.isRunnable && wasRunnable && used < interval * 3 / 4 ? used : interval
     }
 }

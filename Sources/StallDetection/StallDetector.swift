@@ -132,8 +132,9 @@ package struct StallDetector: Sendable {
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant, isLate: Bool
     ) -> StallIncident? {
         var clock = suspicion.clock
-        // The thread has moved on, so its state now says nothing about the end of the stall; its CPU time does.
-        clock.advance(to: end, ThreadEvidence(cpuTime: evidence.cpuTime), isLate: isLate)
+        // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
+        let counters = ThreadEvidence(cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
+        clock.advance(to: end, counters, isLate: isLate)
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(

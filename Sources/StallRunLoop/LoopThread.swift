@@ -100,11 +100,19 @@ private final class ThreadBody: @unchecked Sendable {
         ended.finish(done: true)
     }
 
-    /// Ends the loop behind all tasks. A task may be running the loop itself: then every nested run is ended in turn.
+    /// Ends the loop behind all tasks.
     func finish(_ loop: EventRunLoop) {
-        loop.post(inMode: .common) { [self] in
-            if loop.isNested { finish(loop) } else { isFinished = true }
-            loop.stop()
+        loop.post(inMode: .common) { [self] in end(loop) }
+    }
+
+    /// A task may be running the loop itself: then every nested run is ended in turn. By a timer that is due, because
+    /// a block that is added by a block does not keep the loop from falling asleep.
+    private func end(_ loop: EventRunLoop) {
+        if loop.isNested {
+            loop.perform(after: .zero, inMode: .common) { [self] in end(loop) }
+        } else {
+            isFinished = true
         }
+        loop.stop()
     }
 }

@@ -1,7 +1,8 @@
 // Writes an agent's reports. Called on the agent's own writer thread, never on a watched one.
 //
-// Every call is one short transaction, so that what returned is safe from kill -9, and so that several
-// processes can write one store by turns. Places are written first; their names come when they are known.
+// Every call is one short transaction, so that what returned is safe from kill -9, and so that
+// several processes can write one store by turns. Places are written first; their names come when
+// they are known.
 
 internal import GRDB
 package import StallModel
@@ -37,8 +38,9 @@ package final class AgentStore {
         self.file = file
         writer = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
-                // Debian's SQLite overwrites what it deletes with zeroes, which doubles an eviction's writes.
-                // The log is folded in early, so that it needs no more room than the ballast can give.
+                // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
+                // eviction's writes. The log is folded in early, so that it needs no more room than
+                // the ballast can give.
                 let logPages = max(16, limits.ballastBytes / 4 / 4096)
                 try database.execute(
                     sql: """
@@ -51,11 +53,11 @@ package final class AgentStore {
         ballast.hold()
     }
 
-    /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A report that
-    /// has ended is final.
+    /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A
+    /// report that has ended is final.
     ///
-    /// - Parameter images: Where the loader has put the images that the report's locations name; others may be
-    ///   among them.
+    /// - Parameter images: Where the loader has put the images that the report's locations name;
+    ///   others may be among them.
     package func record(_ report: StallReport, images: [Image]) throws(StoreError) {
         precondition(report.run.id == run.id, "an agent records its own process only")
         try write { writer in try writer.record(report, images: images) }
@@ -75,10 +77,11 @@ package final class AgentStore {
         try write { writer in try writer.unsymbolized(locations) }
     }
 
-    /// Attaches names to locations, instead of those they had; locations that no report uses are left out.
+    /// Attaches names to locations, instead of those they had; locations that no report uses are
+    /// left out.
     ///
-    /// - Parameter frames: For each location what runs there, innermost first. One frame without a function says:
-    ///   looked up, and there is no symbol.
+    /// - Parameter frames: For each location what runs there, innermost first. One frame without a
+    ///   function says: looked up, and there is no symbol.
     package func symbolize(_ frames: [CodeLocation: [Frame]]) throws(StoreError) {
         try write { writer in try writer.symbolize(frames) }
     }
@@ -88,13 +91,15 @@ package final class AgentStore {
         try write { writer in try writer.countLosses(count, reason: reason) }
     }
 
-    /// Turns open reports of processes that are gone into hangs, with the duration they had reached.
+    /// Turns open reports of processes that are gone into hangs, with the duration they had
+    /// reached.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
         try write { writer in try writer.closeAbandoned { here.isOver($0) } }
     }
 
-    /// Deletes the oldest reports where the store is larger or older than it may be. `record` does it now and then.
+    /// Deletes the oldest reports where the store is larger or older than it may be. `record` does
+    /// it now and then.
     ///
     /// - Parameter now: The wall clock's time, when it is to be another.
     package func keepWithinLimits(now: UnixTime? = nil) throws(StoreError) {
@@ -103,7 +108,8 @@ package final class AgentStore {
             UnixTime(microseconds: (now ?? .now()).microseconds - age.nanoseconds / 1000)
         }
         try write { writer in try writer.evict(startedBefore: oldest, above: limits.bytes) }
-        // A store that grew under larger limits gives its free pages back, when nobody else is in it.
+        // A store that grew under larger limits gives its free pages back, when nobody else is in
+        // it.
         if (FileFacts(file.path)?.size ?? 0) > limits.bytes {
             file.queue.inDatabase { _ = try? $0.execute(sql: "vacuum") }
         }
@@ -118,7 +124,8 @@ package final class AgentStore {
 
     /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
     ///
-    /// On a full disk the ballast is given up, and with the room it gives the oldest reports go; then once more.
+    /// On a full disk the ballast is given up, and with the room it gives the oldest reports go;
+    /// then once more.
     private func write<Answer>(
         _ body: (AgentWriter) throws -> Answer
     ) throws(StoreError) -> Answer {

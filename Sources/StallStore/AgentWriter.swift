@@ -2,7 +2,8 @@
 
 internal import StallModel
 
-/// Writes one process's reports. Works within the transaction of its caller; after a rollback, `forget`.
+/// Writes one process's reports. Works within the transaction of its caller; after a rollback,
+/// `forget`.
 final class AgentWriter {
     private let run: ProcessRun
     private let source: Int64
@@ -32,11 +33,15 @@ final class AgentWriter {
         nextRevision = try connection.prepare(
             "update source set revision = revision + 1 where id = ? returning revision")
         contentVersion = try connection.prepare("pragma data_version")
+        // Without the hint SQLite searches all reports of the source, of which few are open.
         findOpen = try connection.prepare(
-            "select seq from report where source = ? and state = 0 and id = ?")
+            """
+            select seq from report indexed by report_open
+            where source = ? and state = 0 and id = ?
+            """)
         refresh = try connection.prepare(
             """
-            update report set revision = ?, duration_ns = ?, cpu_ns = ?
+            update report indexed by report_open set revision = ?, duration_ns = ?, cpu_ns = ?
             where source = ? and state = 0 and id = ?
             """)
         addLoss = try connection.prepare(
@@ -47,7 +52,8 @@ final class AgentWriter {
             """)
     }
 
-    /// Forgets which rows there are when another process has written since: it may have evicted some.
+    /// Forgets which rows there are when another process has written since: it may have evicted
+    /// some.
     func notice() throws {
         let version = try contentVersion.integer()
         if version != lastContentVersion { forget() }
@@ -125,32 +131,26 @@ final class AgentWriter {
         }
     }
 
-    /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit` bytes.
+    /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit`
+    /// bytes.
     func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
-        var total = try time.map(eviction.delete(before:)) ?? 0
-        if total > 0 { try eviction.collect(keeping: interner.run(run)) }
-        // The log may take a part of what is allowed. Going well below the limit makes evictions rare. What reports
-        // share goes late, so that a share of the reports may free less than that share of the bytes.
-        var used = try eviction.usedBytes()
-        while used > limit / 10 * 9 {
-            let share = Double(used - limit / 10 * 7) / Double(used)
-            let reports = Double(try eviction.reportCount()) * share
-            let count = try eviction.deleteOldest(Int64(reports.rounded(.up)), of: source)
-            guard count > 0 else { break }
-            try eviction.collect(keeping: interner.run(run))
-            total += count
-            used = try eviction.usedBytes()
-        }
-        guard total > 0 else { return }
+        func collect() throws { try eviction.collect(runsBefore: run.started) }
+        var count = try time.map(eviction.delete(before:)) ?? 0
+        if count > 0 { try collect() }
+        // The log may take a part of what is allowed, and going well below the limit makes
+        // evictions rare.
+        count += try eviction.shrink(
+            to: limit / 10 * 7, below: limit / 10 * 9, of: source, collect: collect)
+        guard count > 0 else { return }
         forget()
-        try countLosses(total, reason: .evicted)
+        try countLosses(count, reason: .evicted)
     }
 
-    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store so small that the
-    /// ballast alone will do for long keeps all.
+    /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store
+    /// so small that the ballast alone will do for long keeps all.
     func makeRoom() throws {
         guard try eviction.usedBytes() > 256 << 10 else { return }
-        let count = try eviction.deleteOldest(eviction.reportCount() / 10 + 1, of: source)
+        let count = try eviction.deleteOldest(share: 0.1, of: source)
         if count > 0 { try countLosses(count, reason: .evicted) }
     }
 

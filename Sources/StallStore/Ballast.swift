@@ -1,4 +1,5 @@
-// Disk space in reserve. On a full disk SQLite can neither delete nor fold its log in; with this given up it can.
+// Disk space in reserve. On a full disk SQLite can neither delete nor fold its log in; with this
+// given up it can.
 
 internal import Glibc
 
@@ -14,8 +15,8 @@ struct Ballast {
 
     /// Takes the space, where there is enough and as much again; what is held already is kept.
     ///
-    /// Taking the last space would fill the disk for the store itself, which would then give the ballast up with
-    /// some more of its reports, again and again.
+    /// Taking the last space would fill the disk for the store itself, which would then give the
+    /// ballast up with some more of its reports, again and again.
     func hold() {
         var system = statvfs()
         guard bytes > 0, FileFacts(path, followsLink: false) == nil,
@@ -32,12 +33,4 @@ struct Ballast {
     /// Gives the space up. Returns whether there was any.
     @discardableResult
     func release() -> Bool { unlink(path) == 0 }
-}
-
-extension String {
-    /// The directory of a path.
-    var deletingLastComponent: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
-    }
 }

@@ -1,4 +1,5 @@
-// What the content of a row hashes to. Part of the file format: stores of other versions and machines say the same.
+// What the content of a row hashes to. Part of the file format: stores of other versions and
+// machines say the same.
 
 internal import StallModel
 

@@ -1,5 +1,5 @@
-// Deletes the oldest reports, and what no report needs any more. Works within the transaction of its caller, who
-// forgets afterwards which rows there were.
+// Deletes the oldest reports, and what no report needs any more. Works within the transaction of
+// its caller, who forgets afterwards which rows there were.
 
 internal import StallModel
 
@@ -9,7 +9,8 @@ struct Eviction {
 
     init(_ connection: Connection) { self.connection = connection }
 
-    /// The bytes of pages that hold something. Pages that became free are used again before the file grows.
+    /// The bytes of pages that hold something. Pages that became free are used again before the
+    /// file grows.
     func usedBytes() throws -> Int64 {
         func number(_ name: String) throws -> Int64 {
             try connection.prepare("pragma \(name)").integer() ?? 0
@@ -17,18 +18,51 @@ struct Eviction {
         return try (number("page_count") - number("freelist_count")) * number("page_size")
     }
 
-    func reportCount() throws -> Int64 {
-        try connection.prepare("select count(*) from report").integer() ?? 0
+    /// Deletes the oldest reports, until what is used is at most `target` bytes, when it is more
+    /// than `limit`.
+    ///
+    /// - Parameters:
+    ///   - source: The agent's own source, whose reports are as old as their numbers say; nil goes
+    ///     by their start.
+    ///   - collect: Deletes what the reports had for themselves.
+    /// - Returns: How many reports there were.
+    func shrink(
+        to target: Int64, below limit: Int64, of source: Int64?, collect: () throws -> Void
+    ) throws -> Int {
+        var total = 0
+        var used = try usedBytes()
+        // What reports share goes late, so that a share of the reports may free less than that
+        // share of the bytes.
+        while used > limit {
+            let share = Double(used - target) / Double(used)
+            let count = try deleteOldest(share: share, of: source)
+            guard count > 0 else { break }
+            try collect()
+            total += count
+            used = try usedBytes()
+        }
+        return total
     }
 
-    /// Deletes that many of the source's reports, oldest first; open ones stay. Returns how many there were.
-    func deleteOldest(_ count: Int64, of source: Int64) throws -> Int {
-        try connection.prepare(
-            """
-            delete from report where source = ? and seq in (
-                select seq from report where source = ? and state <> 0 order by seq limit ?)
-            """
-        ).run(source, source, count)
+    /// Deletes that part of all reports, oldest first; open ones stay. Returns how many there were.
+    func deleteOldest(share: Double, of source: Int64?) throws -> Int {
+        let all = try connection.prepare("select count(*) from report").integer() ?? 0
+        let count = Int64((Double(all) * share).rounded(.up))
+        if let source {
+            try connection.prepare(
+                """
+                delete from report where source = ? and seq in (
+                    select seq from report where source = ? and state <> 0 order by seq limit ?)
+                """
+            ).run(source, source, count)
+        } else {
+            try connection.prepare(
+                """
+                delete from report where (source, seq) in (
+                    select source, seq from report where state <> 0 order by start_us limit ?)
+                """
+            ).run(count)
+        }
         return connection.changeCount
     }
 
@@ -41,8 +75,9 @@ struct Eviction {
 
     /// Deletes stacks, places, names, images, loops and runs that no report leads to.
     ///
-    /// - Parameter run: A process run to keep in any case.
-    func collect(keeping run: Int64?) throws {
+    /// - Parameter time: Runs that started at or after it stay in any case, with what they say they
+    ///   have lost.
+    func collect(runsBefore time: UnixTime) throws {
         try collectStacks()
         try collectLocations()
         for sql in [
@@ -56,7 +91,10 @@ struct Eviction {
                 select activity from report where activity is not null)
             """,
             "delete from loop where id not in (select loop from report)",
-            "delete from loss where run not in (select run from loop) and run is not ?",
+            """
+            delete from loss where run not in (select run from loop)
+                and run in (select id from process_run where started_us < ?)
+            """,
             """
             delete from image_load where run not in (select run from loop)
                 or image not in (select image from location)
@@ -65,11 +103,15 @@ struct Eviction {
             """
             delete from process_run where id not in (
                 select run from loop union all select run from loss union all
-                select run from image where run is not null) and id is not ?
+                select run from image where run is not null) and started_us < ?
             """,
         ] {
             let statement = try connection.prepare(sql)
-            if sql.hasSuffix("is not ?") { try statement.run(run) } else { try statement.run() }
+            if sql.contains("?") {
+                try statement.run(time.microseconds)
+            } else {
+                try statement.run()
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //
 //     files -> batches, a transaction each -> files, a savepoint each -> IncomingStore -> rows
 //
-// What says how far a source was taken moves in the same transaction as its reports. So a job that is killed,
-// runs twice, or runs beside another takes nothing twice and loses nothing.
+// What says how far a source was taken moves in the same transaction as its reports. So a job that
+// is killed, runs twice, or runs beside another takes nothing twice and loses nothing.
 
 internal import GRDB
 
@@ -52,8 +52,8 @@ package final class Ingest {
     // Nil once closed: statements must go before their connection does.
     private var writer: IngestWriter?
 
-    /// A batch is one transaction: measured, 50 files in one take half the time of 50 transactions, and more
-    /// than that only makes the write-ahead log longer.
+    /// A batch is one transaction: measured, 50 files in one take half the time of 50 transactions,
+    /// and more than that only makes the write-ahead log longer.
     private static let filesPerBatch = 50
     private static let reportsPerBatch = 50_000
 
@@ -64,15 +64,14 @@ package final class Ingest {
         self.file = file
         writer = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
-                // Every reference is made from a row that was found or added just before, and looking each
-                // up again would double the work; `pragma foreign_key_check` finds what is wrong.
-                try database.execute(sql: "pragma foreign_keys = off; pragma cache_size = -65536")
+                try database.execute(sql: "pragma cache_size = -65536")
                 return try IngestWriter(Connection(database, path: path))
             }
         }
     }
 
-    /// Takes over every store among the paths; directories are searched with all that is below them.
+    /// Takes over every store among the paths; directories are searched with all that is below
+    /// them.
     ///
     /// A file that cannot be taken is skipped, whole, with its reason in the summary.
     ///

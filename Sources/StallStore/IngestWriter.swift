@@ -2,12 +2,13 @@
 
 internal import StallModel
 
-/// Takes over incoming stores. Works within the transaction of its caller; after a rollback, `forget`.
+/// Takes over incoming stores. Works within the transaction of its caller; after a rollback,
+/// `forget`.
 final class IngestWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
-    private let findSource, addSource, setRevision, findID, setLoss, contentVersion: Statement
+    private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -18,7 +19,8 @@ final class IngestWriter {
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
-        findID = try connection.prepare("select id from report where source = ? and seq = ?")
+        findLast = try connection.prepare(
+            "select seq, id from report where source = ? order by seq desc limit 1")
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -46,23 +48,21 @@ final class IngestWriter {
         var (added, changed) = (0, 0)
         for source in sources {
             let (id, known) = try centralSource(source.store)
-            if source.revision != known {
+            try refuseSharedIdentity(of: id, source, incoming)
+            if source.revision > known {
                 let transfer = SourceTransfer(
                     rows: try incoming.rows(), source: source.id, path: incoming.path,
                     target: id, interner: interner, reports: reports)
-                try refuseSharedIdentity(transfer)
-                if source.revision > known {
-                    let taken = try transfer.takeReports(after: known)
-                    (added, changed) = (added + taken.added, changed + taken.changed)
-                    // A central store keeps no revision of names; what is known already costs little.
-                    try transfer.takeNames(after: incoming.role == .agent ? known : -1)
-                    for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
-                        try setLoss.run(
-                            id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
-                            source.revision)
-                    }
-                    try setRevision.run(source.revision, id)
+                let taken = try transfer.takeReports(after: known)
+                (added, changed) = (added + taken.added, changed + taken.changed)
+                // A central store keeps no revision of names; what is known already costs little.
+                try transfer.takeNames(after: incoming.role == .agent ? known : -1)
+                for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
+                    try setLoss.run(
+                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
+                        source.revision)
                 }
+                try setRevision.run(source.revision, id)
             }
             changed += try closeReports(of: id, source, incoming)
         }
@@ -76,18 +76,22 @@ final class IngestWriter {
         return (findSource.integer(at: 0), findSource.integer(at: 1))
     }
 
-    /// A store that was copied and then written to by two agents gives the same number to two reports.
-    private func refuseSharedIdentity(_ transfer: SourceTransfer) throws {
-        guard let last = try transfer.rows.lastReport(ofSource: transfer.source) else { return }
-        try findID.bind(transfer.target, last.seq)
-        guard try findID.step() else { return }
-        defer { findID.reset() }
-        if try findID.uniqueID(at: 0) != last.id {
-            throw StoreError.sharedIdentity(path: transfer.path)
+    /// A store that was copied and then written to by two agents gives one number to two reports.
+    private func refuseSharedIdentity(
+        of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws {
+        try findLast.bind(target)
+        guard try findLast.step() else { return }
+        defer { findLast.reset() }
+        let theirs = try incoming.reportID(seq: findLast.integer(at: 0), ofSource: source.id)
+        guard let theirs else { return }
+        if try findLast.uniqueID(at: 1) != theirs {
+            throw StoreError.sharedIdentity(path: incoming.path)
         }
     }
 
-    /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming store.
+    /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
+    /// store.
     /// - Returns: How many.
     private func closeReports(
         of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
@@ -102,142 +106,4 @@ final class IngestWriter {
         }
         return count
     }
-}
-
-/// The way of one source's rows from an incoming store into the central one.
-final class SourceTransfer {
-    let rows: IncomingRows
-    /// The source's number in the incoming store, and in the central one.
-    let source, target: Int64
-    let path: String
-    private let interner: Interner
-    private let reports: ReportRows
-    // From the incoming store's numbers to central ones.
-    private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
-    private var loops: [Int64: Int64] = [:]
-    private var labels: [Int64: Int64] = [:]
-    private var images: [Int64: Interned] = [:]
-    private var locations: [Int64: Interned] = [:]
-    private var stacks: [Int64: Int64] = [:]
-
-    init(
-        rows: IncomingRows, source: Int64, path: String, target: Int64, interner: Interner,
-        reports: ReportRows
-    ) {
-        self.rows = rows
-        self.source = source
-        self.path = path
-        self.target = target
-        self.interner = interner
-        self.reports = reports
-    }
-
-    func takeReports(after revision: Int64) throws -> (added: Int, changed: Int) {
-        var (added, changed) = (0, 0)
-        try rows.forEachReport(ofSource: source, after: revision) { row in
-            var row = row
-            row.loop = try loop(row.loop)
-            row.mode = try label(row.mode)
-            row.activity = try row.activity.map(label)
-            for index in row.samples.indices {
-                row.samples[index].stack = try row.samples[index].stack.map(stack)
-            }
-            switch try reports.put(row, source: target) {
-            case .added: added += 1
-            case .changed: changed += 1
-            case nil: throw StoreError.sharedIdentity(path: path)
-            }
-        }
-        return (added, changed)
-    }
-
-    /// Takes the names of places that are used here too, where they say more than what is known.
-    func takeNames(after revision: Int64) throws {
-        try rows.forEachNamedLocation(after: revision) { location, hash, detail in
-            guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
-                return
-            }
-            try interner.name(
-                location: Interned(id: known.id, hash: hash), rows.frames(ofLocation: location),
-                revision: 0)
-        }
-    }
-
-    func run(_ id: Int64) throws -> Int64 { try knownRun(id).id }
-
-    private func knownRun(_ id: Int64) throws -> (id: Int64, uuid: UniqueID) {
-        if let run = runs[id] { return run }
-        let run = try rows.run(id)
-        let known = (id: try interner.run(run), uuid: run.id)
-        runs[id] = known
-        for load in try rows.loads(ofRun: id) {
-            try interner.place(
-                image: image(load.image).id, run: known.id, loadAddress: load.start,
-                endAddress: load.end)
-        }
-        return known
-    }
-
-    private func loop(_ id: Int64) throws -> Int64 {
-        if let loop = loops[id] { return loop }
-        let loop = try rows.loop(id)
-        let known = try interner.loop(
-            run: run(loop.run), name: loop.name, threshold_ns: loop.threshold_ns)
-        loops[id] = known
-        return known
-    }
-
-    private func label(_ id: Int64) throws -> Int64 {
-        if let label = labels[id] { return label }
-        let known = try interner.label(rows.label(id))
-        labels[id] = known
-        return known
-    }
-
-    private func image(_ id: Int64) throws -> Interned {
-        if let image = images[id] { return image }
-        let image = try rows.image(id)
-        guard (image.buildID == nil) == (image.run != nil) else {
-            throw damage("image \(id) is in no run")
-        }
-        let owner = try image.run.map(knownRun)
-        let known = try interner.image(path: image.path, buildID: image.buildID, owner: owner)
-        try check(known.hash == image.hash, "image", id)
-        images[id] = known
-        return known
-    }
-
-    private func location(_ id: Int64) throws -> Interned {
-        if let location = locations[id] { return location }
-        let location = try rows.location(id)
-        let known = try interner.location(
-            image: image(location.image), offset: location.offset, kind: location.kind)
-        try check(known.hash == location.hash, "place", id)
-        locations[id] = known
-        return known
-    }
-
-    private func stack(_ id: Int64) throws -> Int64 {
-        if let stack = stacks[id] { return stack }
-        let stack = try rows.stack(id)
-        let places = try stack.entries.map { try location($0.location) }
-        let hash = ContentHash.stack(
-            zip(places, stack.entries).lazy.map { ($0.hash, $1.isGuessed) },
-            isTruncated: stack.isTruncated)
-        try check(hash == stack.hash, "stack", id)
-        let entries = zip(places, stack.entries).map {
-            StackEntry(location: $0.id, isGuessed: $1.isGuessed)
-        }
-        let known =
-            try interner.knownStack(hash: hash)
-            ?? interner.addStack(hash: hash, entries, isTruncated: stack.isTruncated)
-        stacks[id] = known
-        return known
-    }
-
-    private func check(_ isAsWritten: Bool, _ noun: String, _ id: Int64) throws {
-        if !isAsWritten { throw damage("\(noun) \(id) is not what it was when it was written") }
-    }
-
-    private func damage(_ detail: String) -> StoreError { .damaged(path: path, detail: detail) }
 }

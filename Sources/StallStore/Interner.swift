@@ -1,5 +1,5 @@
-// Gives what many reports share its row, once: the same content has the same row, whoever brings it.
-// The agent and ingest both write through this.
+// Gives what many reports share its row, once: the same content has the same row, whoever brings
+// it. The agent and ingest both write through this.
 
 internal import StallModel
 

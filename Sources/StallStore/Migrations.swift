@@ -10,7 +10,8 @@ package struct Migration: Sendable {
 /// Every migration, in order. A store's `user_version` says how many of them it has seen.
 /// The embedded members' names lose their first digit.
 package let embeddedMigrations = [
-    Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql))
+    Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql)),
+    Migration(name: "0002_create_views", sql: text(PackageResources._002_create_views_sql)),
 ]
 
 private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

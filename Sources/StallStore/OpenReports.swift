@@ -10,7 +10,7 @@ struct OpenReports {
         find = try connection.prepare(
             """
             select report.seq, \(ProcessRun.columns)
-            from report join loop on loop.id = report.loop join process_run on process_run.id = loop.run
+            from report indexed by report_open join loop on loop.id = report.loop join process_run on process_run.id = loop.run
             where report.source = ? and report.state = 0
             """)
         mark = try connection.prepare(

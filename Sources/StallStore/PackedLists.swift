@@ -1,5 +1,6 @@
-// How a stack's places and a report's samples are written into one blob each. Part of the file format.
-// The numbers are LEB128: seven bits a byte, lowest first, and the eighth bit says that more follow.
+// How a stack's places and a report's samples are written into one blob each. Part of the file
+// format. The numbers are LEB128: seven bits a byte, lowest first, and the eighth bit says that
+// more follow.
 
 internal import StallModel
 
@@ -57,8 +58,8 @@ private struct SampleFlags: OptionSet {
 }
 
 extension [StoredSample] {
-    /// For each sample: flags, offset, weight and cost in nanoseconds; then, as the flags say, the thread, the
-    /// stack's number, and the failure as its length and UTF-8 bytes.
+    /// For each sample: flags, offset, weight and cost in nanoseconds; then, as the flags say, the
+    /// thread, the stack's number, and the failure as its length and UTF-8 bytes.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 20)

@@ -1,10 +1,11 @@
-// A copy of a store and its write-ahead log, for when reading the store in place would write beside it.
-// Opening it `immutable` instead would ignore the log and silently show an older store.
+// A copy of a store and its write-ahead log, for when reading the store in place would write beside
+// it. Opening it `immutable` instead would ignore the log and silently show an older store.
 
 internal import Glibc
 internal import StallModel
 
-/// A copied store in a directory of its own. Released, it loses its names; who has it open keeps it.
+/// A copied store in a directory of its own. Released, it loses its names; who has it open keeps
+/// it.
 final class PrivateCopy {
     let path: String
     private let directory: String
@@ -14,8 +15,8 @@ final class PrivateCopy {
         // With the log's index in place a reader joins whoever made it.
         if FileFacts(path + "-shm") != nil { return false }
         if let log = FileFacts(path + "-wal"), log.size > 0 { return true }
-        // Without an index no process has the store open in this mode, so that its header may be read
-        // here without dropping anybody's locks. Byte 18 is 2 in a store that is in log mode.
+        // Without an index no process has the store open in this mode, so that its header may be
+        // read here without dropping anybody's locks. Byte 18 is 2 in a store that is in log mode.
         var header = [UInt8](repeating: 0, count: 20)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {

@@ -23,7 +23,8 @@ struct ProcessLife {
         guard run.bootID == bootID else { return true }
         if kill(run.pid, 0) != 0 && errno == ESRCH { return true }
         guard let status = Self.contents(of: "/proc/\(run.pid)/stat") else { return false }
-        // The name in parentheses may itself hold spaces and parentheses; the state follows the last one.
+        // The name in parentheses may itself hold spaces and parentheses; the state follows the
+        // last one.
         guard let end = status.lastIndex(of: ")") else { return false }
         let fields = status[status.index(after: end)...].split(separator: " ")
         guard fields.count > 19, let started = UInt64(fields[19]) else { return false }

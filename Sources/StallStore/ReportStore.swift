@@ -1,7 +1,7 @@
 // Reads a store: an agent's or a central one alike, also while its owner writes to it.
 //
-// A question is answered from one snapshot. SQL filters the reports and the caller aggregates them: measured,
-// that is five times faster over millions of rows than a `group by`.
+// A question is answered from one snapshot. SQL filters the reports and the caller aggregates them:
+// measured, that is five times faster over millions of rows than a `group by`.
 
 internal import GRDB
 package import StallModel

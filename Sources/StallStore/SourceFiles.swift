@@ -57,6 +57,7 @@ struct SourceFiles {
             if facts.isDirectory {
                 if FileFacts(path, followsLink: false)?.isDirectory == true { search(path) }
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
+                !Self.isBesideAStore(name),
                 name.hasSuffix(".sqlite") || Self.beginsLikeADatabase(path)
             {
                 seen.insert(FileIdentity(facts))
@@ -67,6 +68,12 @@ struct SourceFiles {
 
     private mutating func skip(_ path: String, _ error: StoreError) {
         skipped.append(IngestFileResult(path: path, outcome: .skipped(error)))
+    }
+
+    /// SQLite's own files beside a database. They are not even looked into: they may be those of the
+    /// store that is ingested into, and closing them would drop the locks that we hold there.
+    private static func isBesideAStore(_ name: String) -> Bool {
+        ["-wal", "-shm", "-journal"].contains { name.hasSuffix($0) }
     }
 
     private static func beginsLikeADatabase(_ path: String) -> Bool {

@@ -10,7 +10,8 @@ struct Connection {
     let path: String
 
     init(_ database: Database, path: String) {
-        handle = database.sqliteConnection!  // nil only once it is closed, and then nothing calls us
+        // Nil only once it is closed, and then nothing calls us.
+        handle = database.sqliteConnection!
         self.path = path
     }
 
@@ -24,7 +25,8 @@ struct Connection {
     }
 }
 
-/// A prepared statement, reused. Finalized when released, which must be before its connection closes.
+/// A prepared statement, reused. Finalized when released, which must be before its connection
+/// closes.
 final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
@@ -61,7 +63,8 @@ final class Statement {
         }
     }
 
-    /// Goes to the next row; false when there is none, and then the statement holds no lock any more.
+    /// Goes to the next row; false when there is none, and then the statement holds no lock any
+    /// more.
     func step() throws(StoreError) -> Bool {
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }

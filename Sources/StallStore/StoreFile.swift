@@ -22,10 +22,14 @@ struct StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
         try expectWritable(path)
         return try StoreError.catching(path: path) {
-            // The wait is set by GRDB before anything else: two processes that create one store at the
-            // same time fail on the journal mode otherwise.
+            // The wait is set by GRDB before anything else: two processes that create one store at
+            // the same time fail on the journal mode otherwise.
             var configuration = Configuration()
             configuration.busyMode = .timeout(wait / .seconds(1))
+            // Every reference is made from a row that was found or added just before, in the same
+            // transaction. Looking each up again would double the work, and deleting a row would search
+            // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+            configuration.foreignKeysEnabled = false
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             let version = try queue.inDatabase { database in
                 try prepare(database, path: path, role: role)
@@ -41,21 +45,25 @@ struct StoreFile {
 
     /// Opens a store for reading without changing anything in its directory.
     ///
-    /// A store whose writer was killed may need its log replayed, and one without the log's index can
-    /// only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// A store whose writer was killed may need its log replayed, and one without the log's index
+    /// can only be read where an index can be made: such a store is copied, and the copy is opened.
+    /// An agent's store of an older schema is copied as well, and the copy migrated.
     static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
         try expectFile(path)
         if try !PrivateCopy.isNeeded(path) {
             do {
-                return try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                let file = try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
+                return try file.migratedInMemory()
             } catch StoreError.readOnly, StoreError.cannotOpen {
                 // The log's index is there and cannot be written by us.
             }
         }
-        // The copy's names go as soon as SQLite has its files open: nothing is left behind, however we end.
+        // The copy's names go as soon as SQLite has its files open: nothing is left behind, however
+        // we end.
         let copy = try PrivateCopy(of: path)
         defer { withExtendedLifetime(copy) {} }
-        return try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
+        return try file.migratedInMemory()
     }
 
     /// Brings an existing store of either role to the newest schema.
@@ -78,7 +86,8 @@ struct StoreFile {
         }
     }
 
-    /// Closes the file. When no other process uses it, the log is folded in and one portable file remains.
+    /// Closes the file. When no other process uses it, the log is folded in and one portable file
+    /// remains.
     ///
     /// - Returns: Whether no other process uses it.
     @discardableResult
@@ -95,6 +104,24 @@ struct StoreFile {
         }
     }
 
+    /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
+    ///
+    /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own
+    ///   to migrate.
+    private func migratedInMemory() throws(StoreError) -> StoreFile {
+        let newest = embeddedMigrations.count
+        guard schemaVersion < newest else { return self }
+        guard role == .agent else {
+            throw .older(path: path, version: schemaVersion, supported: newest)
+        }
+        return try StoreError.catching(path: path) {
+            let copy = try DatabaseQueue()
+            try queue.backup(to: copy)
+            try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
+            return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
+        }
+    }
+
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
@@ -103,10 +130,13 @@ struct StoreFile {
             configuration.busyMode = .timeout(wait / .seconds(1))
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
-            let (role, version) = try queue.inDatabase { try identify($0, path: path) }
-            guard version == embeddedMigrations.count else {
-                throw StoreError.older(
-                    path: path, version: version, supported: embeddedMigrations.count)
+            let (role, version) = try queue.inDatabase { database in
+                // The file may have been made to harm its reader.
+                try database.execute(
+                    sql: "pragma trusted_schema = off; pragma cell_size_check = on")
+                let identity = try identify(database, path: path)
+                try expectTables(database, path: path)
+                return identity
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -126,6 +156,22 @@ struct StoreFile {
                 path: path, version: version, supported: embeddedMigrations.count)
         }
         return (role, version)
+    }
+
+    /// The tables that a store of any version has.
+    static let tables = [
+        "function", "image", "image_load", "label", "location", "location_frame", "loop", "loss",
+        "process_run",
+        "report", "source", "stack",
+    ]
+
+    /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
+    private static func expectTables(_ database: Database, path: String) throws {
+        let found = try String.fetchSet(
+            database, sql: "select name from sqlite_schema where type = 'table'")
+        if let missing = tables.first(where: { !found.contains($0) }) {
+            throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
+        }
     }
 
     /// Makes a new database a store, or brings a store to the newest schema, in one transaction.
@@ -206,38 +252,13 @@ struct StoreFile {
         }
     }
 
-    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a slash.
+    /// SQLite reads names such as `:memory:` and `file:` its own way; none of them begins with a
+    /// slash.
     private static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") { return path }
         guard let directory = getcwd(nil, 0) else { return "./" + path }
         defer { free(directory) }
         return String(cString: directory) + "/" + path
-    }
-}
-
-/// What the file system says about a path.
-struct FileFacts: Hashable {
-    let device: UInt64
-    let inode: UInt64
-    let size: Int64
-    let modifiedNanoseconds: Int64
-    let isRegular: Bool
-    let isDirectory: Bool
-    let isSymbolicLink: Bool
-
-    /// Nil when nothing can be reached at the path; `errno` says why.
-    init?(_ path: String, followsLink: Bool = true) {
-        var status = stat()
-        guard (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
-        device = UInt64(status.st_dev)
-        inode = UInt64(status.st_ino)
-        size = Int64(status.st_size)
-        modifiedNanoseconds =
-            Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
-        let type = status.st_mode & S_IFMT
-        isRegular = type == S_IFREG
-        isDirectory = type == S_IFDIR
-        isSymbolicLink = type == S_IFLNK
     }
 }
 

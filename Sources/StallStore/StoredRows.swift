@@ -1,4 +1,5 @@
-// Rows back into model values. What a store holds is input: a value out of range is damage, not a trap.
+// Rows back into model values. What a store holds is input: a value out of range is damage, not a
+// trap.
 
 internal import StallModel
 

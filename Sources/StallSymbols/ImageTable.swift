@@ -40,8 +40,26 @@ package struct ImageTable: Sendable {
     }
 
     /// Places every address of a stack in its image. A return address belongs to the image of its call.
+    ///
+    /// Where a function was called and has since jumped to the one above it (a tail call, which leaves no frame), its
+    /// entry is put between the two, as a guess: the call is certain, what came after it is not.
     package func locate(_ stack: CapturedStack) -> [CodeLocation] {
-        stack.addresses.map { CodeLocation($0, in: image(containing: $0.lookupAddress)) }
+        var calls = stack.addresses.map {
+            stall_call(address: $0.lookupAddress, function: 0, entered: 0)
+        }
+        stall_calls_read(&calls, calls.count)
+        var locations: [CodeLocation] = []
+        for (index, address) in stack.addresses.enumerated() {
+            if index > 0, address.kind == .returnAddress, !address.isGuessed {
+                let (callee, entered) = (calls[index - 1].function, calls[index].entered)
+                if callee != 0, entered != 0, callee != entered {
+                    let inferred = CodeAddress(entered, .interrupted, isGuessed: true)
+                    locations.append(CodeLocation(inferred, in: image(containing: entered)))
+                }
+            }
+            locations.append(CodeLocation(address, in: image(containing: address.lookupAddress)))
+        }
+        return locations
     }
 }
 

@@ -1,11 +1,17 @@
 #define _GNU_SOURCE
 #include "capture_testing.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -88,3 +94,47 @@ void testing_own_signal(void) {
 }
 
 int testing_owner_signal_count(void) { return atomic_load(&owner_signals); }
+
+const int testing_process_vm_readv = SYS_process_vm_readv, testing_openat = SYS_openat;
+
+int testing_forbid_system_call(int number) {
+    struct sock_filter instructions[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = 4, .filter = instructions};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+    // On all threads: the sampler may be used on another one than this.
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
+}
+
+static struct {
+    int spins;
+    volatile int *reached;
+} overflow_request;
+
+static void handle_overflow(int number) {
+    (void)number;
+    *overflow_request.reached = 1;
+    while (overflow_request.spins) {}
+    for (;;) pause();
+}
+
+__attribute__((noinline)) static int overflow(volatile int *previous) {
+    volatile int here[64];
+    here[0] = *previous + 1;
+    return overflow(here) + here[0];
+}
+
+void testing_overflow_stack(int spins, volatile int *reached) {
+    stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+    struct sigaction action = {.sa_handler = handle_overflow, .sa_flags = SA_ONSTACK};
+    volatile int zero = 0;
+    overflow_request.spins = spins;
+    overflow_request.reached = reached;
+    sigaltstack(&stack, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    overflow(&zero);
+}

@@ -149,6 +149,21 @@ import Testing
         #expect(!StallAnalysis.signature(of: [(thread, .seconds(1))]).isCut)
     }
 
+    /// The optimizer merges the inner closure into the helper that calls it.
+    @Test func `a closure in the middle counts neither in debug nor in release`() {
+        let debug = signature(
+            "draw() <- closure #1 in closure #2 in next() <- measure(_:) <- closure #2 in next()")
+        let release = signature("draw() <- specialized measure(_:) <- closure #2 in next()")
+        #expect(debug.keyFrames == ["draw()", "measure(_:)", "next()"])
+        #expect(debug.hash == release.hash)
+    }
+
+    @Test func `work in a closure is its function's, whatever helper calls it`() {
+        let found = signature(
+            "Swift/Array.append(_:) <- closure #1 in draw() <- each(_:) <- draw() <- next()")
+        #expect(found.keyFrames == ["draw()", "next()"])
+    }
+
     // MARK: - What never matters
 
     @Test func `lines, addresses and the numbers of closures do not matter`() {
@@ -204,11 +219,13 @@ import Testing
     }
 
     @Test func `places without names are qualified by their build`() {
-        func stripped(_ buildID: UInt8, _ offset: UInt64) -> [Frame] {
+        func stripped(_ buildID: UInt8, _ offset: UInt64, callSite: UInt64 = 0x3000) -> [Frame] {
             var frame = Frame(nil, image: "/app/photos")
             frame.offset = offset
             frame.buildID = BuildID(bytes: [buildID])
-            return [Frame("usleep", image: "/lib/libc.so.6"), frame]
+            var caller = frame
+            caller.offset = callSite
+            return [Frame("usleep", image: "/lib/libc.so.6"), frame, caller]
         }
         let found = StallAnalysis.signature(of: [(stripped(1, 0x1f40), .seconds(1))])
         #expect(found.keyFrames == ["photos+0x1f40"])

@@ -55,6 +55,16 @@ import Testing
         ("ns::Foo::operator<<(int) const", "ns::Foo::operator<<"),
         ("main::{lambda(int)#1}::operator()(int) const", "closure in main"),
         ("core::ptr::drop_in_place::h0123456789abcdef", "core::ptr::drop_in_place"),
+        (
+            "__gnu_cxx::__normal_iterator<int*, std::vector<int> > std::__unguarded_partition<int*>(int*, int*)",
+            "std::__unguarded_partition"
+        ),
+        ("std::basic_string<char> ns::name[abi:cxx11](int)", "ns::name"),
+        ("ns::T::operator bool() const", "ns::T::operator bool"),
+        ("bool operator==<int>(ns::T<int> const&, ns::T<int> const&)", "operator=="),
+        ("run()::$_0::operator()(int) const", "closure in run"),
+        ("run()::'lambda'(int)::operator()(int) const", "closure in run"),
+        ("app::main::{{closure}}::h0123456789abcdef", "closure in app::main"),
         ("compute.cold.1", "compute"),
         ("pthread_create@@GLIBC_2.34", "pthread_create"),
         ("static Cache.< infix(_:_:)", "Cache.< infix(_:_:)"),

@@ -24,6 +24,37 @@ import Testing
             Double(misses.count) <= 0.003 * Double(compared),
             "\(misses.count) of \(compared) differ: \(misses.prefix(20))")
     }
+
+    @Test func `a symbol tells the module that its full name begins with`() throws {
+        var compared = 0
+        var misses: [String] = []
+        for symbol in try Toolchain.functionSymbols() {
+            guard let full = fullName(symbol), let module = Self.module(ofPlain: full) else {
+                continue
+            }
+            var frame = Frame(
+                CodeLocation(imagePath: "/app", buildID: nil, offset: 0, kind: .interrupted))
+            frame.rawName = symbol
+            compared += 1
+            if ClassifiedFrame(frame).owner != module { misses.append("\(symbol) \(full)") }
+        }
+        #expect(compared > 20_000)
+        #expect(
+            Double(misses.count) <= 0.001 * Double(compared),
+            "\(misses.count) of \(compared) differ: \(misses.prefix(20))")
+    }
+
+    /// `(extension in M):...` or `M.f...`; nil for a name with anything before that.
+    private static func module(ofPlain name: String) -> String? {
+        let rest = name.hasPrefix("static ") ? name.dropFirst(7) : name[...]
+        if rest.hasPrefix("(extension in ") {
+            return rest.dropFirst(14).split(separator: ")").first.map(String.init)
+        }
+        guard let dot = rest.firstIndex(of: "."), !rest[..<dot].isEmpty,
+            rest[..<dot].allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" })
+        else { return nil }
+        return String(rest[..<dot])
+    }
 }
 
 enum Toolchain {

@@ -135,6 +135,37 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled)
     }
 
+    /// Writing and syncing in turns: at every look it runs, for an instant, and never waits for a CPU.
+    @Test
+    mutating func `a thread that blocks again and again is stalled, though it looks runnable`() {
+        func syncing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(milliseconds / 20), runDelay: .milliseconds(3),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.look(waiting(since: -1), syncing(0), at: at(-1))
+        var told: [(Int, StallVerdict)] = []
+        follow(until: 300, evidence: syncing) { now, step in
+            if let incident = step.incident { told.append((now, incident.verdict)) }
+        }
+        #expect(told.map(\.0) == [250] && told.map(\.1) == [.stalled])
+    }
+
+    @Test mutating func `time that the kernel books as a wait for the CPU is not the thread's`() {
+        func sharing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(milliseconds / 4),
+                runDelay: .milliseconds(milliseconds * 3 / 4),
+                state: UInt8(ascii: "R"), waitsForCPU: milliseconds.isMultiple(of: 2))
+        }
+        _ = detector.look(waiting(since: -1), sharing(0), at: at(-1))
+        var told: [StallVerdict] = []
+        follow(until: 990, evidence: sharing) { _, step in
+            if let incident = step.incident { told.append(incident.verdict) }
+        }
+        #expect(told == [], "a quarter of the CPU: the threshold is burnt after four times as long")
+    }
+
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
     @Test mutating func `a process that was stopped is told apart`() {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))

@@ -19,7 +19,19 @@ struct ChildProcess {
         try process.run()
     }
 
-    /// Reads until `count` lines have come, kills the child, and answers every line that it wrote in whole.
+    /// Reads so many lines, which the child writes one at a time.
+    func read(lines count: Int) throws -> [String] {
+        var text = Data()
+        while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            text += more
+        }
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// Reads until `count` lines have come, kills the child, and answers every line that it wrote
+    /// in whole.
     func killAfter(lines count: Int) throws -> [String] {
         var text = Data()
         while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {

@@ -4,8 +4,8 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: a full or read-only disk costs what does not fit, nothing else, and is no riddle to who reads the error.
-/// Method: a file system of 400 KB, where this machine lets us mount one.
+/// Goal: a full or read-only disk costs what does not fit, nothing else, and is no riddle to who
+/// reads the error. Method: a file system of 400 KB, where this machine lets us mount one.
 @Suite struct FileSystemTests {
     let directory = try! TemporaryDirectory()
 

@@ -4,8 +4,8 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: a store stays within its bounds for ever, keeps the newest, and holds nothing that no report needs.
-/// Method: many small reports under small limits; SQLite says what is left.
+/// Goal: a store stays within its bounds for ever, keeps the newest, and holds nothing that no
+/// report needs. Method: many small reports under small limits; SQLite says what is left.
 @Suite struct LimitTests {
     let directory = try! TemporaryDirectory()
 
@@ -39,7 +39,8 @@ import Testing
             largest = max(largest, used(path))
         }
         try store.close()
-        // The log is a megabyte at most, and what the file may exceed by until the next check is small.
+        // The log is a megabyte at most, and what the file may exceed by until the next check is
+        // small.
         #expect(largest < limits.bytes + 1 << 20 + 1 << 19)
         #expect(used(path) <= limits.bytes)
         let reader = try ReportStore.open(path: path)

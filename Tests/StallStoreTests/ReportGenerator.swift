@@ -1,5 +1,5 @@
-// Reports that no agent would write, but could: every field takes every kind of value. The same seed makes
-// the same reports, so that a failure can be repeated.
+// Reports that no agent would write, but could: every field takes every kind of value. The same
+// seed makes the same reports, so that a failure can be repeated.
 
 import StallModel
 

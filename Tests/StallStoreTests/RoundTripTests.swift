@@ -2,8 +2,8 @@ import StallModel
 import StallStore
 import Testing
 
-/// Goal: what an agent records is what one reads, in the agent's store and after `ingest`, byte for byte.
-/// Method: seeded random reports go in through the public calls and come out through them.
+/// Goal: what an agent records is what one reads, in the agent's store and after `ingest`, byte for
+/// byte. Method: seeded random reports go in through the public calls and come out through them.
 @Suite struct RoundTripTests {
     let directory = try! TemporaryDirectory()
 

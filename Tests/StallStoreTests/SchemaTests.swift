@@ -1,6 +1,6 @@
 import Foundation
 import StallModel
-import StallStore
+@testable import StallStore
 import Testing
 
 /// Goal: the schema is what was reviewed, and every migration in the folder is in the binary.
@@ -46,9 +46,95 @@ import Testing
         #expect(try central.query("pragma user_version") == [version])
     }
 
+    @Test func `every table is one that a reader expects`() throws {
+        _ = try Ingest(into: directory("central.sqlite"))
+        let found = try RawDatabase(directory("central.sqlite")).query(
+            "select name from sqlite_schema where type = 'table' order by name")
+        #expect(found.map { $0[0] } == StoreFile.tables)
+    }
+
     @Test func `a store of this version needs no migration`() throws {
         try Ingest(into: directory("central.sqlite")).close()
         let (from, to) = try migrateStore(path: directory("central.sqlite"))
         #expect(from == to && to == embeddedMigrations.count)
+    }
+
+    /// Every earlier version's stores, as they were written then, are kept in sample-data.
+    @Test(arguments: 1..<embeddedMigrations.count)
+    func `a store of an earlier version is read, ingested and migrated`(version: Int) throws {
+        let kept = Self.migrationFolder.appending(
+            path: "../sample-data/stores/agent-version-\(version).sqlite")
+        let path = directory("agent.sqlite")
+        try FileManager.default.copyItem(at: kept.standardized, to: URL(filePath: path))
+        let before = try Data(contentsOf: URL(filePath: path))
+        let store = try ReportStore.open(path: path)
+        let reports = try store.reports(ReportFilter())
+        #expect(reports.count == 5)
+        #expect(try store.status().schemaVersion == version)
+        for report in reports {
+            #expect(report.state == .ended && report.run.app == "victim")
+            #expect(report.samples.count == 3)
+            #expect(report.samples.allSatisfy { $0.frames.allSatisfy { $0.function != nil } })
+        }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([path]).addedCount == 5)
+        try ingest.close()
+        let central = try ReportStore.open(path: directory("central.sqlite"))
+        #expect(Set(try central.reports(ReportFilter())) == Set(reports))
+        #expect(try Data(contentsOf: URL(filePath: path)) == before)
+
+        let (from, to) = try migrateStore(path: path)
+        #expect(from == version && to == embeddedMigrations.count)
+        #expect(try ReportStore.open(path: path).reports(ReportFilter()) == reports)
+        try expectSound(path)
+        // A migrated store has the schema of a new one.
+        let schema = "select type, name, sql from sqlite_schema where sql is not null order by name"
+        #expect(
+            try RawDatabase(path).query(schema)
+                == RawDatabase(directory("central.sqlite")).query(schema))
+    }
+
+    @Test func `an older central store is the user's to migrate`() throws {
+        let path = directory("central.sqlite")
+        try Ingest(into: path).close()
+        try RawDatabase(path).query("drop view stall; drop view place; pragma user_version = 1")
+        let newest = embeddedMigrations.count
+        #expect(throws: StoreError.older(path: path, version: 1, supported: newest)) {
+            try ReportStore.open(path: path)
+        }
+        try Ingest(into: path).close()
+        #expect(try ReportStore.open(path: path).status().schemaVersion == newest)
+    }
+
+    @Test func `the views say in words what the reports are`() throws {
+        var generator = ReportGenerator(seed: 9)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        let reports = (0..<30).map { _ in generator.report() }
+        for report in reports {
+            try store.record(report, images: generator.images)
+            try store.symbolize(
+                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+        }
+        let database = try RawDatabase(path)
+        let stalls = try database.query(
+            """
+            select id, app, loop, mode, activity, state, verdict, phase, round(duration_ms * 1e6)
+            from stall
+            """)
+        let expected = reports.map { report -> [String?] in
+            [
+                report.id.description, report.run.app, report.loop, report.mode, report.activity,
+                "\(report.state)", "\(report.verdict)",
+                report.phase == .unknown ? nil : "\(report.phase)",
+                "\(Double(report.duration.nanoseconds))",
+            ]
+        }
+        #expect(Set(stalls) == Set(expected))
+        let read = try ReportStore.open(path: path).reports(ReportFilter())
+        let functions = Set(read.flatMap(\.samples).flatMap(\.frames).compactMap(\.function))
+        let named = try database.query(
+            "select distinct function from place where function is not null")
+        #expect(Set(named.map { $0[0]! }) == functions)
     }
 }

@@ -72,6 +72,60 @@ import Testing
     }
 }
 
+/// Goal: a function that ended in a jump to the one that now runs is named, and no other function is made up.
+/// Method: a return address behind a direct call, as the test finds it in its own stack, and different callees for it.
+@Suite struct TailCallTests {
+    let table = ImageTable.current()
+
+    private func locate(callee: UInt64, returnAddress: UInt64) -> [CodeLocation] {
+        table.locate(
+            CapturedStack(
+                addresses: [
+                    CodeAddress(callee, .interrupted), CodeAddress(returnAddress, .returnAddress),
+                ],
+                isTruncated: false, method: .signalFree))
+    }
+
+    /// Where it returns to, and an address in itself.
+    @inline(never) private func called() -> (returnAddress: UInt64, own: UInt64) {
+        let stack = Thread.callStackReturnAddresses.map(\.uint64Value)
+        return (stack[2], stack[1])
+    }
+
+    @Test func `a callee that was not the one called was jumped to`() throws {
+        let (returnAddress, own) = called()
+        #expect(locate(callee: own, returnAddress: returnAddress).count == 2)
+
+        let elsewhere = UInt64(UInt(bitPattern: try #require(dlsym(nil, "usleep")))) + 8
+        let locations = locate(callee: elsewhere, returnAddress: returnAddress)
+        try #require(locations.count == 3)
+        #expect(locations[1].isGuessed)
+        let frames = Symbolizer().frames(for: locations, images: table)
+        #expect(frames[locations[0]]?.last?.function == "usleep")
+        #expect(frames[locations[1]]?.last?.function == "TailCallTests.called()")
+    }
+
+    /// Unoptimized code has no tail calls, and calls through linkage stubs say nothing. (libdispatch has some.)
+    @Test func `nothing is inferred where every call has its frame`() {
+        var addresses = [CodeAddress]()
+        _ = [3, 1, 2].sorted { left, right in
+            addresses = Thread.callStackReturnAddresses.map {
+                CodeAddress($0.uint64Value, .returnAddress)
+            }
+            return left < right
+        }
+        let stack = CapturedStack(addresses: addresses, isTruncated: false, method: .signalFree)
+        let inferred = table.locate(stack).filter(\.isGuessed)
+        #expect(!inferred.contains { $0.imagePath == table.images[0].path })
+    }
+
+    @Test(arguments: [0, 1, 4, 5, 0x1000, UInt64.max - 1, .max])
+    func `places that are no code are no calls`(address: UInt64) {
+        #expect(locate(callee: address, returnAddress: address).count == 2)
+        #expect(locate(callee: 0x1000, returnAddress: address).count == 2)
+    }
+}
+
 /// What a tool prints; empty when it is not installed.
 func output(of tool: String, _ arguments: String...) throws -> String {
     guard FileManager.default.isExecutableFile(atPath: tool) else { return "" }

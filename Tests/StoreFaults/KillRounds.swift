@@ -1,4 +1,5 @@
-// Writers and ingests that are killed at random points, with the stores of ten rounds in one directory.
+// Writers and ingests that are killed at random points, with the stores of ten rounds in one
+// directory.
 
 import Foundation
 import StallModel
@@ -20,8 +21,8 @@ enum KillRounds {
                 acknowledged = [:]
             }
             let central = directory + "/central.sqlite"
-            // Three rounds share a store, so that a killed agent's store is opened by the next one; now and then two
-            // agents write it at the same time.
+            // Three rounds share a store, so that a killed agent's store is opened by the next one;
+            // now and then two agents write it at the same time.
             let store = "\(directory)/agents/\(round / 3).sqlite"
             writers = try (0...Int.random(in: 0...1, using: &random)).map { _ in
                 try Child("write", store)
@@ -83,7 +84,8 @@ private struct Child {
         try process.run()
     }
 
-    /// Reads that many lines, waits that many microseconds, and kills. Answers every line that was whole.
+    /// Reads that many lines, waits that many microseconds, and kills. Answers every line that was
+    /// whole.
     func kill(afterLines count: Int, and delay: UInt32) -> [String] {
         var text = Data()
         while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {

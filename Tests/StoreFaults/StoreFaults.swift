@@ -1,11 +1,14 @@
 // Kills, and failing disks, until something is lost.
 //
-//     StoreFaults rounds [COUNT]         kills writers and ingests COUNT times, then fails every disk operation once
+//     StoreFaults rounds [COUNT]         kills writers and ingests COUNT times, then fails every
+//                                        disk operation once
 //     StoreFaults write STORE [COUNT]    records COUNT reports; prints each id once it is durable
+//     StoreFaults stall STORE            records one report that stays open, prints it, and waits
 //     StoreFaults ingest CENTRAL PATH... ingests; prints a line a file
 //
-// The last line of `rounds` is `faults rounds=N lost=N duplicate=N broken=N`: acknowledged reports that are gone, reports
-// that are there twice, and stores that SQLite or we find fault with. Its exit status is 1 when any is not 0.
+// The last line of `rounds` is `faults rounds=N lost=N duplicate=N broken=N`: acknowledged reports that
+// are gone, reports that are there twice, and stores that SQLite or we find fault with. Its exit
+// status is 1 when any of these is not 0.
 
 import Glibc
 import StallStore
@@ -19,6 +22,7 @@ import StallStore
                 try rounds(count.flatMap { Int($0) } ?? 500)
             case ("write", let store?):
                 try Victim.write(to: store, count: Int(arguments.first ?? "") ?? .max)
+            case ("stall", let store?): try Victim.stall(store)
             case ("ingest", let central?): try Victim.ingest(Array(arguments), into: central)
             default:
                 say(

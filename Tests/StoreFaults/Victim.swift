@@ -6,7 +6,8 @@ import StallStore
 
 /// A process of its own while it writes or ingests; the generator of its reports otherwise.
 enum Victim {
-    /// Records open reports, refreshes and ends them, as an agent does; what is printed is acknowledged.
+    /// Records open reports, refreshes and ends them, as an agent does; what is printed is
+    /// acknowledged.
     static func write(to path: String, count: Int) throws {
         var random = SystemRandomNumberGenerator()
         let run = thisProcess(&random)
@@ -23,6 +24,17 @@ enum Victim {
             try name(report, in: store)
         }
         try store.close()
+    }
+
+    /// An agent in the middle of a stall.
+    static func stall(_ path: String) throws {
+        var random = SystemRandomNumberGenerator()
+        let run = thisProcess(&random)
+        let store = try AgentStore(path: path, run: run)
+        let report = makeReport(run, &random)
+        try store.record(report, images: images)
+        say("\(report.id) open")
+        while true { pause() }
     }
 
     static func name(_ report: StallReport, in store: AgentStore) throws {

@@ -2,12 +2,11 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
-#include <pthread.h>
 
 /// Starts a joinable thread with every signal blocked, so that the app's handlers never run on it.
-/// `name` is cut at 15 bytes. Returns 0 or the errno of pthread_create.
+/// `thread` receives the pthread_t. `name` is cut at 15 bytes. Returns 0 or the errno of pthread_create.
 int stall_thread_start(
-    pthread_t *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
+    unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
     void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
 /// Asks the kernel to wake the calling thread on time instead of up to 50 us later.

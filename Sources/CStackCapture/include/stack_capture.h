@@ -7,14 +7,13 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 /// A thread that agreed to be captured. Filled in on the thread itself, once.
 typedef struct {
     uint64_t stack_low;    ///< the lowest usable address of its stack
     uint64_t stack_high;   ///< one past the highest
     uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id
-    pid_t id;              ///< gettid
+    int32_t id;            ///< gettid
 } stall_thread;
 
 /// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while capturing.

@@ -33,8 +33,8 @@ typedef struct {
 
 typedef struct stall_unwinder stall_unwinder;
 typedef struct stall_architecture stall_architecture;
-extern const stall_architecture stall_architecture_x86_64;
-extern const stall_architecture stall_architecture_arm64;
+extern const stall_architecture *_Nonnull const stall_architecture_x86_64;
+extern const stall_architecture *_Nonnull const stall_architecture_arm64;
 
 /// Allocates an unwinder for code of `architecture`: NULL for this machine's. NULL with errno.
 stall_unwinder *_Nullable stall_unwinder_create(const stall_architecture *_Nullable architecture);

@@ -17,3 +17,10 @@ int testing_sleep_in_handler(int on_alternate_stack, uint32_t microseconds);
 void testing_own_signal(void);
 /// How many signals reached it.
 int testing_owner_signal_count(void);
+
+/// From now on the kernel refuses the process the system call `number` with EPERM. Returns 0 or an errno.
+int testing_forbid_system_call(int number);
+extern const int testing_process_vm_readv, testing_openat;
+/// Overflows the stack of the calling thread. The SIGSEGV handler, on an alternate stack, sets `*reached` to 1 and then
+/// sleeps or spins for ever.
+void testing_overflow_stack(int spins, volatile int *_Nonnull reached);

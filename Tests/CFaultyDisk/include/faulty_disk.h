@@ -3,12 +3,12 @@
 #pragma once
 #include <stdint.h>
 
-/// Puts the counter in front of SQLite's default files, for every connection opened from now on. Returns 0, or
-/// SQLite's error code.
+/// Puts the counter in front of SQLite's default files, for every connection opened from now on.
+/// Returns 0, or SQLite's error code.
 int faulty_disk_install(void);
 
-/// Starts counting at 0 and makes operation `number` (from 1) fail; 0 for none. The operations that can fail are: open,
-/// delete, read, write, truncate, sync, size, lock, and those of the write-ahead log's index.
+/// Starts counting at 0 and makes operation `number` (from 1) fail; 0 for none. The operations that
+/// can fail are: open, delete, read, write, truncate, sync, size, lock, and those of the log's index.
 void faulty_disk_fail_at(uint64_t number);
 
 /// How many operations there were since `faulty_disk_fail_at`.

@@ -1,0 +1,38 @@
+// What the file system says about paths. Only `stat` is asked: opening and closing a store's file
+// would drop the locks that this process holds on it.
+
+internal import Glibc
+
+/// What the file system says about a path.
+struct FileFacts: Hashable {
+    let device: UInt64
+    let inode: UInt64
+    let size: Int64
+    let modifiedNanoseconds: Int64
+    let isRegular: Bool
+    let isDirectory: Bool
+    let isSymbolicLink: Bool
+
+    /// Nil when nothing can be reached at the path; `errno` says why.
+    init?(_ path: String, followsLink: Bool = true) {
+        var status = stat()
+        guard (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        modifiedNanoseconds =
+            Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
+        let type = status.st_mode & S_IFMT
+        isRegular = type == S_IFREG
+        isDirectory = type == S_IFDIR
+        isSymbolicLink = type == S_IFLNK
+    }
+}
+
+extension String {
+    /// The directory of a path.
+    var deletingLastComponent: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+}

@@ -1,0 +1,146 @@
+// Copies one source's rows, and maps the numbers that mean something in the incoming file only.
+
+internal import StallModel
+
+/// The way of one source's rows from an incoming store into the central one.
+final class SourceTransfer {
+    let rows: IncomingRows
+    /// The source's number in the incoming store, and in the central one.
+    let source, target: Int64
+    let path: String
+    private let interner: Interner
+    private let reports: ReportRows
+    // From the incoming store's numbers to central ones.
+    private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
+    private var loops: [Int64: Int64] = [:]
+    private var labels: [Int64: Int64] = [:]
+    private var images: [Int64: Interned] = [:]
+    private var locations: [Int64: Interned] = [:]
+    private var stacks: [Int64: Int64] = [:]
+
+    init(
+        rows: IncomingRows, source: Int64, path: String, target: Int64, interner: Interner,
+        reports: ReportRows
+    ) {
+        self.rows = rows
+        self.source = source
+        self.path = path
+        self.target = target
+        self.interner = interner
+        self.reports = reports
+    }
+
+    func takeReports(after revision: Int64) throws -> (added: Int, changed: Int) {
+        var (added, changed) = (0, 0)
+        try rows.forEachReport(ofSource: source, after: revision) { row in
+            var row = row
+            row.loop = try loop(row.loop)
+            row.mode = try label(row.mode)
+            row.activity = try row.activity.map(label)
+            for index in row.samples.indices {
+                row.samples[index].stack = try row.samples[index].stack.map(stack)
+            }
+            switch try reports.put(row, source: target) {
+            case .added: added += 1
+            case .changed: changed += 1
+            case nil: throw StoreError.sharedIdentity(path: path)
+            }
+        }
+        return (added, changed)
+    }
+
+    /// Takes the names of places that are used here too, where they say more than what is known.
+    func takeNames(after revision: Int64) throws {
+        try rows.forEachNamedLocation(after: revision) { location, hash, detail in
+            guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
+                return
+            }
+            try interner.name(
+                location: Interned(id: known.id, hash: hash), rows.frames(ofLocation: location),
+                revision: 0)
+        }
+    }
+
+    func run(_ id: Int64) throws -> Int64 { try knownRun(id).id }
+
+    private func knownRun(_ id: Int64) throws -> (id: Int64, uuid: UniqueID) {
+        if let run = runs[id] { return run }
+        let run = try rows.run(id)
+        let known = (id: try interner.run(run), uuid: run.id)
+        runs[id] = known
+        for load in try rows.loads(ofRun: id) {
+            try interner.place(
+                image: image(load.image).id, run: known.id, loadAddress: load.start,
+                endAddress: load.end)
+        }
+        return known
+    }
+
+    private func loop(_ id: Int64) throws -> Int64 {
+        if let loop = loops[id] { return loop }
+        let loop = try rows.loop(id)
+        let known = try interner.loop(
+            run: run(loop.run), name: loop.name, threshold_ns: loop.threshold_ns)
+        loops[id] = known
+        return known
+    }
+
+    private func label(_ id: Int64) throws -> Int64 {
+        if let label = labels[id] { return label }
+        let known = try interner.label(rows.label(id))
+        labels[id] = known
+        return known
+    }
+
+    private func image(_ id: Int64) throws -> Interned {
+        if let image = images[id] { return image }
+        let image = try rows.image(id)
+        guard (image.buildID == nil) == (image.run != nil) else {
+            throw damage("image \(id) is in no run")
+        }
+        let owner = try image.run.map(knownRun)
+        let known = try interner.image(path: image.path, buildID: image.buildID, owner: owner)
+        try check(known.hash == image.hash, "image", id)
+        images[id] = known
+        return known
+    }
+
+    private func location(_ id: Int64) throws -> Interned {
+        if let location = locations[id] { return location }
+        let location = try rows.location(id)
+        let known = try interner.location(
+            image: image(location.image), offset: location.offset, kind: location.kind)
+        try check(known.hash == location.hash, "place", id)
+        locations[id] = known
+        return known
+    }
+
+    private func stack(_ id: Int64) throws -> Int64 {
+        if let stack = stacks[id] { return stack }
+        // What this store holds under the hash was checked when it came: the incoming content is
+        // not looked at.
+        let claimed = try rows.stackHash(id)
+        if let known = try interner.knownStack(hash: claimed) {
+            stacks[id] = known
+            return known
+        }
+        let stack = try rows.stack(id)
+        let places = try stack.entries.map { try location($0.location) }
+        let hash = ContentHash.stack(
+            zip(places, stack.entries).lazy.map { ($0.hash, $1.isGuessed) },
+            isTruncated: stack.isTruncated)
+        try check(hash == claimed, "stack", id)
+        let entries = zip(places, stack.entries).map {
+            StackEntry(location: $0.id, isGuessed: $1.isGuessed)
+        }
+        let known = try interner.addStack(hash: hash, entries, isTruncated: stack.isTruncated)
+        stacks[id] = known
+        return known
+    }
+
+    private func check(_ isAsWritten: Bool, _ noun: String, _ id: Int64) throws {
+        if !isAsWritten { throw damage("\(noun) \(id) is not what it was when it was written") }
+    }
+
+    private func damage(_ detail: String) -> StoreError { .damaged(path: path, detail: detail) }
+}

@@ -1,0 +1,148 @@
+// Whether a store is what was written to it: what SQLite can tell, and what only content hashes
+// can.
+
+internal import GRDB
+internal import StallModel
+
+/// Everything that is wrong with a store, each as one clause; empty for a sound one. Reads all of
+/// it.
+///
+/// - Parameter limit: Stops after this many faults.
+package func checkStore(path: String, limit: Int = 100) throws(StoreError) -> [String] {
+    let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
+    return try StoreError.catching(path: path) {
+        try file.queue.inDatabase { database in
+            var check = StoreCheck(Connection(database, path: path), limit: limit)
+            try database.inTransaction(.deferred) {
+                try check.run()
+                return .commit
+            }
+            return check.faults
+        }
+    }
+}
+
+private struct StoreCheck {
+    let connection: Connection
+    let limit: Int
+    private(set) var faults: [String] = []
+
+    init(_ connection: Connection, limit: Int) {
+        self.connection = connection
+        self.limit = limit
+    }
+
+    mutating func run() throws {
+        try checkFile()
+        // What SQLite cannot read cannot be hashed either.
+        guard faults.isEmpty else { return }
+        let images = try checkImages()
+        let locations = try checkLocations(images)
+        try checkFunctions()
+        let stacks = try checkStacks(locations)
+        try checkReports(stacks)
+    }
+
+    private mutating func complain(_ fault: String) {
+        if faults.count < limit { faults.append(fault) }
+    }
+
+    /// The pages, indexes and references.
+    private mutating func checkFile() throws {
+        let integrity = try connection.prepare("pragma integrity_check(\(limit))")
+        while try integrity.step() {
+            let verdict = integrity.text(at: 0)
+            if verdict != "ok" { complain(verdict) }
+        }
+        let references = try connection.prepare("pragma foreign_key_check")
+        while try references.step() {
+            complain(
+                "a \(references.text(at: 0)) names a \(references.text(at: 2)) that is missing")
+        }
+    }
+
+    private mutating func checkImages() throws -> [Int64: Int64] {
+        let rows = try connection.prepare(
+            """
+            select image.id, image.hash, image.path, image.build_id, process_run.uuid
+            from image left join process_run on process_run.id = image.run
+            """)
+        return try check(rows, "image") { row in
+            ContentHash.image(
+                path: row.optionalText(at: 2), buildID: row.optionalBytes(at: 3),
+                run: row.isNull(at: 4) ? nil : try row.uniqueID(at: 4))
+        }
+    }
+
+    private mutating func checkLocations(_ images: [Int64: Int64]) throws -> [Int64: Int64] {
+        let rows = try connection.prepare("select id, hash, image, offset, kind from location")
+        return try check(rows, "place") { row in
+            images[row.integer(at: 2)].map { image in
+                ContentHash.location(
+                    image: image, offset: row.integer(at: 3), kind: row.integer(at: 4))
+            }
+        }
+    }
+
+    private mutating func checkFunctions() throws {
+        let rows = try connection.prepare("select id, hash, name, raw_name, file from function")
+        _ = try check(rows, "function") { row in
+            ContentHash.function(
+                name: row.optionalText(at: 2), rawName: row.optionalText(at: 3),
+                file: row.optionalText(at: 4))
+        }
+    }
+
+    private mutating func checkStacks(_ locations: [Int64: Int64]) throws -> Set<Int64> {
+        let rows = try connection.prepare("select id, hash, locations, is_truncated from stack")
+        let stacks = try check(rows, "stack") { row in
+            guard let entries = [StackEntry](encoded: row.blob(at: 2)) else { return nil }
+            let places = entries.compactMap { entry in
+                locations[entry.location].map { (location: $0, isGuessed: entry.isGuessed) }
+            }
+            guard places.count == entries.count else { return nil }
+            return ContentHash.stack(places, isTruncated: row.integer(at: 3) != 0)
+        }
+        return Set(stacks.keys)
+    }
+
+    private mutating func checkReports(_ stacks: Set<Int64>) throws {
+        let rows = try connection.prepare(
+            """
+            select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples
+            from report
+            """)
+        while try rows.step() {
+            do {
+                let _: LoopPhase = try rows.value(at: 1)
+                let _: StallState = try rows.value(at: 2)
+                let _: StallVerdict = try rows.value(at: 3)
+                for column: CInt in 4...6 { _ = try rows.duration_ns(at: column) }
+                for stack in try rows.samples(at: 7).compactMap(\.stack)
+                where !stacks.contains(stack) {
+                    throw rows.damage("a sample names stack \(stack), which is missing")
+                }
+            } catch StoreError.damaged(_, let detail) {
+                complain("report \(rows.blob(at: 0).hexadecimal): \(detail)")
+            }
+        }
+    }
+
+    /// Compares each row's hash, in the second column, with that of its content; nil for content
+    /// that has none.
+    ///
+    /// - Returns: The hashes by the rows' numbers.
+    private mutating func check(
+        _ rows: Statement, _ noun: String, _ hash: (Statement) throws -> Int64?
+    ) throws -> [Int64: Int64] {
+        var hashes: [Int64: Int64] = [:]
+        while try rows.step() {
+            let (id, stored) = (rows.integer(at: 0), rows.integer(at: 1))
+            hashes[id] = stored
+            if try hash(rows) != stored {
+                complain("\(noun) \(id) is not what it was when it was written")
+            }
+        }
+        return hashes
+    }
+}

@@ -1,0 +1,379 @@
+import CStackCapture
+import Testing
+
+private let (rbx, rbp, rsp, r12, rip) = (3, 6, 7, 12, 16)
+/// What every x86_64 CIE begins with: CFA = rsp + 8, return address at CFA - 8.
+private let entry: [UInt8] = [0x0c, 7, 8, 0x90, 1]
+/// The first function of a thread: its return address is undefined.
+private let outermost = CraftedImage.Function(
+    range: 0x1000..<0x1100, instructions: [0x07, 16], commonInstructions: entry)
+
+/// Goal: each call frame instruction means what DWARF 5 and the GNU extensions say.
+/// Method: images made by hand. A function at 0x100 with the instructions under test is called from the outermost one;
+/// where the walk arrives tells which word it took for the return address.
+@Suite struct CallFrameInstructionTests {
+    struct Case: CustomTestStringConvertible {
+        var testDescription: String
+        var instructions: [UInt8]
+        /// The word of the stack that holds the return address.
+        var word: Int
+        var at = 0x20
+        var registers: [Int: UInt64] = [:]
+    }
+
+    static let stack = CraftedStack()
+    static let cases: [Case] = [
+        Case(testDescription: "none: the CIE's row", instructions: [], word: 0),
+        Case(testDescription: "def_cfa_offset", instructions: [0x0e, 24], word: 2),
+        Case(testDescription: "def_cfa_offset_sf", instructions: [0x13, 0x7d], word: 2),  // -3 * -8
+        Case(
+            testDescription: "def_cfa", instructions: [0x0c, 6, 16], word: 5,
+            registers: [rbp: stack.address(4)]),
+        Case(
+            testDescription: "def_cfa_sf", instructions: [0x12, 6, 0x7e], word: 5,
+            registers: [rbp: stack.address(4)]),
+        Case(
+            testDescription: "def_cfa_register", instructions: [0x0e, 16, 0x0d, 6], word: 5,
+            registers: [rbp: stack.address(4)]),
+        Case(testDescription: "advance_loc, before it", instructions: [0x61, 0x0e, 24], word: 0),
+        Case(testDescription: "advance_loc, at it", instructions: [0x60, 0x0e, 24], word: 2),
+        Case(
+            testDescription: "advance_loc1",
+            instructions: [0x02, 0x20, 0x0e, 24, 0x02, 1, 0x0e, 32], word: 2),
+        Case(
+            testDescription: "advance_loc2",
+            instructions: [0x03, 0x20, 0, 0x0e, 24, 0x03, 1, 0, 0x0e, 32], word: 2),
+        Case(
+            testDescription: "advance_loc4",
+            instructions: [0x04, 0x20, 0, 0, 0, 0x0e, 24, 0x04, 1, 0, 0, 0, 0x0e, 32], word: 2),
+        Case(testDescription: "offset", instructions: [0x0e, 40, 0x90, 2], word: 3),
+        Case(testDescription: "offset_extended", instructions: [0x0e, 40, 0x05, 16, 3], word: 2),
+        Case(
+            testDescription: "offset_extended_sf", instructions: [0x0e, 40, 0x11, 16, 2], word: 3),
+        Case(
+            testDescription: "GNU_negative_offset_extended",
+            instructions: [0x0e, 16, 0x2f, 16, 2], word: 4),
+        Case(testDescription: "restore", instructions: [0x0e, 40, 0x90, 3, 0xd0], word: 4),
+        Case(
+            testDescription: "restore_extended", instructions: [0x0e, 40, 0x90, 3, 0x06, 16],
+            word: 4),
+        Case(
+            testDescription: "remember_state and restore_state",
+            instructions: [0x0e, 24, 0x0a, 0x0e, 48, 0x90, 3, 0x0b], word: 2),
+        Case(
+            testDescription: "GNU_args_size and nop", instructions: [0x2e, 16, 0x00, 0x0e, 24],
+            word: 2),
+        Case(
+            testDescription: "register", instructions: [0x09, 16, 3], word: 9,
+            registers: [rbx: 9]),  // replaced below by the return address itself
+        Case(
+            testDescription: "def_cfa_expression: rsp + 24", instructions: [0x0f, 2, 0x77, 24],
+            word: 2),
+        Case(
+            testDescription: "def_cfa_expression: deref",
+            instructions: [0x0f, 3, 0x77, 0x38, 0x06], word: 9),
+        Case(
+            testDescription: "expression: CFA - 16",
+            instructions: [0x0e, 40, 0x10, 16, 2, 0x40, 0x1c], word: 3),
+        Case(
+            testDescription: "val_expression: deref of CFA - 24",
+            instructions: [0x0e, 40, 0x16, 16, 4, 0x08, 24, 0x1c, 0x06], word: 2),
+        Case(
+            testDescription:
+                "expression of a PLT entry: rsp + 8, and 8 more from the eleventh byte on",
+            instructions: [0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22],
+            word: 1,
+            at: 0x2b),
+        Case(
+            testDescription: "expression with a branch over drop",
+            instructions: [0x0f, 8, 0x77, 24, 0x31, 0x28, 1, 0, 0x13, 0x96], word: 2),
+    ]
+
+    @Test(arguments: cases) func `instructions lead to the right return address`(_ example: Case) {
+        let image = CraftedImage([
+            .init(
+                range: 0x100..<0x180, instructions: example.instructions, commonInstructions: entry),
+            outermost,
+        ])
+        var stack = Self.stack
+        let returnAddress = image.address(0x1010)
+        for index in stack.words.indices { stack.words[index] = 0x1111 }
+        stack.words[example.word] = returnAddress
+        stack.words[7] = stack.address(10)  // what the deref case reads: a CFA whose return address is word 9
+        // The PLT expression looks at the low bits of the program counter.
+        var registers = example.registers.merging([
+            rsp: stack.address(0), rip: image.address(0x100 + example.at),
+        ]) { old, _ in old }
+        if registers[rbx] == 9 { registers[rbx] = returnAddress }
+        let (frames, isTruncated) = stack.unwind(image, registers: registers)
+        #expect(frames.map(\.address) == [image.address(0x100 + example.at), returnAddress])
+        #expect(!isTruncated)
+    }
+
+    @Test func `saved registers are the caller's`() {
+        // The inner function saves rbp at CFA - 16; the middle one's CFA is rbp + 16.
+        let image = CraftedImage([
+            .init(
+                range: 0x100..<0x180, instructions: [0x0e, 24, 0x86, 2], commonInstructions: entry),
+            .init(range: 0x200..<0x280, instructions: [0x0c, 6, 16], commonInstructions: entry),
+            outermost,
+        ])
+        var stack = CraftedStack()
+        stack.words[1] = stack.address(8)
+        stack.words[2] = image.address(0x210)
+        stack.words[9] = image.address(0x1010)
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(0), rip: image.address(0x120)])
+        #expect(
+            frames.map(\.address) == [
+                image.address(0x120), image.address(0x210), image.address(0x1010),
+            ])
+        #expect(
+            frames.map(\.kind) == [
+                STALL_FRAME_INTERRUPTED, STALL_FRAME_RETURN_ADDRESS, STALL_FRAME_RETURN_ADDRESS,
+            ])
+        #expect(!isTruncated)
+    }
+
+    @Test
+    func
+        `behind a signal frame the program counter is an instruction, and the stack may be another`()
+    {
+        // The handler (0x100) returns to the trampoline (0x200), which saved rsp at its stack + 8 and rip at + 16.
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry),
+            .init(
+                range: 0x1ff..<0x280,
+                instructions: [0x0f, 3, 0x77, 8, 0x06, 0x10, 7, 2, 0x77, 8, 0x10, 16, 2, 0x77, 16],
+                commonInstructions: entry, augmentation: "zRS"),
+            .init(range: 0x300..<0x380, instructions: [], commonInstructions: entry),
+            outermost,
+        ])
+        var stack = CraftedStack()
+        stack.words[40] = image.address(0x200)
+        stack.words[42] = stack.address(4)
+        stack.words[43] = image.address(0x300)  // its first instruction: looked up as it is
+        stack.words[4] = image.address(0x1010)
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(40), rip: image.address(0x120)])
+        #expect(frames.map(\.address) == [0x120, 0x200, 0x300, 0x1010].map(image.address))
+        #expect(frames.map(\.kind.rawValue) == [0, 1, 0, 1])
+        #expect(!isTruncated)
+    }
+}
+
+/// Goal: whatever the tables and the stack hold, the walk ends, and says that frames are missing.
+/// Method: crafted defects, and seeded damage to good tables.
+@Suite struct BrokenTableTests {
+    @Test func `a stack that points back at itself ends`() {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [0x0e, 0], commonInstructions: entry)
+        ])
+        var stack = CraftedStack()
+        stack.words = stack.words.map { _ in image.address(0x120) }
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(8), rip: image.address(0x120)])
+        #expect(frames.count == 2)
+        #expect(isTruncated)
+    }
+
+    @Test func `a stack that runs out ends`() {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry)
+        ])
+        var stack = CraftedStack()
+        stack.words = stack.words.map { _ in image.address(0x120) }
+        let (frames, isTruncated) = stack.unwind(
+            image, capacity: 100, registers: [rsp: stack.address(0), rip: image.address(0x120)])
+        #expect(frames.count == 65)
+        #expect(isTruncated)
+    }
+
+    @Test func `an address without tables or a frame ends the stack`() {
+        let image = CraftedImage([outermost])
+        let stack = CraftedStack()
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(0), rip: 0x10])
+        #expect(frames.map(\.address) == [0x10])
+        #expect(isTruncated)
+    }
+
+    @Test(
+        arguments: [
+            [0x0b],  // restore_state without a remembered one
+            [UInt8](repeating: 0x0a, count: 100),  // remember_state without end
+            [0x3f],  // no such instruction
+            [0x0f, 100, 0x77, 0],  // an expression longer than its entry
+            [0x0f, 0],  // an expression without a result
+            [0x0f, 3, 0x2f, 0xfd, 0xff],  // an expression that loops
+            [0x0f, 3, 0x31, 0x30, 0x1b],  // division by zero
+            [0x0f, 2, 0x31, 0x22],  // an operator without operands
+            [0x0f, 2, 0x12, 0x96],  // dup of nothing
+            [0x0f, 3, 0x31, 0x94, 9],  // deref of nine bytes
+            [0x0c, 99, 8],  // a register that there is not
+            [0x0c, 3, 8],  // a register that is not known
+            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // a number without end
+        ] as [[UInt8]])
+    func `a senseless instruction ends the stack`(_ instructions: [UInt8]) {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: instructions, commonInstructions: entry),
+            outermost,
+        ])
+        let stack = CraftedStack()
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(0), rip: image.address(0x120)])
+        #expect(frames.count == 1)
+        #expect(isTruncated)
+    }
+
+    @Test func `an image whose header lies is refused`() {
+        let image = CraftedImage([outermost])
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
+        defer { stall_unwinder_destroy(unwinder) }
+        let (start, end) = (image.base, image.base + UInt64(CraftedImage.size))
+        let header = image.address(CraftedImage.codeSize)
+        #expect(stall_unwinder_add_image(unwinder, start, end, header))
+        #expect(!stall_unwinder_add_image(unwinder, start, end, end))
+        #expect(!stall_unwinder_add_image(unwinder, start, end, 0))
+        image.write([0xff, 0xff, 0xff, 0x7f], at: CraftedImage.codeSize + 8)  // more entries than the image has room for
+        #expect(!stall_unwinder_add_image(unwinder, start, end, header))
+        image.write([9], at: CraftedImage.codeSize)  // an unknown version
+        #expect(!stall_unwinder_add_image(unwinder, start, end, header))
+    }
+
+    @Test func `an image that is gone is forgotten with its rows`() {
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
+        defer { stall_unwinder_destroy(unwinder) }
+        var stack = CraftedStack()
+        var registers: [Int: UInt64] = [:]
+        do {
+            let image = CraftedImage([
+                .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
+            ])
+            _ = stall_unwinder_add_image(
+                unwinder, image.base, image.base + UInt64(CraftedImage.size),
+                image.address(CraftedImage.codeSize))
+            stack.words[0] = image.address(0x1010)
+            registers = [rsp: stack.address(0), rip: image.address(0x120)]
+            #expect(stack.unwind(unwinder, registers: registers).frames.count == 2)
+        }
+        stall_unwinder_refresh(unwinder)
+        let (frames, isTruncated) = stack.unwind(unwinder, registers: registers)
+        #expect(frames.count == 1)
+        #expect(isTruncated)
+    }
+
+    /// Every byte of the tables is damaged in turn, and then thousands of times several at once.
+    @Test func `damaged tables neither crash nor loop`() {
+        var random = SeededGenerator(state: 20_261_121)
+        for round in 0..<6_000 {
+            let image = CraftedImage([
+                .init(
+                    range: 0x100..<0x180,
+                    instructions: [0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x8c, 3, 0x0b],
+                    commonInstructions: entry),
+                .init(
+                    range: 0x200..<0x280,
+                    instructions: [0x0f, 3, 0x77, 8, 0x06, 0x10, 16, 2, 0x77, 16],
+                    commonInstructions: entry, augmentation: "zRS"),
+                outermost,
+            ])
+            let tables = CraftedImage.codeSize..<image.tableEnd
+            if round < tables.count {
+                image.write([.random(in: 0...255, using: &random)], at: tables.lowerBound + round)
+            } else {
+                for _ in 0..<Int.random(in: 1...12, using: &random) {
+                    image.write(
+                        [.random(in: 0...255, using: &random)],
+                        at: .random(in: tables, using: &random))
+                }
+            }
+            var stack = CraftedStack()
+            for index in stack.words.indices {
+                stack.words[index] =
+                    switch Int.random(in: 0..<4, using: &random) {
+                    case 0: image.address(.random(in: 0..<0x1100, using: &random))
+                    case 1: stack.address(.random(in: 0..<64, using: &random))
+                    case 2: image.address(0x210)
+                    default: random.next()
+                    }
+            }
+            let (frames, _) = stack.unwind(
+                image,
+                registers: [
+                    rsp: stack.address(0), rbp: stack.address(3), r12: random.next(),
+                    rip: image.address(0x120),
+                ])
+            #expect((1...32).contains(frames.count))
+        }
+    }
+}
+
+/// SplitMix64: the same damage in every run.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+}
+
+/// Goal: a function that no table covers is unwound by its instructions, at each of them.
+/// Method: a function as Swift's libraries have them, without an entry, called from the outermost function; the stack is
+/// as it would be at each instruction.
+@Suite struct FunctionWithoutTablesTests {
+    // ret, padding to 0x10; push rbp; mov rbp, rsp; push r14; push rbx; sub rsp, 16; ...; add rsp, 16; pop rbx; pop r14;
+    // pop rbp; ret
+    static let code: [UInt8] = [
+        0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+        0xcc,
+        0x55, 0x48, 0x89, 0xe5, 0x41, 0x56, 0x53, 0x48, 0x83, 0xec, 0x10, 0x31, 0xc0, 0x90, 0x90,
+        0x48, 0x83, 0xc4, 0x10, 0x5b, 0x41, 0x5e, 0x5d, 0xc3,
+    ]
+    // The stack, from the return address down: its index in words is 30.
+    static let cases: [(at: Int, stack: Int, hasFrame: Bool)] = [
+        (0x10, 30, false), (0x11, 29, false), (0x14, 29, true), (0x16, 28, true), (0x17, 27, true),
+        (0x1b, 25, true), (0x1f, 25, true), (0x23, 27, true), (0x24, 28, true), (0x26, 29, true),
+        (0x27, 30, false),
+    ]
+
+    @Test(arguments: cases) func `each instruction leads to the caller`(
+        at: Int, top: Int, hasFrame: Bool
+    ) {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
+        ])
+        image.write(Self.code, at: 0x200)
+        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)  // a call of 0x210
+        var stack = CraftedStack()
+        stack.words[30] = image.address(0x1015)
+        stack.words[29] = 0x1234  // the caller's rbp
+        let (frames, isTruncated) = stack.unwind(
+            image,
+            registers: [
+                rsp: stack.address(top), rbp: hasFrame ? stack.address(29) : 0x1234,
+                rip: image.address(0x200 + at),
+            ])
+        #expect(frames.map(\.address) == [image.address(0x200 + at), image.address(0x1015)])
+        #expect(!isTruncated)
+    }
+
+    @Test func `a frame pointer that is not known is found by the prologue`() {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
+        ])
+        image.write(Self.code, at: 0x200)
+        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)
+        var stack = CraftedStack()
+        stack.words[4] = image.address(0x21d)  // the return address of the function at 0x100
+        stack.words[10] = image.address(0x1015)
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(4), rip: image.address(0x120)])
+        #expect(frames.map(\.address) == [0x120, 0x21d, 0x1015].map(image.address))
+        #expect(frames.allSatisfy { !$0.is_guessed })
+        #expect(!isTruncated)
+    }
+}
