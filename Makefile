@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance bench bench-peers faults format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks bench bench-peers faults format lint clean
 
 all: build
 
@@ -26,6 +26,12 @@ test: setup
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
 	$(SWIFT) run -c release conformance
+
+truth: truth-stacks
+
+# Stacks of stalling programs, built in five ways, against gdb's at the same instant.
+truth-stacks: setup
+	@scripts/truth-stacks
 
 # The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
 bench: setup
