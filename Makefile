@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance faults format lint clean
+.PHONY: all setup build demo test conformance bench bench-peers faults format lint clean
 
 all: build
 
@@ -26,6 +26,15 @@ test: setup
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
 	$(SWIFT) run -c release conformance
+
+# The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
+bench: setup
+	$(SWIFT) run -c release LoopBenchmark
+	$(SWIFT) run -c release LoopBenchmark --endurance
+
+# Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
+bench-peers:
+	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
 # kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
 faults: setup

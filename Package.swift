@@ -61,6 +61,13 @@ let package = Package(
         .executableTarget(
             name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
             path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "stack-stress", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
+            path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "CaptureBenchmark",
+            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],

@@ -121,8 +121,10 @@ uint64_t minimal_wake(uint64_t count) {
     struct epoll_event event;
     uint64_t one = 1, began = now_ns();
     for (uint64_t i = 0; i < count; i++) {
+        one = 1;
         (void)!write(l.wake, &one, 8);
         epoll_wait(l.poller, &event, 1, -1);
+        (void)!read(l.wake, &one, 8);
     }
     uint64_t elapsed = now_ns() - began;
     loop_close(&l);

@@ -82,6 +82,9 @@ import StallStore
         let id = reports[reports.count / 2].id.description
         say("central: a report by id", try time { _ = try store.report(idPrefix: id) })
         say("central: status", try time { _ = try store.status() })
+        say("central: check", try time { _ = try checkStore(path: central) })
+        let half = Int64(size(central) / 2)
+        say("central: prune to half", try time { _ = try pruneStore(path: central, toBytes: half) })
     }
 
     /// The most that SQLite gives on this machine, now: 13 small columns appended in one

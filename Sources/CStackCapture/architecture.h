@@ -1,5 +1,5 @@
-// What the unwinder must know about a processor. One file each fills it in; all of them are compiled everywhere,
-// so that each can be tested on recorded bytes.
+// What the unwinder must know about a processor. One file each fills it in; all of them are compiled
+// everywhere, so that each can be tested on recorded bytes.
 #pragma once
 #include "stack_unwinder.h"
 
@@ -30,11 +30,14 @@ struct stall_architecture {
     /// How far the frame pointer lies above the stack pointer after the prologue whose code is given.
     /// False when the function does not begin by setting up a frame.
     bool (*frame_size)(const uint8_t *code, uint64_t length, uint64_t *size);
-    /// Reads the frame of the function around code[counter] from its instructions. `code` begins at `address`, in a
-    /// stretch that no table covers. False when no function that sets up a frame is found.
+    /// Reads the frame of the function around code[counter] from its instructions. `code` begins at
+    /// `address`, in a stretch that no table covers. `may_be_leaf`: the function may do without a frame.
+    /// False when none is found.
     bool (*examine_code)(
-        const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row);
-    /// Whether the code before a return address is a call, and of what: *target is 0 when that is in a register.
+        const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
+        bool may_be_leaf, code_row *row);
+    /// Whether the code before a return address is a call, and of what: *target is 0 when that is in a
+    /// register.
     bool (*call_target)(const uint8_t before[8], uint64_t return_address, uint64_t *target);
     /// Whether code at the target of a call goes on elsewhere: a PLT entry or a thunk.
     bool (*is_jump)(const uint8_t code[8]);

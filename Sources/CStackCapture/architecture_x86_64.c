@@ -11,12 +11,22 @@ static bool starts_with(const uint8_t *code, uint64_t left, const char *bytes, u
     return left >= count && memcmp(code, bytes, count) == 0;
 }
 
+// The length of a prologue, or 0: push rbp  mov rbp, rsp. In the __do_global_dtors_aux of every image, which
+// runs the destructors when it is unloaded, cmp qword ptr [rip + n], 0 lies between them.
+static uint64_t prologue_length(const uint8_t *code, uint64_t length, uint64_t at) {
+    if (starts_with(code + at, length - at, "\x55\x48\x89\xe5", 4)) return 4;
+    if (starts_with(code + at, length - at, "\x55\x48\x83\x3d", 4) && at + 12 <= length
+        && starts_with(code + at + 9, 3, "\x48\x89\xe5", 3)) return 12;
+    return 0;
+}
+
 // [endbr64]  push rbp  mov rbp, rsp  (push reg)*  [sub rsp, n]
 static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     uint64_t at = 0, pushed = 0;
     if (starts_with(code, length, "\xf3\x0f\x1e\xfa", 4)) at += 4;
-    if (!starts_with(code + at, length - at, "\x55\x48\x89\xe5", 4)) return false;
-    at += 4;
+    uint64_t prologue = prologue_length(code, length, at);
+    if (prologue == 0) return false;
+    at += prologue;
     for (;; pushed += 8) {
         uint64_t prefix = at < length && code[at] == 0x41 ? 1 : 0;
         if (at + prefix >= length || (code[at + prefix] & 0xf8) != 0x50) break;
@@ -39,55 +49,54 @@ static void save(code_row *row, uint8_t number, int16_t offset) {
     row->saved_offset[row->saved_count++] = offset;
 }
 
-static const char prologue[] = "\x55\x48\x89\xe5";  // push rbp  mov rbp, rsp
-
-static bool is_prologue(const uint8_t *code, uint64_t length, uint64_t at) {
-    return starts_with(code + at, length - at, prologue, 4);
-}
-
-// Whether nothing but padding lies between a return or a jump and `at`: then a function begins there.
+// Whether nothing but padding lies between a return or a jump, or the beginning of the stretch, and `at`:
+// then a function begins there.
 static bool follows_end(const uint8_t *code, uint64_t at) {
     static const char padding[] = "\xcc\x90\x66\x2e\x0f\x1f\x84\x44\x40\x80";
-    for (uint64_t end = at; end >= 5 && end + 16 > at; end--) {
-        if (code[end - 1] == 0xc3 || code[end - 5] == 0xe9 || (code[end - 2] == 0x0f && code[end - 1] == 0x0b)) return true;
+    for (uint64_t end = at; end > 0 && end + 16 > at; end--) {
+        if (code[end - 1] == 0xc3) return true;                                           // ret
+        if (end >= 2 && code[end - 2] == 0x0f && code[end - 1] == 0x0b) return true;       // ud2
+        if (end >= 5 && code[end - 5] == 0xe9) return true;                               // jmp rel32
         if (code[end - 1] != 0 && !strchr(padding, code[end - 1])) return false;
     }
-    return false;
+    return at < 16;
 }
 
 // Whether the frame pointer has been given back: at a return or a jump behind `pop rbp`.
 static bool has_left_frame(const uint8_t *code, uint64_t length, uint64_t at) {
     if (code[at] == 0xc3) return true;
     if (at == 0 || code[at - 1] != 0x5d) return false;
-    return code[at] == 0xe9 || code[at] == 0xeb || (code[at] == 0xff && at + 1 < length && (code[at + 1] & 0x38) == 0x20);
+    if (code[at] == 0xff) return at + 1 < length && (code[at + 1] & 0x38) == 0x20;  // jmp r/m64
+    return code[at] == 0xe9 || code[at] == 0xeb;
 }
 
-// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls another a frame
-// pointer. The pushes behind the prologue tell where the registers are.
+// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls
+// another a frame pointer. The pushes behind the prologue tell where the registers are.
 static bool examine_code(
-    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted, code_row *row
+    const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
+    bool may_be_leaf, code_row *row
 ) {
     static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15};
     *row = (code_row){.cfa_register = RSP, .cfa_offset = 8};
     save(row, RETURN_ADDRESS, -8);
-    if (is_interrupted) {  // a leaf without a frame, if a function begins between the last prologue and here
-        for (uint64_t at = counter; at > 0 && !is_prologue(code, length, at); at--) {
+    if (may_be_leaf) {  // if a function begins between the last prologue and here
+        for (uint64_t at = counter + 1; at-- > 0 && prologue_length(code, length, at) == 0;) {
             row->function = at;
             if ((address + at) % 16 == 0 && follows_end(code, at)) return true;
         }
     }
-    uint64_t start = counter;
-    while (!is_prologue(code, length, start)) {
-        if (start-- == 0) return false;
-    }
-    row->function = start;
+    uint64_t start = counter + 1;
+    while (start > 0 && prologue_length(code, length, start - 1) == 0) start--;
+    if (start == 0) return false;
+    row->function = --start;
     if (is_interrupted && (counter == start || has_left_frame(code, length, counter))) return true;
     save(row, RBP, -16);
     row->cfa_offset = 16;
-    if (is_interrupted && counter == start + 1) return true;
+    const uint64_t body = start + prologue_length(code, length, start);
+    if (is_interrupted && counter < body) return true;
     row->cfa_register = RBP;
     int16_t offset = -24;
-    for (uint64_t at = start + 4; at + 1 < length; offset -= 8) {
+    for (uint64_t at = body; at + 1 < length; offset -= 8) {
         uint8_t extension = code[at] == 0x41 ? 8 : 0;
         if (extension) at++;
         if ((code[at] & 0xf8) != 0x50 || (is_interrupted && at >= counter)) break;

@@ -42,7 +42,7 @@ static bool run(
         case ADVANCE_2: advance = cursor_integer(&cursor, 2); break;
         case ADVANCE_4: advance = cursor_integer(&cursor, 4); break;
         case SET_LOCATION:
-            location = cfi_encoded_pointer(&cursor, common->pointer_encoding, 0);
+            location = stall_cfi_encoded_pointer(&cursor, common->pointer_encoding, 0);
             if (location > address) return !cursor.failed;
             break;
         case OFFSET_EXTENDED:
@@ -124,7 +124,7 @@ static bool run(
     return !cursor.failed;
 }
 
-bool cfi_program_run(cfi_program *program, const cfi_function *function, uint64_t address) {
+bool stall_cfi_program_run(cfi_program *program, const cfi_function *function, uint64_t address) {
     const cfi_common *common = function->common;
     memset(&program->row, 0, sizeof program->row);
     program->row.cfa_register = UINT64_MAX;
@@ -214,7 +214,7 @@ static uint64_t based_on(
     return 0;
 }
 
-bool cfi_evaluate(
+bool stall_cfi_evaluate(
     byte_cursor expression, const stall_registers *registers, const uint64_t *initial, cfi_read_word read,
     void *context, uint64_t *result
 ) {
@@ -298,6 +298,6 @@ bool cfi_evaluate(
 }
 
 // The expressions that compilers and libraries emit begin with the register that they are based on.
-bool cfi_expression_uses(byte_cursor expression, unsigned number) {
+bool stall_cfi_expression_uses(byte_cursor expression, unsigned number) {
     return expression.at < expression.end && *expression.at == OP_REGISTER_0 + number;
 }

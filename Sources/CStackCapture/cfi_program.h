@@ -1,4 +1,5 @@
-// Executes call frame instructions: (function, address) -> the row of rules that recovers the caller's registers.
+// Executes call frame instructions: (function, address) -> the row of rules that recovers the caller's
+// registers.
 //
 // Source: DWARF 5, sections 2.5 (expressions) and 6.4.2 (instructions), and the GNU extensions in use.
 #pragma once
@@ -39,15 +40,15 @@ typedef struct {
 } cfi_program;
 
 /// Computes `program->row` for `address` in `function`. False when the instructions do not make sense.
-bool cfi_program_run(cfi_program *program, const cfi_function *function, uint64_t address);
+bool stall_cfi_program_run(cfi_program *program, const cfi_function *function, uint64_t address);
 
 /// Reads one word of the stack that is being unwound.
 typedef bool (*cfi_read_word)(void *context, uint64_t address, uint64_t *value);
 
 /// Evaluates an expression; `initial` is on its stack when not NULL. False when it does not make sense, needs a
 /// register that is not known, or memory that cannot be read.
-bool cfi_evaluate(
+bool stall_cfi_evaluate(
     byte_cursor expression, const stall_registers *registers, const uint64_t *initial, cfi_read_word read,
     void *context, uint64_t *result);
 /// Whether evaluating would need register `number`.
-bool cfi_expression_uses(byte_cursor expression, unsigned number);
+bool stall_cfi_expression_uses(byte_cursor expression, unsigned number);

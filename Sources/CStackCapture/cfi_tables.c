@@ -17,7 +17,7 @@ enum {  // DW_EH_PE: pointer encodings
     ENCODING_TABLE = 0x3b,  // data-relative, signed 4 bytes: the only searchable one
 };
 
-uint64_t cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base) {
+uint64_t stall_cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base) {
     if (encoding == ENCODING_OMIT) return 0;
     uint64_t base = 0;
     switch (encoding & ENCODING_BASE) {
@@ -42,7 +42,7 @@ uint64_t cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t dat
     return value;
 }
 
-bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header) {
+bool stall_cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header) {
     if (header < start || header >= end || end - header < 12) return false;
     uint8_t bytes[32] = {0};
     size_t size = stall_read_memory(bytes, header, sizeof bytes);
@@ -51,12 +51,15 @@ bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t h
     uint8_t frame_encoding = (uint8_t)cursor_integer(&cursor, 1);
     uint8_t count_encoding = (uint8_t)cursor_integer(&cursor, 1);
     uint8_t table_encoding = (uint8_t)cursor_integer(&cursor, 1);
-    cfi_encoded_pointer(&cursor, frame_encoding & 0x7f, header);
-    uint64_t count = cfi_encoded_pointer(&cursor, count_encoding, header);
+    stall_cfi_encoded_pointer(&cursor, frame_encoding & 0x7f, header);
+    uint64_t count = stall_cfi_encoded_pointer(&cursor, count_encoding, header);
     if (version != 1 || table_encoding != ENCODING_TABLE || cursor.failed || count == 0) return false;
     if (cursor.address > end || count > (end - cursor.address) / 8) return false;
 
-    if (tables->image_count == IMAGE_LIMIT) tables->image_count = 0;  // rare; the rows stay valid
+    if (tables->image_count == IMAGE_LIMIT) {  // rare; what was learned of them cannot be checked any more
+        tables->image_count = 0;
+        tables->is_outdated = true;
+    }
     cfi_image *image = &tables->images[tables->image_count];
     image->start = start;
     image->end = end;
@@ -70,8 +73,8 @@ bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t h
     return true;
 }
 
-bool cfi_tables_refresh(cfi_tables *tables) {
-    if (tables->image_count == 0) return false;
+bool stall_cfi_tables_refresh(cfi_tables *tables) {
+    if (tables->image_count == 0 && !tables->is_outdated) return false;
     struct iovec local[IMAGE_LIMIT], remote[IMAGE_LIMIT];
     size_t wanted = 0;
     for (uint32_t i = 0; i < tables->image_count; i++) {
@@ -81,7 +84,7 @@ bool cfi_tables_refresh(cfi_tables *tables) {
         wanted += image->head_size;
     }
     ssize_t count = process_vm_readv(getpid(), local, tables->image_count, remote, tables->image_count, 0);
-    bool is_current = count == (ssize_t)wanted;
+    bool is_current = count == (ssize_t)wanted && !tables->is_outdated;
     for (uint32_t i = 0; is_current && i < tables->image_count; i++) {
         const cfi_image *image = &tables->images[i];
         is_current = memcmp(image->head, tables->refreshed_heads[i], image->head_size) == 0;
@@ -89,6 +92,7 @@ bool cfi_tables_refresh(cfi_tables *tables) {
     if (!is_current) {
         tables->image_count = 0;
         tables->common.address = 0;
+        tables->is_outdated = false;
     }
     return !is_current;
 }
@@ -133,17 +137,19 @@ static bool ask_loader(loader_query *query) {
         query->header = (uint64_t)object.eh_frame_header;
         return true;
     }
+    // Takes a lock of the loader, which a thread holds only for moments, unless it blocks in a callback of
+    // its own.
     return dl_iterate_phdr(examine_image, query) != 0;
 }
 
-const cfi_image *cfi_image_containing(cfi_tables *tables, uint64_t address) {
+const cfi_image *stall_cfi_image_containing(cfi_tables *tables, uint64_t address) {
     for (uint32_t i = 0; i < tables->image_count; i++) {
         const cfi_image *image = &tables->images[i];
         if (address >= image->start && address < image->end) return image;
     }
     loader_query query = {.address = address};
     if (!ask_loader(&query) || address < query.start || address >= query.end) return NULL;
-    if (!cfi_tables_add(tables, query.start, query.end, query.header)) return NULL;
+    if (!stall_cfi_tables_add(tables, query.start, query.end, query.header)) return NULL;
     return &tables->images[tables->image_count - 1];
 }
 
@@ -166,7 +172,10 @@ static bool search_table(const cfi_image *image, uint64_t address, uint64_t *ent
     if (!stall_read_exactly(block, image->table + low * 8, count * 8)) return false;
     uint64_t found = count;
     for (uint64_t i = 0; i < count && block[i].location <= key; i++) found = i;
-    if (found == count) return false;
+    if (found == count) {  // before the first one
+        *next = image->header + (uint64_t)(int64_t)block[0].location;
+        return false;
+    }
     *entry = image->header + (uint64_t)(int64_t)block[found].entry;
     *next = found + 1 < count ? image->header + (uint64_t)(int64_t)block[found + 1].location : image->end;
     return true;
@@ -211,7 +220,7 @@ static bool parse_common(cfi_tables *tables, const cfi_image *image, uint64_t ad
             case 'R': common->pointer_encoding = (uint8_t)cursor_integer(&data, 1); break;
             case 'P': {
                 uint8_t encoding = (uint8_t)cursor_integer(&data, 1);
-                cfi_encoded_pointer(&data, encoding & ~ENCODING_INDIRECT, 0);
+                stall_cfi_encoded_pointer(&data, encoding & ~ENCODING_INDIRECT, 0);
                 break;
             }
             case 'L': cursor_skip(&data, 1); break;
@@ -229,7 +238,7 @@ static bool parse_common(cfi_tables *tables, const cfi_image *image, uint64_t ad
 
 // Reads the entry whose function begins last before `address`, whether or not it reaches there.
 static bool find_nearest(cfi_tables *tables, uint64_t address, cfi_function *function, uint64_t *next) {
-    const cfi_image *image = cfi_image_containing(tables, address);
+    const cfi_image *image = stall_cfi_image_containing(tables, address);
     uint64_t entry;
     byte_cursor cursor;
     if (!image || !search_table(image, address, &entry, next)) return false;
@@ -239,21 +248,24 @@ static bool find_nearest(cfi_tables *tables, uint64_t address, cfi_function *fun
     if (distance == 0 || !parse_common(tables, image, field - distance)) return false;
     const cfi_common *common = &tables->common;
     function->common = common;
-    function->start = cfi_encoded_pointer(&cursor, common->pointer_encoding, 0);
-    function->end = function->start + cfi_encoded_pointer(&cursor, common->pointer_encoding & ENCODING_FORMAT, 0);
+    function->start = stall_cfi_encoded_pointer(&cursor, common->pointer_encoding, 0);
+    function->end = function->start + stall_cfi_encoded_pointer(&cursor, common->pointer_encoding & ENCODING_FORMAT, 0);
     if (common->has_augmentation) cursor_skip(&cursor, cursor_uleb(&cursor));
     function->instructions = cursor;
     return !cursor.failed && address >= function->start;
 }
 
-bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function) {
+bool stall_cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function) {
     uint64_t next;
     return find_nearest(tables, address, function, &next) && address < function->end;
 }
 
-bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end) {
+bool stall_cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end) {
+    const cfi_image *image = stall_cfi_image_containing(tables, address);
     cfi_function function;
-    if (!find_nearest(tables, address, &function, end) || address < function.end) return false;
-    *start = function.end;
-    return address < *end;
+    if (!image) return false;
+    *end = 0;
+    *start = image->start;
+    if (find_nearest(tables, address, &function, end)) *start = function.end;
+    return address >= *start && address < *end;
 }

@@ -42,6 +42,7 @@ typedef struct {
 
 typedef struct {
     uint32_t image_count;
+    bool is_outdated;  ///< images were dropped since the last refresh
     cfi_image images[IMAGE_LIMIT];
     uint8_t refreshed_heads[IMAGE_LIMIT][IMAGE_HEAD_SIZE];
     cfi_common common;
@@ -50,14 +51,14 @@ typedef struct {
 } cfi_tables;
 
 /// Adds an image. False when the header is not one that can be searched, or lies outside the image.
-bool cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header);
+bool stall_cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header);
 /// Drops all images when one of them is not mapped any more. Returns whether it dropped them.
-bool cfi_tables_refresh(cfi_tables *tables);
+bool stall_cfi_tables_refresh(cfi_tables *tables);
 /// The image that holds `address`, asking the loader when it was not seen before; NULL when there is none.
-const cfi_image *cfi_image_containing(cfi_tables *tables, uint64_t address);
+const cfi_image *stall_cfi_image_containing(cfi_tables *tables, uint64_t address);
 /// The stretch around `address` that no entry covers. False when an entry does, or when there is no image.
-bool cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end);
+bool stall_cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end);
 /// Finds and parses the entry for `address`. Its cursors last until the next call.
-bool cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function);
+bool stall_cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function);
 /// A pointer in one of the DW_EH_PE encodings.
-uint64_t cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base);
+uint64_t stall_cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base);

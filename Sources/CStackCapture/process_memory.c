@@ -6,8 +6,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// Where a sandbox forbids process_vm_readv, /proc/self/mem does the same. It is opened each time: a kept descriptor
-// would go on reading the parent after a fork.
+// Where a sandbox forbids process_vm_readv, /proc/self/mem does the same. It is opened each time: a kept
+// descriptor would go on reading the parent after a fork.
 static size_t read_through_proc(void *to, uint64_t address, size_t length) {
     int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;

@@ -1,4 +1,5 @@
-// Reads this process's memory through the kernel, so that an address that is not mapped is a short count, not a crash.
+// Reads this process's memory through the kernel, so that an address that is not mapped is a short count,
+// not a crash.
 #pragma once
 #include <stddef.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints nothing,
-// calls no Swift, and restores errno.
+// The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints
+// nothing, calls no Swift, and restores errno.
 //
 // One request at a time, for the whole process; `state` says whose turn it is and never goes back:
 //
@@ -7,9 +7,9 @@
 //                           |  by the handler       ^ by the handler
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
-// A handler that comes late finds another generation and leaves. One that is stuck between CLAIMED and COPIED keeps the
-// buffer, and requests are refused until it is done. The buffer and the handler stay for the life of the process: a
-// signal may be pending for a thread that blocks it.
+// A handler that comes late finds another generation and leaves. One that is stuck between CLAIMED and
+// COPIED keeps the buffer, and requests are refused until it is done. The buffer and the handler stay for
+// the life of the process: a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -41,8 +41,8 @@ static struct {
 static struct sigaction previous_action;
 static _Atomic(bool) is_installed;
 
-// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at SP. 128
-// bytes below it are the red zone, taken only where they share SP's page.
+// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at
+// SP. 128 bytes below it are the red zone, taken only where they share SP's page.
 static void copy_stack(uint64_t stack_pointer) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
@@ -95,7 +95,7 @@ static bool is_owned(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-int signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
+int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     static atomic_flag preparing = ATOMIC_FLAG_INIT;
     struct sigaction current;
     int result = 0;
@@ -122,6 +122,11 @@ int signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     return result;
 }
 
+bool stall_signal_copy_is_available(void) {
+    struct sigaction current;
+    return atomic_load(&is_installed) && sigaction(SIGPROF, NULL, &current) == 0 && is_ours(&current);
+}
+
 static uint64_t monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -146,18 +151,17 @@ static int send(pid_t thread, uint32_t requested) {
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, SIGPROF, &info) == 0 ? 0 : errno;
 }
 
-signal_result signal_copy_request(
+signal_result stall_signal_copy_request(
     const stall_thread *thread, uint64_t deadline_ns, stall_registers *registers, stall_stack_copy *copy
 ) {
-    struct sigaction current;
-    if (!atomic_load(&is_installed) || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
+    if (!stall_signal_copy_is_available() || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
     uint32_t state = atomic_load(&slot.state);
     if ((state & PHASE_MASK) == COPIED) {  // answered after we had stopped waiting
         explicit_bzero(slot.buffer, slot.length);
         state = (state & ~(uint32_t)PHASE_MASK) + GENERATION_STEP;
         atomic_store(&slot.state, state);
     }
-    if ((state & PHASE_MASK) != FREE || sigaction(SIGPROF, NULL, &current) != 0 || !is_ours(&current)) {
+    if ((state & PHASE_MASK) != FREE) {
         atomic_store(&slot.is_busy, false);
         return SIGNAL_UNAVAILABLE;
     }
@@ -183,7 +187,7 @@ signal_result signal_copy_request(
     return SIGNAL_COPIED;
 }
 
-void signal_copy_release(void) {
+void stall_signal_copy_release(void) {
     explicit_bzero(slot.buffer, slot.length);
     memset(&slot.registers, 0, sizeof slot.registers);
     uint32_t state = atomic_load(&slot.state) & ~(uint32_t)PHASE_MASK;

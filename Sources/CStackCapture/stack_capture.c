@@ -15,7 +15,7 @@
 
 enum {
     KEPT_FILES = 16,         // threads whose descriptors stay open
-    ATTEMPT_PAUSE_NS = 200000,
+    ATTEMPT_PAUSE_NS = 100000,
 };
 
 struct stall_sampler {
@@ -40,7 +40,7 @@ int stall_thread_describe(stall_thread *thread) {
     thread->id = (pid_t)syscall(SYS_gettid);
     thread->stack_low = (uint64_t)low;
     thread->stack_high = (uint64_t)low + size;
-    return error != 0 ? error : thread_start_ticks(thread->id, &thread->start_ticks);
+    return error != 0 ? error : stall_thread_start_ticks(thread->id, &thread->start_ticks);
 }
 
 static size_t rounded_up(size_t size) { return (size + 4095) & ~(size_t)4095; }
@@ -49,7 +49,7 @@ stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capa
     const size_t header = rounded_up(sizeof(stall_sampler));
     const size_t frames = rounded_up(frame_capacity * sizeof(stall_frame));
     const size_t size = header + frames + rounded_up(stack_capacity);
-    int error = signal_copy_prepare(stack_capacity, use);
+    int error = stall_signal_copy_prepare(stack_capacity, use);
     if (error != 0) {
         errno = error;
         return NULL;
@@ -72,7 +72,7 @@ stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capa
 }
 
 void stall_sampler_destroy(stall_sampler *sampler) {
-    for (int i = 0; i < KEPT_FILES; i++) thread_files_close(&sampler->files[i]);
+    for (int i = 0; i < KEPT_FILES; i++) stall_thread_files_close(&sampler->files[i]);
     stall_unwinder_destroy(sampler->unwinder);
     munmap(sampler, sampler->mapped_size);
 }
@@ -83,8 +83,8 @@ static int find_files(stall_sampler *sampler, const stall_thread *thread, thread
         if ((*files)->thread == thread->id && (*files)->start_ticks == thread->start_ticks) return 0;
     }
     *files = &sampler->files[sampler->next_files];
-    thread_files_close(*files);
-    int error = thread_files_open(*files, thread, failed);
+    stall_thread_files_close(*files);
+    int error = stall_thread_files_open(*files, thread, failed);
     if (error == 0) sampler->next_files = (sampler->next_files + 1) % KEPT_FILES;
     return error;
 }
@@ -97,8 +97,8 @@ static void unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
 }
 
-// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the end.
-// Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
+// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the
+// end. Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
 static int capture_blocked(
     stall_sampler *sampler, const stall_thread *thread, const thread_files *files, stall_stack *stack
 ) {
@@ -106,8 +106,8 @@ static int capture_blocked(
     thread_activity before, after;
     thread_position position;
     stack->failed_call = "read /proc/self/task";
-    int error = thread_files_activity(files, &before);
-    if (error == 0) error = thread_files_position(files, &position);
+    int error = stall_thread_files_activity(files, &before);
+    if (error == 0) error = stall_thread_files_position(files, &position);
     if (error != 0) return error;
     if (position.is_running) return EBUSY;
 
@@ -126,38 +126,18 @@ static int capture_blocked(
     explicit_bzero(sampler->stack, copy.length);
 
     stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
-    error = thread_files_activity(files, &after);
+    error = stall_thread_files_activity(files, &after);
     if (error != 0) return error;
     return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
 }
 
-// An interrupted system call that will be restarted stands at its instruction; one that is looked at from outside,
-// behind it. Grouping must not see two places.
+// An interrupted system call that will be restarted stands at its instruction; one that is looked at from
+// outside, behind it. Grouping must not see two places.
 static void normalize_system_call(stall_registers *registers) {
     const stall_architecture *architecture = stall_native_architecture;
     uint64_t *counter = &registers->value[architecture->program_counter];
     uint8_t code[8] = {0};
     if (stall_read_memory(code, *counter, sizeof code) > 0) *counter += architecture->system_call_length(code);
-}
-
-static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, uint64_t deadline_ns, stall_stack *stack
-) {
-    stall_registers registers;
-    stall_stack_copy copy;
-    if (!sampler->may_signal) return EBUSY;
-    switch (signal_copy_request(thread, deadline_ns, &registers, &copy)) {
-    case SIGNAL_COPIED: break;
-    case SIGNAL_UNAVAILABLE: return EBUSY;
-    case SIGNAL_THREAD_ENDED: return ESRCH;
-    case SIGNAL_TIMED_OUT: return ETIMEDOUT;
-    }
-    normalize_system_call(&registers);
-    stall_unwinder_refresh(sampler->unwinder);
-    unwind(sampler, &registers, &copy, stack);
-    signal_copy_release();
-    stack->used_signal = true;
-    return 0;
 }
 
 static uint64_t monotonic_ns(void) {
@@ -166,9 +146,47 @@ static uint64_t monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void pause_until_next_attempt(void) {
+static void pause_briefly(void) {
     const struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
+// wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
+// thread is only signalled when it has used the CPU for a while without a break.
+static bool keeps_running(const thread_files *files) {
+    thread_activity before, after;
+    thread_position position;
+    uint64_t used_before, used_after;
+    if (stall_thread_files_activity(files, &before) != 0) return false;
+    if (stall_thread_cpu_ns(files->thread, &used_before) != 0) return false;
+    pause_briefly();
+    if (stall_thread_cpu_ns(files->thread, &used_after) != 0) return false;
+    if (used_after - used_before < ATTEMPT_PAUSE_NS / 2) return false;
+    if (stall_thread_files_activity(files, &after) != 0 || before.slices != after.slices) return false;
+    return stall_thread_files_position(files, &position) == 0 && position.is_running;
+}
+
+static int capture_running(
+    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, uint64_t deadline_ns,
+    stall_stack *stack
+) {
+    stall_registers registers;
+    stall_stack_copy copy;
+    if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
+    if (!keeps_running(files)) return EAGAIN;
+    switch (stall_signal_copy_request(thread, deadline_ns, &registers, &copy)) {
+    case SIGNAL_COPIED: break;
+    case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
+    case SIGNAL_THREAD_ENDED: return ESRCH;
+    case SIGNAL_TIMED_OUT: return ETIMEDOUT;
+    }
+    normalize_system_call(&registers);
+    stall_unwinder_refresh(sampler->unwinder);
+    unwind(sampler, &registers, &copy, stack);
+    stall_signal_copy_release();
+    stack->used_signal = true;
+    return 0;
 }
 
 int stall_sampler_capture(
@@ -182,13 +200,13 @@ int stall_sampler_capture(
     for (;;) {
         error = capture_blocked(sampler, thread, files, stack);
         if (error == EBUSY) {
-            error = capture_running(sampler, thread, deadline, stack);
+            error = capture_running(sampler, thread, files, deadline, stack);
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
             if (error == ETIMEDOUT && capture_blocked(sampler, thread, files, stack) == 0) return 0;
         }
-        if (error == ESRCH) thread_files_close(files);
+        if (error == ESRCH) stall_thread_files_close(files);
         if (error != EAGAIN && error != EBUSY) return error;
         if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
-        pause_until_next_attempt();
+        pause_briefly();
     }
 }

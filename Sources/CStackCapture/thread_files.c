@@ -34,7 +34,7 @@ static int open_error(pid_t thread, int error) {
     return error;
 }
 
-int thread_start_ticks(pid_t thread, uint64_t *ticks) {
+int stall_thread_start_ticks(pid_t thread, uint64_t *ticks) {
     char text[1024];
     int file = open_file(thread, "stat");
     if (file < 0) return open_error(thread, errno);
@@ -47,10 +47,10 @@ int thread_start_ticks(pid_t thread, uint64_t *ticks) {
     return 0;
 }
 
-int thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call) {
+int stall_thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call) {
     uint64_t ticks;
     *failed_call = "open /proc/self/task";
-    int error = thread_start_ticks(thread->id, &ticks);
+    int error = stall_thread_start_ticks(thread->id, &ticks);
     if (error != 0) return error;
     if (ticks != thread->start_ticks) return ESRCH;  // another thread has its id
     int system_call = open_file(thread->id, "syscall");
@@ -59,7 +59,7 @@ int thread_files_open(thread_files *files, const stall_thread *thread, const cha
     return 0;
 }
 
-void thread_files_close(thread_files *files) {
+void stall_thread_files_close(thread_files *files) {
     if (files->thread == 0) return;
     close(files->system_call);
     if (files->schedule >= 0) close(files->schedule);
@@ -67,7 +67,7 @@ void thread_files_close(thread_files *files) {
 }
 
 // "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
-int thread_files_position(const thread_files *files, thread_position *position) {
+int stall_thread_files_position(const thread_files *files, thread_position *position) {
     char text[256];
     int error = read_text(files->system_call, text, sizeof text);
     if (error != 0) return error;
@@ -81,9 +81,17 @@ int thread_files_position(const thread_files *files, thread_position *position) 
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;
 }
 
-// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the thread's CPU
-// clock alone has to do.
-int thread_files_activity(const thread_files *files, thread_activity *activity) {
+int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns) {
+    struct timespec used;
+    const clockid_t clock = (clockid_t)(~(uint32_t)thread << 3 | 6);  // the kernel's id of a thread's CPU clock
+    if (clock_gettime(clock, &used) != 0) return errno == EINVAL ? ESRCH : errno;
+    *used_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+    return 0;
+}
+
+// schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the
+// thread's CPU clock alone has to do.
+int stall_thread_files_activity(const thread_files *files, thread_activity *activity) {
     char text[96];
     *activity = (thread_activity){0};
     if (files->schedule >= 0) {
@@ -95,9 +103,5 @@ int thread_files_activity(const thread_files *files, thread_activity *activity) 
         activity->slices = strtoull(end, &end, 10);
         if (activity->slices != 0) return 0;
     }
-    struct timespec used;
-    const clockid_t clock = (clockid_t)(~(uint32_t)files->thread << 3 | 6);  // the kernel's id of a thread's CPU clock
-    if (clock_gettime(clock, &used) != 0) return errno == EINVAL ? ESRCH : errno;
-    activity->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-    return 0;
+    return stall_thread_cpu_ns(files->thread, &activity->cpu_ns);
 }

@@ -1,5 +1,5 @@
-// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs about a
-// microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
+// What /proc says about one thread of this process, through descriptors that are kept open: a reading costs
+// about a microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 #pragma once
 #include <sys/types.h>
 
@@ -24,10 +24,12 @@ typedef struct {
 } thread_activity;
 
 /// Opens the files of `thread`. Returns 0, ESRCH when it ended, or the errno of `*failed_call`.
-int thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call);
-void thread_files_close(thread_files *files);
+int stall_thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call);
+void stall_thread_files_close(thread_files *files);
 /// 0, ESRCH or the errno of a failed read.
-int thread_files_position(const thread_files *files, thread_position *position);
-int thread_files_activity(const thread_files *files, thread_activity *activity);
+int stall_thread_files_position(const thread_files *files, thread_position *position);
+int stall_thread_files_activity(const thread_files *files, thread_activity *activity);
+/// The CPU time of `thread`, to the nanosecond even while it runs. 0, ESRCH or an errno.
+int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns);
 /// When `thread` started, in clock ticks since boot. 0, ESRCH or an errno.
-int thread_start_ticks(pid_t thread, uint64_t *ticks);
+int stall_thread_start_ticks(pid_t thread, uint64_t *ticks);

@@ -73,7 +73,7 @@ final class BlockQueue: @unchecked Sendable {
 
     /// Whether there may be a block to run. The loop's thread.
     @inline(__always) var isEmpty: Bool {
-        incoming.load(ordering: .acquiring) == 0 && deferred.isEmpty
+        incoming.load(ordering: .sequentiallyConsistent) == 0 && deferred.isEmpty
     }
 
     /// Takes everything that was posted so far, oldest first. The loop's thread.
@@ -110,9 +110,8 @@ final class BlockQueue: @unchecked Sendable {
         spent = Batch()
     }
 
-    /// Lets go of all blocks without running them.
-    func dropAll() {
-        var batch = takeAll()
+    /// Lets go of blocks without running them.
+    func drop(_ batch: consuming Batch) {
         while batch.head != 0 {
             let node = node(batch.head)
             batch.head = node.pointee.next.load(ordering: .relaxed)
@@ -186,7 +185,7 @@ final class BlockQueue: @unchecked Sendable {
             last.pointee.next.store(UInt32(truncatingIfNeeded: current), ordering: .relaxed)
             let desired = current & ~0xffff_ffff | UInt64(first)
             let (done, now) = head.weakCompareExchange(
-                expected: current, desired: desired, successOrdering: .releasing,
+                expected: current, desired: desired, successOrdering: .sequentiallyConsistent,
                 failureOrdering: .relaxed)
             if done { return }
             current = now

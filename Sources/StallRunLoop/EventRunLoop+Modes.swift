@@ -63,15 +63,17 @@ extension EventRunLoop {
             return true
         }
         let items = mode == .default ? defaultItems : itemsToAdd(to: mode)
-        var isEarliest = false
+        var mayFireFirst = false
         if timer.places.isEmpty || !timer.places.contains(items.timers) {
             let slot = items.timers.pointee.insert(timer, deadline: timer.deadline)
             if timer.isFiring { items.timers.pointee.suspend(slot) }
             timer.places.append(items.timers, slot)
-            isEarliest = items.timers.pointee.earliest == timer.deadline
+            // Behind timers with a tolerance, also one that is not the earliest may be the first to wake for.
+            mayFireFirst =
+                items.timers.pointee.earliest == timer.deadline || items.timers.pointee.hasTolerance
         }
         lock.unlock()
-        if isEarliest { wake.nudge() }
+        if mayFireFirst { wake.nudge() }
         return true
     }
 
@@ -118,7 +120,12 @@ extension EventRunLoop {
             let common = source.isValid ? commonModesInUse() : []
             lock.unlock()
             guard !common.isEmpty else { return false }
-            for mode in common { try add(source, toMode: mode) }
+            do {
+                for mode in common { try add(source, toMode: mode) }
+            } catch {
+                for mode in common { remove(source, fromMode: mode) }
+                throw error
+            }
             lock.lock()
             if !commonDescriptors.contains(where: { $0 === source }) {
                 commonDescriptors.append(source)
@@ -312,8 +319,7 @@ extension EventRunLoop {
 
     func removeFromAllModes(_ timer: LoopTimer) {
         lock.lock()
-        timer.places.forEach { $0.pointee.remove($1, of: timer) }
-        timer.places.removeAll()
+        timer.places.leave(timer)
         timer.owner.disclaim()
         if !commonTimers.isEmpty { commonTimers.removeAll { $0 === timer } }
         lock.unlock()

@@ -25,7 +25,7 @@ extension EventRunLoop {
     public func post(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
         requireLiving()
         blocks.post(modes: BlockModes(first: mode, others: nil), block)
-        wake.wakeUp()
+        wake.wakeUpAfterPost()
     }
 
     /// Calls a block after `delay`, in `mode`. Invalidate the timer to cancel it.
@@ -59,14 +59,22 @@ extension EventRunLoop {
         inMode mode: LoopMode = .common, _ block: sending @escaping () -> Void
     ) throws(LoopError) {
         guard !isCurrent else { throw .wouldDeadlock }
+        let completion = promise(inMode: mode, block)
+        // The thread may have ended in between: either it has dropped the block, or this sees that it has ended.
+        if hasEnded.load(ordering: .sequentiallyConsistent) { dropBlocks() }
+        guard completion.wait() else { throw .stopped }
+    }
+
+    /// Posts a block that owns the only promise to run: when it is dropped, the completion says so.
+    private func promise(inMode mode: LoopMode, _ block: sending @escaping () -> Void) -> Completion
+    {
         let completion = Completion()
-        // The block owns the only other reference: when it is dropped without running, so is the promise.
         let promise = Promise(completion)
         post(inMode: mode) {
             block()
             promise.fulfil()
         }
-        guard completion.wait() else { throw .stopped }
+        return completion
     }
 
     private func requireLiving() {

@@ -80,16 +80,18 @@ extension EventRunLoop {
         var items: ModeItems?
         var isStopRequested: Bool
         var acceptedWakeUps: Bool
+        var tookWakeUp: Bool
         var phase: LoopPhase
     }
 
     private func beginRun(_ items: ModeItems) -> OuterRun {
         let outer = OuterRun(
             items: running, isStopRequested: isStopRequested, acceptedWakeUps: wake.isAccepting,
-            phase: phase)
+            tookWakeUp: tookWakeUp, phase: phase)
         running = items
         runDepth += 1
         isStopRequested = false
+        tookWakeUp = false
         wake.accept()
         stall_beacon_publish_thread(beacon, thread.rawValue)
         stall_beacon_publish_mode(beacon, items.mode.number)
@@ -104,14 +106,16 @@ extension EventRunLoop {
         running = outer.items
         runDepth -= 1
         isStopRequested = outer.isStopRequested
-        wake.restore(accepting: outer.acceptedWakeUps, isNested: outer.items != nil)
         readClock()
         if let items = outer.items {
+            let came = wake.restore(accepting: outer.acceptedWakeUps, tookWakeUp: tookWakeUp)
+            tookWakeUp = outer.tookWakeUp || came
             stall_beacon_publish_mode(beacon, items.mode.number)
             publish(outer.phase)
             stall_beacon_publish_awake(beacon, now)
             watchMainQueue(in: items)
         } else {
+            wake.reset()
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)
         }

@@ -18,7 +18,7 @@ enum LoopEvent {
 extension EventRunLoop {
     /// What is ready now.
     func poll(_ items: ModeItems) -> LoopEvent {
-        wake.takePending()
+        if wake.takePending() { tookWakeUp = true }
         refreshClock()
         let isTimerDue = items.timers.pointee.earliest <= now
         // Timers and descriptors take turns when both are always ready.
@@ -32,7 +32,10 @@ extension EventRunLoop {
     /// Sleeps until something is ready, a wake-up comes, or `deadline`.
     func wait(in items: ModeItems, until deadline: UInt64) -> LoopEvent {
         guard wake.prepareToSleep() else { return poll(items) }
-        defer { wake.endSleep() }
+        defer {
+            wake.endSleep()
+            if wake.takePending() { tookWakeUp = true }
+        }
         refreshClock()
         var isAsleep = false
         while true {

@@ -72,6 +72,8 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var armedDeadline: UInt64 = 0
     @exclusivity(unchecked) var isInMainQueue = false
     @exclusivity(unchecked) var servedTimersLast = false
+    /// The innermost run has taken a wake-up.
+    @exclusivity(unchecked) var tookWakeUp = false
     /// For batches of events; nil while one is being served.
     @exclusivity(unchecked) var batchBuffer: UnsafeMutableBufferPointer<stall_ready>?
     let mainQueueDescriptor: CInt
@@ -131,7 +133,7 @@ public final class EventRunLoop: @unchecked Sendable {
         let isRunning = running != nil
         if isRunning { isStopRequested = true }
         lock.unlock()
-        if isRunning { wake.wakeUp() }
+        if isRunning { wake.wakeToStop() }
     }
 
     /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
@@ -142,7 +144,7 @@ public final class EventRunLoop: @unchecked Sendable {
         LivingLoops.remove(self)
         lock.lock()
         isDead = true
-        hasEnded.store(true, ordering: .relaxed)
+        hasEnded.store(true, ordering: .sequentiallyConsistent)
         let (ended, common, idle) = (
             modes, (commonObservers, commonTimers, commonSources, commonDescriptors), idleWork
         )
@@ -167,6 +169,14 @@ public final class EventRunLoop: @unchecked Sendable {
                 source.onCancel?(self, items.mode)
             }
         }
-        withExtendedLifetime((ended, common, idle)) { blocks.dropAll() }
+        withExtendedLifetime((ended, common, idle)) { dropBlocks() }
+    }
+
+    /// Lets go of the blocks of an ended loop, also of one that was posted while it ended.
+    func dropBlocks() {
+        lock.lock()
+        let batch = blocks.takeAll()
+        lock.unlock()
+        blocks.drop(batch)
     }
 }

@@ -173,6 +173,16 @@ struct TimerPlaces {
 
     mutating func removeAll() { self = TimerPlaces() }
 
+    /// Takes the timer out of all heaps.
+    @inline(__always) mutating func leave(_ timer: LoopTimer) {
+        first?.pointee.remove(firstSlot, of: timer)
+        if let others {
+            for other in others { other.heap.pointee.remove(other.slot, of: timer) }
+            self.others = nil
+        }
+        first = nil
+    }
+
     @inline(__always) func forEach(_ body: (Heap, UInt32) -> Void) {
         guard let first else { return }
         body(first, firstSlot)

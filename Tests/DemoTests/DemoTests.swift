@@ -13,10 +13,20 @@ import Testing
         var total_ms: Double
         var max_ms: Double
         var frames: [String]
+
+        /// The name of the app function that leads the group.
+        var function: String { String((frames.first ?? "").prefix { $0 != "(" }) }
+    }
+
+    /// The objects that `top --json` prints.
+    static func groups(_ output: String) throws -> [Group] {
+        try output.split(separator: "\n").map {
+            try JSONDecoder().decode(Group.self, from: Data($0.utf8))
+        }
     }
 
     /// The demo's own lines: name, count, milliseconds of every call.
-    func measured(_ output: String) -> [String: [Double]] {
+    static func measured(_ output: String) -> [String: [Double]] {
         output.matches(of: /(?m)^  (\w+) (\d+)((?: \d+)+)$/).reduce(into: [:]) { calls, match in
             calls[String(match.1)] = match.3.split(separator: " ").compactMap { Double($0) }
         }
@@ -28,7 +38,7 @@ import Testing
             let central = directory.appending(path: "central.sqlite").path
             let (status, output, errors) = try BuiltProgram("Demo", [store]).finish()
             #expect(status == 0 && errors == "")
-            let expected = measured(output)
+            let expected = Self.measured(output)
             #expect(
                 Set(expected.keys) == [
                     "sleepInTimer", "drawComplexLayout", "fetchSynchronously", "saveEverything",
@@ -41,13 +51,11 @@ import Testing
             }
             let top = try BuiltProgram("stallctl", ["top", "--store", central, "--json"]).finish()
             #expect(top.status == 0 && top.errors == "")
-            let groups = try top.output.split(separator: "\n").map {
-                try JSONDecoder().decode(Group.self, from: Data($0.utf8))
-            }
+            let groups = try Self.groups(top.output)
             #expect(groups.count == expected.count)
             #expect(groups.map(\.rank) == Array(1...max(1, groups.count)))
             for group in groups {
-                let name = String(group.frames[0].prefix { $0 != "(" })
+                let name = group.function
                 let calls = try #require(
                     expected[name], "\(group.title) is none of the demo's stalls")
                 #expect(group.count == calls.count, "\(name)")

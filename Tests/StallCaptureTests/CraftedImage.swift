@@ -30,7 +30,8 @@ final class CraftedImage {
             let common = at
             var bytes: [UInt8] = [0, 0, 0, 0, 1] + Array(function.augmentation.utf8) + [0]
             bytes += [1, 0x78, function.returnAddress]  // alignments 1 and -8
-            if function.augmentation.hasPrefix("z") { bytes += [1, 0x1b] }  // pc-relative, signed 4 bytes
+            // Pointers are pc-relative, signed, 4 bytes.
+            if function.augmentation.hasPrefix("z") { bytes += [1, 0x1b] }
             at += write(entry: bytes + function.commonInstructions, at: at)
             table.append((function.range.lowerBound - header, at - header))
             bytes = little(at + 4 - common)

@@ -35,7 +35,8 @@ import Testing
             let victim = Victim(.usleep)
             victim.waitUntilBlocked()
             var sampler = try StackSampler(signalUse: .never)
-            _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))  // opens what it keeps open
+            // Opens what it keeps open.
+            _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(testing_forbid_system_call(testing_process_vm_readv) == 0)
             #expect(testing_forbid_system_call(testing_openat) == 0)
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
@@ -62,7 +63,7 @@ import Testing
     }
 
     @Test
-    func `a handler that spins on an alternate stack is captured as far as its own stack goes`()
+    func `what lies behind a handler that spins on an alternate stack is a guess`()
         async
     {
         await #expect(processExitsWith: .success) {
@@ -74,8 +75,10 @@ import Testing
             var sampler = try StackSampler()
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(stack.method == .signal)
-            #expect(stack.addresses.count >= 3)  // the handler, the signal frame, the function that overflowed
-            #expect(stack.isTruncated)
+            // The handler, the signal frame, the function that overflowed; then a stack that the handler did not copy.
+            let guessed = stack.addresses.firstIndex { $0.isGuessed }
+            #expect(guessed == 3)
+            #expect(stack.addresses.count > 500)
         }
     }
 }

@@ -99,7 +99,8 @@ private let outermost = CraftedImage.Function(
         let returnAddress = image.address(0x1010)
         for index in stack.words.indices { stack.words[index] = 0x1111 }
         stack.words[example.word] = returnAddress
-        stack.words[7] = stack.address(10)  // what the deref case reads: a CFA whose return address is word 9
+        // What the deref case reads: a CFA whose return address is word 9.
+        stack.words[7] = stack.address(10)
         // The PLT expression looks at the low bits of the program counter.
         var registers = example.registers.merging([
             rsp: stack.address(0), rip: image.address(0x100 + example.at),
@@ -212,7 +213,7 @@ private let outermost = CraftedImage.Function(
             [0x0f, 3, 0x31, 0x94, 9],  // deref of nine bytes
             [0x0c, 99, 8],  // a register that there is not
             [0x0c, 3, 8],  // a register that is not known
-            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // a number without end
+            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // no end
         ] as [[UInt8]])
     func `a senseless instruction ends the stack`(_ instructions: [UInt8]) {
         let image = CraftedImage([
@@ -235,7 +236,8 @@ private let outermost = CraftedImage.Function(
         #expect(stall_unwinder_add_image(unwinder, start, end, header))
         #expect(!stall_unwinder_add_image(unwinder, start, end, end))
         #expect(!stall_unwinder_add_image(unwinder, start, end, 0))
-        image.write([0xff, 0xff, 0xff, 0x7f], at: CraftedImage.codeSize + 8)  // more entries than the image has room for
+        // More entries than the image has room for.
+        image.write([0xff, 0xff, 0xff, 0x7f], at: CraftedImage.codeSize + 8)
         #expect(!stall_unwinder_add_image(unwinder, start, end, header))
         image.write([9], at: CraftedImage.codeSize)  // an unknown version
         #expect(!stall_unwinder_add_image(unwinder, start, end, header))
@@ -318,5 +320,62 @@ struct SeededGenerator: RandomNumberGenerator {
         value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
         value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
         return value ^ value >> 31
+    }
+}
+
+/// Goal: a function that no table covers is unwound by its instructions, at each of them.
+/// Method: a function as Swift's libraries have them, without an entry, called from the outermost function; the stack is
+/// as it would be at each instruction.
+@Suite struct FunctionWithoutTablesTests {
+    // ret, padding to 0x10; push rbp; mov rbp, rsp; push r14; push rbx; sub rsp, 16; ...; add rsp, 16; pop rbx; pop r14;
+    // pop rbp; ret
+    static let code: [UInt8] = [
+        0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+        0xcc,
+        0x55, 0x48, 0x89, 0xe5, 0x41, 0x56, 0x53, 0x48, 0x83, 0xec, 0x10, 0x31, 0xc0, 0x90, 0x90,
+        0x48, 0x83, 0xc4, 0x10, 0x5b, 0x41, 0x5e, 0x5d, 0xc3,
+    ]
+    // The stack, from the return address down: its index in words is 30.
+    static let cases: [(at: Int, stack: Int, hasFrame: Bool)] = [
+        (0x10, 30, false), (0x11, 29, false), (0x14, 29, true), (0x16, 28, true), (0x17, 27, true),
+        (0x1b, 25, true), (0x1f, 25, true), (0x23, 27, true), (0x24, 28, true), (0x26, 29, true),
+        (0x27, 30, false),
+    ]
+
+    @Test(arguments: cases) func `each instruction leads to the caller`(
+        at: Int, top: Int, hasFrame: Bool
+    ) {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
+        ])
+        image.write(Self.code, at: 0x200)
+        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)  // a call of 0x210
+        var stack = CraftedStack()
+        stack.words[30] = image.address(0x1015)
+        stack.words[29] = 0x1234  // the caller's rbp
+        let (frames, isTruncated) = stack.unwind(
+            image,
+            registers: [
+                rsp: stack.address(top), rbp: hasFrame ? stack.address(29) : 0x1234,
+                rip: image.address(0x200 + at),
+            ])
+        #expect(frames.map(\.address) == [image.address(0x200 + at), image.address(0x1015)])
+        #expect(!isTruncated)
+    }
+
+    @Test func `a frame pointer that is not known is found by the prologue`() {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
+        ])
+        image.write(Self.code, at: 0x200)
+        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)
+        var stack = CraftedStack()
+        stack.words[4] = image.address(0x21d)  // the return address of the function at 0x100
+        stack.words[10] = image.address(0x1015)
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(4), rip: image.address(0x120)])
+        #expect(frames.map(\.address) == [0x120, 0x21d, 0x1015].map(image.address))
+        #expect(frames.allSatisfy { !$0.is_guessed })
+        #expect(!isTruncated)
     }
 }

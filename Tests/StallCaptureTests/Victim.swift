@@ -82,6 +82,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
             sigfillset(&set)
             pthread_sigmask(SIG_BLOCK, &set, nil)
             wait(.computing)
+            pthread_sigmask(SIG_UNBLOCK, &set, nil)  // what was sent meanwhile arrives here
         default: wait(stall)
         }
     }

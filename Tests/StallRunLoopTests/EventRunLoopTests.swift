@@ -176,6 +176,60 @@ import Testing
         loop.stop()
     }
 
+    /// The real CFRunLoop sleeps on over both blocks.
+    @Test(arguments: [LoopActivity.beforeSources, .exit])
+    func `a wake-up that a nested run takes, or drops at its end, reaches the outer run`(
+        moment: LoopActivity
+    ) {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            loop.add(LoopSource { _ in }, toMode: "inner")
+            let poster = LoopObserver(activities: moment, repeats: false) { _, _ in
+                loop.perform { loop.stop() }
+                loop.wakeUp()
+            }
+            loop.add(poster, toMode: "inner")
+            loop.perform { loop.run(mode: "inner", for: .zero) }
+            #expect(loop.run(mode: .default, for: .seconds(60)) == .stopped)
+        }
+    }
+
+    @Test func `performAndWait throws when the thread ends without running the block`() {
+        let (ready, end, ended) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        nonisolated(unsafe) var loop: EventRunLoop!
+        nonisolated(unsafe) var failure: LoopError?
+        Thread {
+            loop = .current
+            ready.signal()
+            end.wait()
+        }.start()
+        ready.wait()
+        Thread {
+            do { try loop.performAndWait {} } catch { failure = error as? LoopError }
+            ended.signal()
+        }.start()
+        while loop.blocks.isEmpty { sched_yield() }
+        end.signal()
+        ended.wait()
+        #expect(failure == .stopped)
+    }
+
+    @Test func `a descriptor that one common mode refuses is in none`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            loop.addCommonMode("other")
+            let file = open("/proc/self/exe", O_RDONLY)
+            defer { close(file) }
+            let source = DescriptorSource(descriptor: file) { _, _ in }
+            #expect(throws: LoopError.self) { try loop.add(source, toMode: .common) }
+            #expect(!loop.contains(source, inMode: .common))
+            #expect(loop.run(for: .zero) == .finished)
+        }
+    }
+
     @Test func `an item belongs to one loop; a second one refuses it`() {
         onFreshThread {
             let timer = LoopTimer(after: .seconds(60)) { _ in }

@@ -68,6 +68,16 @@ import Testing
         #expect(ran.value == 1)
     }
 
+    @Test func `a task that stops the loop does not end the thread`() throws {
+        let thread = try LoopThread()
+        let ran = Counter()
+        let loop = thread.loop
+        try thread.submit { loop.stop() }
+        try thread.submit { ran.increment() }
+        thread.stop()
+        #expect(ran.value == 1)
+    }
+
     @Test func `stopping ends runs that are nested in a task`() throws {
         let thread = try LoopThread()
         let nested = DispatchSemaphore(value: 0)

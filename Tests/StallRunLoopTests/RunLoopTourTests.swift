@@ -5,34 +5,34 @@ import Testing
 @Suite struct RunLoopTourTests {
     static let outcomes = [
         "tracking": """
-            tracking:
-              while tracking: default-mode timer 0 times, common-mode timer 5 times
-              then, in one pass of the default mode: default-mode timer 1 times
+        tracking:
+          while tracking: default-mode timer 0 times, common-mode timer 5 times
+          then, in one pass of the default mode: default-mode timer 1 times
 
-            """,
+        """,
         "queues": """
-            queues:
-              serial queue: the performed block ran, the loop ended, the queue's next block ran
-              concurrent queue: the queue's next block ran, the performed block ran, the loop ended
+        queues:
+          serial queue: the performed block ran, the loop ended, the queue's next block ran
+          concurrent queue: the queue's next block ran, the performed block ran, the loop ended
 
-            """,
+        """,
         "keep-alive": """
-            keep-alive:
-              a thread without a source: its run has finished
-              a thread with a source: it slept until it was stopped
-              LoopThread: job 1
-              LoopThread: job 2
-              LoopThread: job 3
-              after stop(): the loop's thread has stopped
+        keep-alive:
+          a thread without a source: its run has finished
+          a thread with a source: it slept until it was stopped
+          LoopThread: job 1
+          LoopThread: job 2
+          LoopThread: job 3
+          after stop(): the loop's thread has stopped
 
-            """,
+        """,
         "wake-up": """
-            wake-up:
-              perform without wakeUp: the block has not run after 100 ms
-              after wakeUp: the block ran
-              post, which is both: the block ran
+        wake-up:
+          perform without wakeUp: the block has not run after 100 ms
+          after wakeUp: the block ran
+          post, which is both: the block ran
 
-            """,
+        """,
     ]
 
     @Test(arguments: outcomes)
@@ -44,7 +44,8 @@ import Testing
         let output = Pipe()
         tour.standardOutput = output
         try tour.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         tour.waitUntilExit()
         #expect(text == outcome)
         #expect(tour.terminationStatus == 0)

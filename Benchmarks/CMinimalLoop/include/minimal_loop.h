@@ -5,7 +5,7 @@
 
 /// A task posts itself; each iteration runs it and polls the kernel.
 uint64_t minimal_iterate(uint64_t count);
-/// Each iteration sleeps on an eventfd that it has written itself.
+/// Each iteration waits for an eventfd that it has written itself, and reads it.
 uint64_t minimal_wake(uint64_t count);
 /// `producers` threads post `count` tasks each through a mutex, with an eventfd write when the loop sleeps.
 uint64_t minimal_post_locked(uint64_t count, int producers);

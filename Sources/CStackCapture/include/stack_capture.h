@@ -1,5 +1,6 @@
-// Takes the stack of another thread of this process, without stopping anything and without a lock that the thread
-// could hold: it may be stuck inside malloc, dlopen or a signal handler. StallCapture wraps this for Swift.
+// Takes the stack of another thread of this process, without stopping anything and without a lock that the
+// thread could hold: it may be stuck inside malloc, dlopen or a signal handler. StallCapture wraps this for
+// Swift.
 //
 //     blocked thread:  /proc/self/task/TID/syscall + process_vm_readv, between two equal schedstat readings
 //     running thread:  SIGPROF, whose handler copies registers and stack (signal_copy.c)
@@ -16,7 +17,8 @@ typedef struct {
     int32_t id;            ///< gettid
 } stall_thread;
 
-/// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while capturing.
+/// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while
+/// capturing.
 int stall_thread_describe(stall_thread *_Nonnull thread);
 
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.

@@ -1,15 +1,16 @@
 // Unwinds a copy of a stack by the call frame information of the images that are mapped into this process.
 //
-// Nothing read here is trusted: a table may be broken on purpose, and dlclose may unmap it at any moment. So the
-// tables are read through the kernel (process_memory.h), every cursor is bounded, and whatever does not add up ends
-// the stack early, marked as truncated.
+// Nothing read here is trusted: a table may be broken on purpose, and dlclose may unmap it at any moment. So
+// the tables are read through the kernel (process_memory.h), every cursor is bounded, and whatever does not
+// add up ends the stack early, marked as truncated.
 #pragma once
 #include "stack_capture.h"
 
 /// Enough DWARF register columns for every architecture described here.
 #define STALL_REGISTER_LIMIT 35
 
-/// A register file in DWARF numbering. Signal-free captures know the stack pointer and the program counter only.
+/// A register file in DWARF numbering. Signal-free captures know the stack pointer and the program counter
+/// only.
 typedef struct {
     uint64_t value[STALL_REGISTER_LIMIT];
     uint64_t known;  ///< bit n: value[n] is known
@@ -23,7 +24,8 @@ static inline bool stall_registers_know(const stall_registers *_Nonnull register
     return number < STALL_REGISTER_LIMIT && (registers->known >> number & 1);
 }
 
-/// A copied piece of a stack. When `is_live`, the thread holds still and other addresses may be read from the process.
+/// A copied piece of a stack. When `is_live`, the thread holds still and other addresses may be read from
+/// the process.
 typedef struct {
     const uint8_t *_Nullable bytes;
     uint64_t base;  ///< the address that bytes[0] was copied from
@@ -44,11 +46,12 @@ void stall_unwinder_destroy(stall_unwinder *_Nonnull unwinder);
 bool stall_unwinder_add_image(
     stall_unwinder *_Nonnull unwinder, uint64_t start, uint64_t end, uint64_t eh_frame_header);
 
-/// Checks that the images seen so far are still the ones that are mapped, and forgets rows of those that are not.
-/// Once before each stack; one system call.
+/// Checks that the images seen so far are still the ones that are mapped, and forgets rows of those that are
+/// not. Once before each stack; one system call.
 void stall_unwinder_refresh(stall_unwinder *_Nonnull unwinder);
 
-/// Unwinds from `registers`. Writes up to `capacity` frames and returns their number; 0 without a program counter.
+/// Unwinds from `registers`. Writes up to `capacity` frames and returns their number; 0 without a program
+/// counter.
 uint32_t stall_unwind(
     stall_unwinder *_Nonnull unwinder, const stall_registers *_Nonnull registers,
     const stall_stack_copy *_Nonnull copy, stall_frame *_Nonnull frames, uint32_t capacity,

@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static volatile int sink;
 
@@ -82,4 +85,49 @@ __attribute__((noinline)) int victim_in_qsort(int argument, victim_body body) {
     pending.argument = argument;
     qsort(numbers, 3, sizeof numbers[0], compare);
     return numbers[0];
+}
+
+int victim_fork_once(void) {
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    while (waitpid(child, &status, 0) < 0) {}
+    return status;
+}
+
+static _Thread_local volatile int signals_taken;
+
+static void take_signal(int number) {
+    (void)number;
+    signals_taken++;
+}
+
+int victim_signal_itself(void) {
+    static _Thread_local stack_t stack;
+    struct sigaction action = {.sa_handler = take_signal, .sa_flags = SA_ONSTACK | SA_RESTART};
+    if (!stack.ss_sp) {
+        stack = (stack_t){.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+        sigaltstack(&stack, NULL);
+        sigaction(SIGUSR2, &action, NULL);
+    }
+    int before = signals_taken;
+    raise(SIGUSR2);
+    return signals_taken - before - 1;
+}
+
+int stress_empty_pipe(void) {
+    int ends[2];
+    return pipe(ends) == 0 ? ends[0] : -1;
+}
+
+int stress_epoll_on_pipe(void) {
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, stress_empty_pipe(), &event);
+    return epoll;
+}
+
+int stress_epoll_wait(int epoll, int milliseconds) {
+    struct epoll_event event;
+    return epoll_wait(epoll, &event, 1, milliseconds);
 }

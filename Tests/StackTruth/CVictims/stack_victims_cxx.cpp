@@ -47,3 +47,11 @@ int victim_throw_forever() {
     }
     return total;
 }
+
+int victim_throw_once(int depth) {
+    try {
+        return descend(depth, ignore);
+    } catch (const std::exception &) {
+        return depth;
+    }
+}

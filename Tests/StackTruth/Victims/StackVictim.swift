@@ -5,6 +5,7 @@
 //
 // scripts/truth_stacks.py drives it.
 
+import CStackVictims
 import Foundation
 import StallCapture
 import StallModel
@@ -13,30 +14,62 @@ import Synchronization
 @main enum StackVictim {
     static func main() {
         setlinebuf(stdout)
-        guard CommandLine.arguments.count == 2, let stall = stalls[CommandLine.arguments[1]] else {
+        let arguments = CommandLine.arguments.dropFirst()
+        if arguments.count == 1, let stall = stalls[arguments[1]] {
+            onWatchdog { try answer() }
+            stall()
+        } else if arguments.count == 3, arguments[1] == "agree", let stall = stalls[arguments[2]],
+            let count = Int(arguments[3])
+        {
+            onWatchdog { try agree(count) }
+            stall()
+        } else {
             print(stalls.keys.sorted().joined(separator: "\n"))
             exit(64)
         }
+    }
+
+    static func onWatchdog(_ body: @escaping @Sendable () throws -> Void) {
         Thread.detachNewThread {
-            do { try answer() } catch { print("FAILED \(error)") }
+            do { try body() } catch { print("FAILED \(error)") }
         }
-        stall()
+    }
+
+    static func waitForVictim() -> RegisteredThread {
+        while true {
+            if let thread = victim.withLock({ $0 }) { return thread }
+            usleep(10_000)
+        }
+    }
+
+    static func agree(_ count: Int) throws {
+        guard agreement_prepare() != 0 else {
+            print("agreement: libunwind.so.8 is not installed; run scripts/setup")
+            exit(1)
+        }
+        var sampler = try StackSampler(signalUse: .never)
+        let thread = waitForVictim()
+        var agreement = Agreement()
+        usleep(300_000)
+        for _ in 0..<count {
+            usleep(.random(in: 50...1_000))
+            agreement.compare(thread, &sampler)
+        }
+        print(agreement.summary)
+        exit(0)
     }
 
     /// Answers each line of standard input with a stack. A debugger may stop everything for long: hence the timeout.
     static func answer() throws {
         var sampler = try StackSampler()
-        var thread: RegisteredThread?
-        while thread == nil {
-            usleep(10_000)
-            thread = victim.withLock { $0 }
-        }
+        let thread = waitForVictim()
         usleep(200_000)  // now it has reached its stall
-        print("READY \(getpid()) \(thread!.id.rawValue) \(signalHandler())")
+        print("READY \(getpid()) \(thread.id.rawValue) \(signalHandler())")
         while readLine() != nil {
-            usleep(.random(in: 1_000...20_000))  // so that a running victim is seen elsewhere each time
+            // So that a running victim is seen elsewhere each time.
+            usleep(.random(in: 1_000...20_000))
             do {
-                print(describe(try sampler.captureStack(of: thread!, timeout: .seconds(60))))
+                print(describe(try sampler.captureStack(of: thread, timeout: .seconds(60))))
             } catch { print("FAILED \(error)") }
         }
         exit(0)

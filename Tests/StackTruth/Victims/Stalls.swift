@@ -165,11 +165,13 @@ nonisolated(unsafe) let condition = {
 }()
 
 func lockHeldMutex() -> CInt {
+    let isHeld = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
         pthread_mutex_lock(mutex)
+        isHeld.signal()
         sleepForever()
     }
-    usleep(50_000)
+    isHeld.wait()
     return pthread_mutex_lock(mutex) &+ 1
 }
 
@@ -200,8 +202,12 @@ func pollEmptyPipe() -> CInt {
 
 func syncOnBusyQueue() -> CInt {
     let queue = DispatchQueue(label: "busy")
-    queue.async { sleepForever() }
-    usleep(50_000)
+    let isBusy = DispatchSemaphore(value: 0)
+    queue.async {
+        isBusy.signal()
+        sleepForever()
+    }
+    isBusy.wait()
     return queue.sync { 7 }
 }
 

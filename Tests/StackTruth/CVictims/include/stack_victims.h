@@ -20,10 +20,31 @@ int victim_on_alternate_stack(int argument, victim_body body);
 int victim_while_throwing(int depth, victim_body body);
 /// Throws and catches C++ exceptions for ever.
 int victim_throw_forever(void);
+/// Throws through `depth` frames and catches; returns `depth`.
+int victim_throw_once(int depth);
+/// Forks a child that exits at once, and waits for it. 0 when that went well.
+int victim_fork_once(void);
+/// Sends itself a signal whose handler runs on an alternate stack. 0 when it arrived.
+int victim_signal_itself(void);
+/// A descriptor that never becomes readable.
+int stress_empty_pipe(void);
+int stress_epoll_on_pipe(void);
+int stress_epoll_wait(int epoll, int milliseconds);
 /// Resolves a name at a name server that never answers.
 int victim_resolve_name(int argument);
 /// Runs `body` through qsort's comparison.
 int victim_in_qsort(int argument, victim_body body);
+
+/// Loads libunwind, privately (linked in, it would replace `backtrace`), and installs the SIGUSR1 handler that uses it:
+/// it unwinds the interrupted code and then blocks until it is released. False when there is no libunwind.
+int agreement_prepare(void);
+/// Interrupts `thread` and waits until it is blocked in the handler. Returns the number of addresses that libunwind
+/// found; element 0 is the interrupted instruction.
+uint32_t agreement_park(int32_t thread, uint64_t *_Nonnull addresses, uint32_t capacity);
+/// How long libunwind took the last time, in nanoseconds.
+uint64_t agreement_unwind_ns(void);
+/// Lets the parked thread go on.
+void agreement_release(void);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,179 @@
+// What a capture costs, on the thread that is captured and on the one that captures, by the depth of the stack; and what
+// libunwind would cost in a signal handler of the captured thread. One table a run; compare its columns, not runs.
+//
+//     swift run -c release CaptureBenchmark [ROUNDS]
+
+import CStackCapture
+import CStackVictims
+import Foundation
+import StallCapture
+import StallModel
+import Synchronization
+
+/// A thread that blocks or spins below `depth` frames of its own.
+final class Subject: Sendable {
+    private let registration = Mutex<RegisteredThread?>(nil)
+    /// Gaps of a spinning thread longer than a microsecond, in nanoseconds: what interrupted it.
+    let longestGap = Atomic<UInt64>(0)
+    private let isStopped = Atomic<Bool>(false)
+
+    init(depth: Int, spins: Bool) {
+        let thread = Thread { [self] in
+            let registered = try! RegisteredThread.current()
+            descend(depth) { [self] in
+                self.registration.withLock { $0 = registered }
+                if spins { self.spin() } else { self.sleep() }
+            }
+        }
+        thread.stackSize = 64 << 20
+        thread.start()
+        while registration.withLock({ $0 }) == nil { usleep(1_000) }
+        usleep(20_000)
+    }
+
+    var thread: RegisteredThread { registration.withLock { $0! } }
+    func stop() { isStopped.store(true, ordering: .relaxed) }
+
+    private func sleep() { while !isStopped.load(ordering: .relaxed) { usleep(1_000_000) } }
+
+    private func spin() {
+        var last = now()
+        while !isStopped.load(ordering: .relaxed) {
+            let time = now()
+            if time - last > longestGap.load(ordering: .relaxed) {
+                longestGap.store(time - last, ordering: .relaxed)
+            }
+            last = time
+        }
+    }
+
+    /// The longest gap since the last call.
+    func takeGap() -> UInt64 { longestGap.exchange(0, ordering: .relaxed) }
+}
+
+@inline(never) func descend(_ depth: Int, _ body: () -> Void) {
+    if depth == 0 { body() } else { descend(depth - 1, body) }
+    withExtendedLifetime(depth) {}
+}
+
+func now() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// On a busy machine a running thread may have to wait for a processor before it can answer.
+let patience = Duration.seconds(20)
+
+struct Percentiles: CustomStringConvertible {
+    private let sorted: [UInt64]
+    init(_ values: [UInt64]) { sorted = values.sorted() }
+    private func at(_ percent: Int) -> Double {
+        Double(sorted[(sorted.count - 1) * percent / 100]) / 1_000
+    }
+    var description: String { String(format: "%9.2f %9.2f", at(50), at(95)) }
+}
+
+func measure(_ rounds: Int, _ body: () throws -> Void) rethrows -> Percentiles {
+    Percentiles(
+        try (0..<rounds).map { _ in
+            let start = now()
+            try body()
+            return now() - start
+        })
+}
+
+/// A copy of a blocked thread's stack, as a capture would take it.
+func copyStack(of thread: RegisteredThread) -> (
+    bytes: [UInt8], base: UInt64, registers: stall_registers
+) {
+    let path = "/proc/self/task/\(thread.id.rawValue)/syscall"
+    let fields = try! String(contentsOfFile: path, encoding: .utf8).split(separator: " ")
+    let numbers = fields.suffix(2).map {
+        UInt64($0.dropFirst(2).trimmingCharacters(in: .newlines), radix: 16)!
+    }
+    let base = numbers[0] - 128
+    let source = UnsafeRawBufferPointer(
+        start: UnsafeRawPointer(bitPattern: UInt(base)), count: Int(thread.stackHigh - base))
+    var registers = stall_registers()
+    stall_registers_set(&registers, 7, numbers[0])
+    stall_registers_set(&registers, 16, numbers[1])
+    return (Array(source), base, registers)
+}
+
+func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
+    print(
+        name.padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%6d", frames),
+        percentiles)
+}
+
+@main enum CaptureBenchmark {
+    static func main() throws {
+        let rounds = CommandLine.arguments.dropFirst().first.flatMap(Int.init) ?? 500
+        print(
+            "microseconds".padding(toLength: 44, withPad: " ", startingAt: 0)
+                + "frames       p50       p95")
+        var sampler = try StackSampler()
+        for depth in [5, 85, 1_985] {
+            let blocked = Subject(depth: depth, spins: false)
+            let frames = try sampler.captureStack(of: blocked.thread, timeout: patience)
+                .addresses.count
+            row(
+                "capture of a blocked thread", frames,
+                try measure(rounds) {
+                    _ = try sampler.captureStack(of: blocked.thread, timeout: patience)
+                })
+            unwindAlone(blocked, frames, rounds)
+            blocked.stop()
+            let spinning = Subject(depth: depth, spins: true)
+            var gaps: [UInt64] = []
+            row(
+                "capture of a running thread", frames,
+                try measure(rounds) {
+                    _ = spinning.takeGap()
+                    _ = try sampler.captureStack(of: spinning.thread, timeout: patience)
+                    gaps.append(spinning.takeGap())
+                })
+            row("  of which stopped, with signal entry and exit", frames, Percentiles(gaps))
+            if agreement_prepare() != 0 {
+                var addresses = [UInt64](repeating: 0, count: 8192)
+                var times: [UInt64] = []
+                for _ in 0..<min(rounds, 200) {
+                    _ = agreement_park(spinning.thread.id.rawValue, &addresses, 8192)
+                    agreement_release()
+                    times.append(agreement_unwind_ns())
+                }
+                row("libunwind in a handler", frames, Percentiles(times))
+            }
+            spinning.stop()
+        }
+    }
+
+    /// The unwinder on a copy that it has seen before, and on one that it sees for the first time.
+    static func unwindAlone(_ blocked: Subject, _ frames: Int, _ rounds: Int) {
+        var (bytes, base, registers) = copyStack(of: blocked.thread)
+        var buffer = [stall_frame](repeating: stall_frame(), count: 8192)
+        var isTruncated = false
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            var copy = stall_stack_copy(
+                bytes: bytes.baseAddress, base: base, length: UInt64(bytes.count), is_live: false)
+            let warm = stall_unwinder_create(nil)!
+            let unwind = { (unwinder: OpaquePointer) in
+                _ = stall_unwind(unwinder, &registers, &copy, &buffer, 8192, &isTruncated)
+            }
+            unwind(warm)
+            row("unwinding, rows kept", frames, measure(rounds) { unwind(warm) })
+            row(
+                "unwinding, nothing kept", frames,
+                Percentiles(
+                    (0..<min(rounds, 50)).map { _ in
+                        let cold = stall_unwinder_create(nil)!
+                        defer { stall_unwinder_destroy(cold) }
+                        let start = now()
+                        unwind(cold)
+                        return now() - start
+                    }))
+            stall_unwinder_destroy(warm)
+        }
+    }
+}

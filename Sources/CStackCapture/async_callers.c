@@ -1,0 +1,78 @@
+// The functions that await the running one are not on the stack: each left a context on the heap, {parent
+// context, where to resume}. The running one keeps the address of its own context in a register, at least
+// when it was entered; in debug builds also below its saved frame pointer. Its frame is the one that the
+// runtime calls to run a job, directly or through one function of its own.
+//
+// Source: swift/ABI/Task.h, AsyncContext.
+#include "process_memory.h"
+#include "stack_walk.h"
+
+enum { ASYNC_LIMIT = 256 };  // awaiting functions that are followed
+
+extern char swift_job_run __attribute__((weak));
+extern char swift_job_run_on_task_executor __attribute__((weak));
+extern char swift_job_run_on_serial_and_task_executor __attribute__((weak));
+
+bool stall_runs_job(uint64_t function) {
+    return function == (uint64_t)&swift_job_run || function == (uint64_t)&swift_job_run_on_task_executor
+        || function == (uint64_t)&swift_job_run_on_serial_and_task_executor;
+}
+
+typedef struct {
+    uint64_t parent, resume;
+} async_context;
+
+static bool is_function_start(walk *walk, uint64_t address) {
+    stall_unwinder *unwinder = walk->unwinder;
+    uint64_t start, end, size;
+    cfi_function function;
+    if (stall_cfi_find_function(&unwinder->tables, address, &function)) return address == function.start;
+    if (!stall_cfi_find_gap(&unwinder->tables, address, &start, &end)) return false;
+    size_t length = stall_read_memory(unwinder->code, address, 64);
+    return walk->architecture->frame_size(unwinder->code, length, &size);
+}
+
+static bool read_context(walk *walk, uint64_t address, async_context *context) {
+    if (address == 0 || address % 8 != 0 || !stall_read_exactly(context, address, sizeof *context)) return false;
+    context->resume &= walk->architecture->address_mask;
+    return context->parent % 8 == 0 && is_function_start(walk, context->resume);
+}
+
+void stall_walk_find_async_context(walk *walk) {
+    if (walk->is_trial) return;
+    for (unsigned i = 0; i < 2 && walk->async_context == 0; i++) {
+        async_context context;
+        uint64_t kept;
+        const async_hint *hint = &walk->hints[1 - i];
+        if (read_context(walk, hint->context, &context)) {
+            walk->async_context = hint->context;
+        } else if (stall_walk_read_word(walk, hint->frame_pointer - 8, &kept) && read_context(walk, kept, &context)) {
+            walk->async_context = kept;
+        }
+    }
+}
+
+async_hint stall_walk_async_hint(const walk *walk) {
+    const stall_architecture *architecture = walk->architecture;
+    const stall_registers *registers = &walk->registers;
+    async_hint hint = {0, 0};
+    if (stall_registers_know(registers, architecture->async_context)) {
+        hint.context = registers->value[architecture->async_context];
+    }
+    if (stall_registers_know(registers, architecture->frame_pointer)) {
+        hint.frame_pointer = registers->value[architecture->frame_pointer];
+    }
+    return hint;
+}
+
+// Appends where the awaiting functions will resume. Read from a thread that runs on, they are guesses.
+uint32_t stall_walk_append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity) {
+    async_context context;
+    uint64_t address = walk->async_context;
+    for (unsigned i = 0; i < ASYNC_LIMIT && count < capacity && read_context(walk, address, &context); i++) {
+        frames[count++] = (stall_frame){
+            .address = context.resume, .kind = STALL_FRAME_ASYNC_RESUME, .is_guessed = !walk->copy->is_live};
+        address = context.parent;
+    }
+    return count;
+}
