@@ -127,7 +127,8 @@ let package = Package(
         .testTarget(
             name: "StallAgentTests",
             dependencies: [
-                "StallAgent", "StallModel", "StallStore", "TestSupport", "AgentFixture",
+                "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport", "AgentFixture",
+                log,
             ],
             swiftSettings: settings),
         .testTarget(

@@ -2,6 +2,7 @@
 // on; the logger hears of a condition once; what could not be written is counted and tried again later.
 
 internal import CLinux
+internal import Foundation
 internal import Logging
 internal import StallModel
 internal import StallStore
@@ -16,7 +17,11 @@ struct StoreConnection {
     private var nextAttempt = MonotonicInstant(nanoseconds: 0)
     private var pause = Duration.seconds(1)
     private var lastComplaint: String?
+    /// Reports that could not be written yet, in the order they came.
+    private var waiting: [(report: StallReport, images: ImageTable)] = []
     private var unwritten = 0
+
+    private static let waitingLimit = 32
 
     init(path: String, run: ProcessRun, logger: Logger) {
         self.path = path
@@ -28,6 +33,7 @@ struct StoreConnection {
     mutating func open() {
         guard store == nil, now >= nextAttempt else { return }
         attempt { connection throws(StoreError) in
+            connection.createDirectory()
             let store = try AgentStore(path: connection.path, run: connection.run)
             connection.store = store
             try store.closeAbandoned()
@@ -35,21 +41,35 @@ struct StoreConnection {
         }
     }
 
-    /// Keeps a report, or counts it as lost once it has ended.
+    /// Keeps a report. One that cannot be written now waits for a later try: an end that is never written would make
+    /// the stall look like a hang. When too many wait, the oldest are counted as lost.
     mutating func record(_ report: StallReport, images: ImageTable) {
+        waiting.removeAll { $0.report.id == report.id }
+        waiting.append((report, images))
         open()
-        let isKept = attempt { connection throws(StoreError) in
-            guard let store = connection.store else { return false }
-            try store.record(report, images: images.images)
-            connection.recovered()
-            return true
+        flush()
+        while waiting.count > Self.waitingLimit {
+            waiting.removeFirst()
+            unwritten += 1
         }
-        if isKept != true, report.state != .open { unwritten += 1 }
-        if isKept == true, unwritten > 0 {
-            let count = unwritten
-            unwritten = 0
-            countLosses(count, reason: .unwritable)
+    }
+
+    /// Writes what waits, oldest first, until a write fails.
+    private mutating func flush() {
+        while store != nil, let next = waiting.first {
+            let isKept = attempt { connection throws(StoreError) in
+                guard let store = connection.store else { return false }
+                try store.record(next.report, images: next.images.images)
+                connection.recovered()
+                return true
+            }
+            guard isKept == true else { return }
+            waiting.removeFirst()
         }
+        guard store != nil, unwritten > 0 else { return }
+        let count = unwritten
+        unwritten = 0
+        countLosses(count, reason: .unwritable)
     }
 
     /// Those of the locations whose names the store lacks; none when there is no store.
@@ -70,10 +90,26 @@ struct StoreConnection {
         }
     }
 
+    /// Tries once more to write what waits, and closes the store.
     mutating func close() {
-        if unwritten > 0 { logger.warning("\(path): \(unwritten) reports could not be written") }
+        if !waiting.isEmpty {
+            nextAttempt = now
+            open()
+            flush()
+        }
+        let lost = unwritten + waiting.count
+        if lost > 0 { logger.warning("\(path): \(lost) reports could not be written") }
         attempt { connection throws(StoreError) in try connection.store?.close() }
         store = nil
+    }
+
+    /// Makes the store's directory, for its owner only. Where that fails, opening the store says why.
+    private func createDirectory() {
+        let directory = (path as NSString).deletingLastPathComponent
+        guard !directory.isEmpty else { return }
+        try? FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
     }
 
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }

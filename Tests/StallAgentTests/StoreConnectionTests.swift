@@ -1,0 +1,78 @@
+import Foundation
+import Logging
+import StallModel
+import StallStore
+import StallSymbols
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import StallAgent
+
+/// Goal: a store that fails for a while loses nothing that still can be written, and is complained of once.
+/// Method: a file stands where the store's directory should be; taking it away is the recovery.
+@Suite struct StoreConnectionTests {
+    @Test func `an end that could not be written is written when the store is back`() throws {
+        try withTemporaryDirectory { directory in
+            let obstacle = directory.appending(path: "state")
+            try Data().write(to: obstacle)
+            let store = obstacle.appending(path: "stalls.sqlite").path
+            let lines = Lines()
+            let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+            var connection = StoreConnection(path: store, run: run, logger: lines.logger)
+            let images = ImageTable(images: [])
+            var report = StallReport(
+                id: run.id, run: run, loop: "main", mode: "default", phase: .timer,
+                start: run.started,
+                duration: .milliseconds(300), threshold: .milliseconds(250), state: .open)
+            connection.record(report, images: images)
+            report.duration = .seconds(2)
+            report.state = .ended
+            connection.record(report, images: images)
+            #expect(lines.count == 1)
+
+            try FileManager.default.removeItem(at: obstacle)
+            connection.close()
+            let kept = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+            #expect(kept.map(\.state) == [.ended] && kept[0].duration == .seconds(2))
+        }
+    }
+
+    @Test func `what never can be written is counted at the end`() throws {
+        let lines = Lines()
+        let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+        var connection = StoreConnection(
+            path: "/proc/none/a.sqlite", run: run, logger: lines.logger)
+        for index in 0..<40 {
+            let id = UniqueID(bytes: (0..<16).map { UInt8($0 + index) })!
+            let report = StallReport(
+                id: id, run: run, loop: "main", mode: "default", phase: .timer, start: run.started,
+                duration: .seconds(1), threshold: .milliseconds(250), state: .ended)
+            connection.record(report, images: ImageTable(images: []))
+        }
+        connection.close()
+        #expect(lines.last.contains("40 reports could not be written"))
+        #expect(lines.count == 2)
+    }
+
+    /// The warnings and worse that went to a logger.
+    final class Lines: Sendable {
+        private let lines = Mutex<[String]>([])
+        var count: Int { lines.withLock(\.count) }
+        var last: String { lines.withLock { $0.last ?? "" } }
+        var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+        private struct Handler: LogHandler {
+            let lines: Lines
+            var metadata: Logger.Metadata = [:]
+            var logLevel = Logger.Level.warning
+            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+                get { metadata[key] }
+                set { metadata[key] = newValue }
+            }
+            func log(event: LogEvent) {
+                lines.lines.withLock { $0.append("\(event.message)") }
+            }
+        }
+    }
+}
