@@ -16,6 +16,7 @@
 enum {
     KEPT_FILES = 16,         // threads whose descriptors stay open
     ATTEMPT_PAUSE_NS = 100000,
+    BUSY_NS = 50000,         // CPU time without a wait after which a thread may be signalled
 };
 
 struct stall_sampler {
@@ -151,30 +152,32 @@ static void pause_briefly(void) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
+/// Since when a thread has been running without a wait of its own.
+typedef struct {
+    bool is_set;
+    uint64_t waits, cpu_ns;
+} running_since;
+
 // A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
 // wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
-// thread is only signalled when it has used the CPU for a while without a break.
-static bool keeps_running(const thread_files *files) {
-    thread_activity before, after;
-    thread_position position;
-    uint64_t used_before, used_after;
-    if (stall_thread_files_activity(files, &before) != 0) return false;
-    if (stall_thread_cpu_ns(files->thread, &used_before) != 0) return false;
-    pause_briefly();
-    if (stall_thread_cpu_ns(files->thread, &used_after) != 0) return false;
-    if (used_after - used_before < ATTEMPT_PAUSE_NS / 2) return false;
-    if (stall_thread_files_activity(files, &after) != 0 || before.slices != after.slices) return false;
-    return stall_thread_files_position(files, &position) == 0 && position.is_running;
+// thread is only signalled when it has used the CPU for a while without waiting in between.
+static bool keeps_running(const thread_files *files, running_since *since) {
+    uint64_t waits, cpu_ns;
+    if (stall_thread_files_waits(files, &waits) != 0) return false;
+    if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
+    if (since->is_set && since->waits == waits) return cpu_ns - since->cpu_ns >= BUSY_NS;
+    *since = (running_since){true, waits, cpu_ns};
+    return false;
 }
 
 static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, uint64_t deadline_ns,
-    stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, running_since *since,
+    uint64_t deadline_ns, stall_stack *stack
 ) {
     stall_registers registers;
     stall_stack_copy copy;
     if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
-    if (!keeps_running(files)) return EAGAIN;
+    if (!keeps_running(files, since)) return EAGAIN;
     switch (stall_signal_copy_request(thread, deadline_ns, &registers, &copy)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
@@ -194,13 +197,14 @@ int stall_sampler_capture(
 ) {
     const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
     thread_files *files;
+    running_since since = {.is_set = false};
     *stack = (stall_stack){0};
     int error = find_files(sampler, thread, &files, &stack->failed_call);
     if (error != 0) return error;
     for (;;) {
         error = capture_blocked(sampler, thread, files, stack);
         if (error == EBUSY) {
-            error = capture_running(sampler, thread, files, deadline, stack);
+            error = capture_running(sampler, thread, files, &since, deadline, stack);
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
             if (error == ETIMEDOUT && capture_blocked(sampler, thread, files, stack) == 0) return 0;
         }

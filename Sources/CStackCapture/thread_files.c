@@ -55,7 +55,8 @@ int stall_thread_files_open(thread_files *files, const stall_thread *thread, con
     if (ticks != thread->start_ticks) return ESRCH;  // another thread has its id
     int system_call = open_file(thread->id, "syscall");
     if (system_call < 0) return open_error(thread->id, errno);
-    *files = (thread_files){thread->id, ticks, system_call, open_file(thread->id, "schedstat")};
+    *files = (thread_files){
+        thread->id, ticks, system_call, open_file(thread->id, "schedstat"), open_file(thread->id, "status")};
     return 0;
 }
 
@@ -63,6 +64,7 @@ void stall_thread_files_close(thread_files *files) {
     if (files->thread == 0) return;
     close(files->system_call);
     if (files->schedule >= 0) close(files->schedule);
+    if (files->status >= 0) close(files->status);
     files->thread = 0;
 }
 
@@ -79,6 +81,17 @@ int stall_thread_files_position(const thread_files *files, thread_position *posi
     position->stack_pointer = strtoull(end, &end, 16);
     position->program_counter = strtoull(end, &end, 16);
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;
+}
+
+int stall_thread_files_waits(const thread_files *files, uint64_t *waits) {
+    static const char label[] = "\nvoluntary_ctxt_switches:";
+    char text[4096];
+    int error = read_text(files->status, text, sizeof text);
+    if (error != 0) return error;
+    const char *field = strstr(text, label);
+    if (!field) return ENODATA;
+    *waits = strtoull(field + sizeof label - 1, NULL, 10);
+    return 0;
 }
 
 int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns) {

@@ -10,6 +10,7 @@ typedef struct {
     uint64_t start_ticks;
     int system_call;       ///< /proc/self/task/TID/syscall
     int schedule;          ///< /proc/self/task/TID/schedstat; -1 where the kernel has none
+    int status;            ///< /proc/self/task/TID/status
 } thread_files;
 
 /// Where a blocked thread is, from the kernel's point of view.
@@ -29,6 +30,8 @@ void stall_thread_files_close(thread_files *files);
 /// 0, ESRCH or the errno of a failed read.
 int stall_thread_files_position(const thread_files *files, thread_position *position);
 int stall_thread_files_activity(const thread_files *files, thread_activity *activity);
+/// How often the thread gave up the CPU to wait for something. 0, ESRCH or an errno.
+int stall_thread_files_waits(const thread_files *files, uint64_t *waits);
 /// The CPU time of `thread`, to the nanosecond even while it runs. 0, ESRCH or an errno.
 int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns);
 /// When `thread` started, in clock ticks since boot. 0, ESRCH or an errno.

@@ -213,7 +213,8 @@ private let outermost = CraftedImage.Function(
             [0x0f, 3, 0x31, 0x94, 9],  // deref of nine bytes
             [0x0c, 99, 8],  // a register that there is not
             [0x0c, 3, 8],  // a register that is not known
-            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],  // no end
+            // A number without end.
+            [0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
         ] as [[UInt8]])
     func `a senseless instruction ends the stack`(_ instructions: [UInt8]) {
         let image = CraftedImage([
