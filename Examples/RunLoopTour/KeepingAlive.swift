@@ -6,7 +6,8 @@ import StallRunLoop
 func tourOfKeepingAlive() throws {
     let done = DispatchSemaphore(value: 0)
     Thread {
-        print("  a thread without a source: its run has \(EventRunLoop.current.run(mode: .default))")
+        print(
+            "  a thread without a source: its run has \(EventRunLoop.current.run(mode: .default))")
         let loop = EventRunLoop.current
         loop.add(LoopSource { _ in }, toMode: .default)
         loop.perform(after: .milliseconds(20)) { loop.stop() }

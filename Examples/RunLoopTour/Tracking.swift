@@ -1,7 +1,7 @@
 import StallRunLoop
 
-/// While a user drags, the loop runs in the tracking mode. A timer of the default mode is silent then, which is why a page
-/// turns by itself everywhere but under the finger; one of the common modes goes on.
+/// While a user drags, the loop runs in the tracking mode. A timer of the default mode is silent then, which
+/// is why a page turns by itself everywhere but under the finger; one of the common modes goes on.
 func tourOfTracking() {
     let loop = EventRunLoop.main
     var (ofDefault, ofCommon) = (0, 0)
@@ -15,7 +15,9 @@ func tourOfTracking() {
     loop.add(timers[0], toMode: .default)
     loop.add(timers[1], toMode: .common)
     loop.run(mode: .tracking)
-    print("  while tracking: default-mode timer \(ofDefault) times, common-mode timer \(ofCommon) times")
+    print(
+        "  while tracking: default-mode timer \(ofDefault) times, common-mode timer \(ofCommon) times"
+    )
 
     // Back in the default mode, the silent timer fires once for all that it missed.
     ofCommon = 5

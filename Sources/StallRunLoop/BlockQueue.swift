@@ -22,9 +22,27 @@ struct BlockModes {
 
 /// A first-in, first-out queue of blocks with many producers and one consumer.
 final class BlockQueue: @unchecked Sendable {
-    fileprivate struct Node: ~Copyable {
-        /// The index of the next node plus one; 0 at the end.
-        let next = Atomic<UInt32>(0)
+    /// A node, in memory of its own layout: the link, which a thread may read that has lost a race for the node, and the
+    /// content, which only the node's owner touches. As fields of one struct, to write one would be to access both.
+    fileprivate struct Node {
+        static let stride = 8 + MemoryLayout<Content>.stride
+        let address: UnsafeMutableRawPointer
+
+        /// The number of the next node; 0 at the end.
+        var next: UnsafeMutablePointer<Atomic<UInt32>> {
+            address.assumingMemoryBound(to: Atomic<UInt32>.self)
+        }
+        var content: UnsafeMutablePointer<Content> {
+            (address + 8).assumingMemoryBound(to: Content.self)
+        }
+
+        func initialize() {
+            address.bindMemory(to: Atomic<UInt32>.self, capacity: 1).initialize(to: Atomic(0))
+            (address + 8).bindMemory(to: Content.self, capacity: 1).initialize(to: Content())
+        }
+    }
+
+    fileprivate struct Content {
         var modes = BlockModes(first: .default, others: nil)
         var body: (() -> Void)?
     }
@@ -43,8 +61,8 @@ final class BlockQueue: @unchecked Sendable {
     // Heads: 63...32 a tag that counts pops, 31...0 the index of the first node plus one.
     private let incoming = Atomic<UInt64>(0)
     private let free = Atomic<UInt64>(0)
-    private let segments: UnsafeMutablePointer<UnsafeMutablePointer<Node>?>
-    private let segmentsInUse = Mutex(0)
+    private let segments: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    private let segmentsInUse = Locked(0)
     /// Blocks of earlier drains whose mode did not run. The loop's thread alone.
     @exclusivity(unchecked) private var deferred = Batch()
 
@@ -56,7 +74,9 @@ final class BlockQueue: @unchecked Sendable {
     deinit {
         for segment in 0..<Self.segmentCount {
             guard let nodes = segments[segment] else { continue }
-            nodes.deinitialize(count: Self.firstSegment << segment)
+            for index in 0..<Self.firstSegment << segment {
+                Node(address: nodes + index * Node.stride).content.deinitialize(count: 1)
+            }
             nodes.deallocate()
         }
         segments.deallocate()
@@ -66,8 +86,7 @@ final class BlockQueue: @unchecked Sendable {
     func post(modes: BlockModes, _ body: @escaping () -> Void) {
         let index = takeFree()
         let node = node(index)
-        node.pointee.modes = modes
-        node.pointee.body = body
+        node.content.pointee = Content(modes: modes, body: body)
         push(from: index, to: node, on: incoming)
     }
 
@@ -93,10 +112,10 @@ final class BlockQueue: @unchecked Sendable {
         while batch.head != 0 {
             let index = batch.head
             let node = node(index)
-            batch.head = node.pointee.next.load(ordering: .relaxed)
-            if node.pointee.modes.allow(mode, isCommon: isCommon) {
+            batch.head = node.next.pointee.load(ordering: .relaxed)
+            if node.content.pointee.modes.allow(mode, isCommon: isCommon) {
                 append(index, to: &spent)
-                return node.pointee.body.take()
+                return node.content.pointee.body.take()
             }
             append(index, to: &kept)
         }
@@ -114,8 +133,8 @@ final class BlockQueue: @unchecked Sendable {
     func drop(_ batch: consuming Batch) {
         while batch.head != 0 {
             let node = node(batch.head)
-            batch.head = node.pointee.next.load(ordering: .relaxed)
-            node.pointee.body = nil
+            batch.head = node.next.pointee.load(ordering: .relaxed)
+            node.content.pointee.body = nil
         }
     }
 
@@ -125,7 +144,7 @@ final class BlockQueue: @unchecked Sendable {
         if deferred.isEmpty {
             deferred = kept
         } else {
-            node(kept.tail).pointee.next.store(deferred.head, ordering: .relaxed)
+            node(kept.tail).next.pointee.store(deferred.head, ordering: .relaxed)
             deferred.head = kept.head
         }
     }
@@ -135,18 +154,18 @@ final class BlockQueue: @unchecked Sendable {
         deferred = takeAll()
         var index = deferred.head
         while index != 0 {
-            if node(index).pointee.modes.allow(mode, isCommon: isCommon) { return true }
-            index = node(index).pointee.next.load(ordering: .relaxed)
+            if node(index).content.pointee.modes.allow(mode, isCommon: isCommon) { return true }
+            index = node(index).next.pointee.load(ordering: .relaxed)
         }
         return false
     }
 
     private func append(_ index: UInt32, to batch: inout Batch) {
-        node(index).pointee.next.store(0, ordering: .relaxed)
+        node(index).next.pointee.store(0, ordering: .relaxed)
         if batch.head == 0 {
             batch.head = index
         } else {
-            node(batch.tail).pointee.next.store(index, ordering: .relaxed)
+            node(batch.tail).next.pointee.store(index, ordering: .relaxed)
         }
         batch.tail = index
         batch.count += 1
@@ -157,32 +176,33 @@ final class BlockQueue: @unchecked Sendable {
         guard first != 0 else { return }
         var (index, reversed) = (first, UInt32(0))
         while index != 0 {
-            let next = node(index).pointee.next.load(ordering: .relaxed)
-            node(index).pointee.next.store(reversed, ordering: .relaxed)
+            let next = node(index).next.pointee.load(ordering: .relaxed)
+            node(index).next.pointee.store(reversed, ordering: .relaxed)
             (reversed, index) = (index, next)
         }
         if batch.head == 0 {
             batch.head = reversed
         } else {
-            node(batch.tail).pointee.next.store(reversed, ordering: .relaxed)
+            node(batch.tail).next.pointee.store(reversed, ordering: .relaxed)
         }
         batch.tail = first
     }
 
     /// The node with this number; numbers count from 1.
-    @inline(__always) private func node(_ number: UInt32) -> UnsafeMutablePointer<Node> {
+    @inline(__always) private func node(_ number: UInt32) -> Node {
         let shifted = Int(number) - 1 + Self.firstSegment
         let segment = Int.bitWidth - 1 - shifted.leadingZeroBitCount - 6
-        return segments[segment]! + (shifted - Self.firstSegment << segment)
+        return Node(
+            address: segments[segment]! + (shifted - Self.firstSegment << segment) * Node.stride)
     }
 
     /// Pushes the chain from `first` to `last` on a stack.
     @inline(__always) private func push(
-        from first: UInt32, to last: UnsafeMutablePointer<Node>, on head: borrowing Atomic<UInt64>
+        from first: UInt32, to last: Node, on head: borrowing Atomic<UInt64>
     ) {
         var current = head.load(ordering: .relaxed)
         while true {
-            last.pointee.next.store(UInt32(truncatingIfNeeded: current), ordering: .relaxed)
+            last.next.pointee.store(UInt32(truncatingIfNeeded: current), ordering: .relaxed)
             let desired = current & ~0xffff_ffff | UInt64(first)
             let (done, now) = head.weakCompareExchange(
                 expected: current, desired: desired, successOrdering: .sequentiallyConsistent,
@@ -201,7 +221,7 @@ final class BlockQueue: @unchecked Sendable {
                 current = free.load(ordering: .acquiring)
                 continue
             }
-            let next = node(number).pointee.next.load(ordering: .relaxed)
+            let next = node(number).next.pointee.load(ordering: .relaxed)
             let desired = (current >> 32 &+ 1) << 32 | UInt64(next)
             let (done, now) = free.weakCompareExchange(
                 expected: current, desired: desired, successOrdering: .acquiring,
@@ -217,15 +237,19 @@ final class BlockQueue: @unchecked Sendable {
             guard UInt32(truncatingIfNeeded: free.load(ordering: .acquiring)) == 0 else { return }
             precondition(used < Self.segmentCount, "a run loop holds at most four billion blocks")
             let count = Self.firstSegment << used
-            let nodes = UnsafeMutablePointer<Node>.allocate(capacity: count)
-            for index in 0..<count { (nodes + index).initialize(to: Node()) }
+            let nodes = UnsafeMutableRawPointer.allocate(
+                byteCount: count * Node.stride, alignment: 64)
             let first = UInt32(count - Self.firstSegment + 1)
-            for index in 0..<count - 1 {
-                nodes[index].next.store(first + UInt32(index) + 1, ordering: .relaxed)
+            for index in 0..<count {
+                let node = Node(address: nodes + index * Node.stride)
+                node.initialize()
+                let isLast = index == count - 1
+                node.next.pointee.store(isLast ? 0 : first + UInt32(index) + 1, ordering: .relaxed)
             }
             segments[used] = nodes
             used += 1
-            push(from: first, to: nodes + (count - 1), on: free)
+            let last = Node(address: nodes + (count - 1) * Node.stride)
+            push(from: first, to: last, on: free)
         }
     }
 }

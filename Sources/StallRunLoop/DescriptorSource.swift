@@ -5,8 +5,10 @@ internal import Synchronization
 
 /// What a descriptor is ready for.
 public struct DescriptorEvents: OptionSet, Hashable, Sendable {
+    /// The bits.
     public let rawValue: UInt32
 
+    /// Wraps bits of epoll(7).
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// There is something to read, a connection to accept, or the end of the stream.
@@ -35,7 +37,7 @@ public final class DescriptorSource: @unchecked Sendable {
     let handler: (DescriptorSource, DescriptorEvents) -> Void
     let validity = Atomic<Bool>(true)
     /// The loops it is in, one entry a mode.
-    let owners = Mutex<[EventRunLoop]>([])
+    let owners = Locked<[EventRunLoop]>([])
 
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
     public init(

@@ -61,6 +61,7 @@ extension ModeItems {
 }
 
 extension DescriptorEvents: CustomStringConvertible {
+    /// The names of the events, with bars between.
     public var description: String {
         let names: [(DescriptorEvents, String)] = [
             (.readable, "readable"), (.writable, "writable"), (.hangUp, "hangUp"),

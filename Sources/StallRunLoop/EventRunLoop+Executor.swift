@@ -12,6 +12,7 @@ extension EventRunLoop: SerialExecutor {
         post(inMode: .common) { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 
+    /// What an actor gives as its executor.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }

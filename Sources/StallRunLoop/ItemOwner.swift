@@ -60,7 +60,7 @@ struct ItemOwner: ~Copyable {
 /// All loops whose thread lives, by number.
 enum LivingLoops {
     private static let numbers = Atomic<UInt64>(0)
-    private static let loops = Mutex<[UInt64: Unmanaged<EventRunLoop>]>([:])
+    private static let loops = Locked<[UInt64: Unmanaged<EventRunLoop>]>([:])
 
     static func newNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).newValue }
 

@@ -2,8 +2,10 @@
 
 /// Moments of a run at which observers are called.
 public struct LoopActivity: OptionSet, Hashable, Sendable {
+    /// The bits.
     public let rawValue: UInt
 
+    /// Wraps bits of CFRunLoopActivity.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
     /// A run begins.
@@ -23,6 +25,7 @@ public struct LoopActivity: OptionSet, Hashable, Sendable {
 }
 
 extension LoopActivity: CustomStringConvertible {
+    /// The names of the activities, with bars between.
     public var description: String {
         let names: [(LoopActivity, String)] = [
             (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),

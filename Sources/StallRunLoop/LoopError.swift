@@ -9,6 +9,7 @@ public enum LoopError: Error, Equatable, Sendable {
 }
 
 extension LoopError: CustomStringConvertible {
+    /// One plain clause.
     public var description: String {
         switch self {
         case .wouldDeadlock: "a loop's own thread cannot wait for the loop"

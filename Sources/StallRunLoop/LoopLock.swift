@@ -18,5 +18,6 @@ struct LoopLock: ~Copyable, @unchecked Sendable {
     }
 
     @inline(__always) borrowing func lock() { pthread_mutex_lock(mutex) }
+    borrowing func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
     @inline(__always) borrowing func unlock() { pthread_mutex_unlock(mutex) }
 }

@@ -1,8 +1,6 @@
 // The name under which sources, timers, observers and blocks are grouped; a run serves one mode.
 // Names are interned for the whole process, so that comparing two modes compares two numbers.
 
-internal import Synchronization
-
 /// The name of a run-loop mode. Any string makes one; the same string makes the same mode.
 ///
 /// **Cost:** making one from a string takes a lock and a table look-up, and the name is kept for the life of the
@@ -30,15 +28,19 @@ public struct LoopMode: RawRepresentable, Hashable, Sendable {
     /// The name.
     public var rawValue: String { LoopModeNames.name(of: number) }
 
-    // Written out, because a RawRepresentable type would otherwise compare its raw values: two look-ups and two strings.
+    /// Whether both name the same mode. Written out, because a RawRepresentable type would otherwise compare its raw
+    /// values: two look-ups and two strings.
     public static func == (left: Self, right: Self) -> Bool { left.number == right.number }
 
+    /// Hashes the number, as `==` compares it.
     public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
 extension LoopMode: ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The mode that a string literal names.
     public init(stringLiteral value: String) { self.init(rawValue: value) }
 
+    /// The name.
     public var description: String { rawValue }
 }
 
@@ -49,7 +51,7 @@ enum LoopModeNames {
         var numbers: [String: UInt32] = ["default": 0, "tracking": 1, "common": 2]
     }
 
-    private static let table = Mutex(Table())
+    private static let table = Locked(Table())
 
     static func number(of name: String) -> UInt32 {
         table.withLock { table in

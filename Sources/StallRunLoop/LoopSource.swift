@@ -20,7 +20,7 @@ public final class LoopSource: @unchecked Sendable {
     /// 0: not signalled; otherwise the position of its signal among all signals of the process.
     let signalTicket = Atomic<UInt64>(0)
     /// The loops it is in, one entry a mode.
-    let owners = Mutex<[EventRunLoop]>([])
+    let owners = Locked<[EventRunLoop]>([])
 
     private static let tickets = Atomic<UInt64>(0)
 

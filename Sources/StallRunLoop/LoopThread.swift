@@ -19,7 +19,7 @@ public final class LoopThread: Sendable {
     private let gate = Atomic<UInt64>(0)
     private static let isStopping: UInt64 = 1 << 63
     /// Taken by the one who joins it.
-    private let thread: Mutex<pthread_t?>
+    private let thread: Locked<pthread_t?>
     private let body: ThreadBody
 
     /// Starts the thread.
@@ -42,7 +42,7 @@ public final class LoopThread: Sendable {
         }
         _ = body.started.wait()
         loop = body.loop!
-        self.thread = Mutex(thread)
+        self.thread = Locked(thread)
     }
 
     deinit { stop() }
