@@ -67,7 +67,8 @@ let package = Package(
         .executableTarget(
             name: "CaptureBenchmark",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
-            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]
+        ),
         .testTarget(
             name: "StallCaptureTests",
             dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
@@ -110,7 +111,8 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"], path: "Tests/AgentFixture",
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
+            path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
@@ -122,12 +124,14 @@ let package = Package(
             name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
             swiftSettings: settings),
         .testTarget(
-            name: "StallAnalysisTests", dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
+            name: "StallAnalysisTests",
+            dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",
             dependencies: [
-                "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport", "AgentFixture",
+                "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
+                "AgentFixture",
                 log,
             ],
             swiftSettings: settings),

@@ -56,7 +56,9 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     /// Sixteen bytes, in the order they are written.
     public var bytes: [UInt8] {
         [high, low].flatMap { word in
-            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+            stride(from: 56, through: 0, by: -8).map {
+                UInt8(truncatingIfNeeded: word >> UInt64($0))
+            }
         }
     }
 

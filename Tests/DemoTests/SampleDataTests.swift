@@ -27,7 +27,8 @@ import Testing
     }
 
     @Test func `the JSON lines are the store's reports`() throws {
-        let lines = try String(contentsOf: Self.folder.appending(path: "demo.jsonl"), encoding: .utf8)
+        let lines = try String(
+            contentsOf: Self.folder.appending(path: "demo.jsonl"), encoding: .utf8)
         try withCopy { store in
             let program = try BuiltProgram(
                 "stallctl", ["export", "--format", "jsonl", "--store", store])
@@ -51,7 +52,8 @@ import Testing
     private func withCopy(_ body: (String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appending(path: "demo.sqlite")
-            try FileManager.default.copyItem(at: Self.folder.appending(path: "demo.sqlite"), to: copy)
+            try FileManager.default.copyItem(
+                at: Self.folder.appending(path: "demo.sqlite"), to: copy)
             try body(copy.path)
         }
     }
