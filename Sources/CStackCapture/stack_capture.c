@@ -15,8 +15,8 @@
 
 enum {
     KEPT_FILES = 16,         // threads whose descriptors stay open
-    ATTEMPT_PAUSE_NS = 100000,
-    BUSY_NS = 50000,         // CPU time without a wait after which a thread may be signalled
+    ATTEMPT_PAUSE_NS = 200000,
+    BUSY_NS = 1000000,  // CPU time without a wait after which a thread may be signalled
 };
 
 struct stall_sampler {
