@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks bench bench-peers faults format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults format lint clean
 
 all: build
 
@@ -32,6 +32,10 @@ truth: truth-stacks
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
 	@scripts/truth-stacks
+
+# Captures of threads that live dangerously: SECONDS at 1,000 a second.
+stress-stacks: setup
+	@scripts/stress-stacks $(or $(SECONDS),300)
 
 # The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
 bench: setup
