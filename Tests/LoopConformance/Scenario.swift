@@ -49,7 +49,7 @@ extension Scenario {
     /// `perform` runs a body on a thread that may run loops, and waits for it.
     package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Verdict {
         var last = Verdict.agrees
-        for scale in [1.0, 1, 2, 4] {
+        for scale in [1.0, 1, 2, 4, 8] {
             let real = trace(on: PlayedCFRunLoop.self, scale: scale, perform: perform)
             let ours = trace(on: PlayedEventRunLoop.self, scale: scale, perform: perform)
             let recorded = Trace.tokens(GoldenTable.traces[id] ?? "")

@@ -70,7 +70,7 @@ extension Scenario {
                 stage.run(20)
                 stage.log("}")
             }
-            let b = stage.timer(12, every: 50) { _ in stage.log("b") }
+            let b = stage.timer(12, every: 500) { _ in stage.log("b") }
             stage.loop.add(a, "default")
             stage.loop.add(b, "default")
             stage.pause(20)

@@ -1,21 +1,26 @@
 // Rows K1 and K2 (threads that live and end with their loop) and C1 to C4 (combinations).
 
+internal import Dispatch
+
 extension Scenario {
     static let threadScenarios = [
         Scenario("K1", "thread kept alive by a source; job; stop") { stage in
             let type = Unchecked(type(of: stage.loop))
             let inner = Unchecked(Box<Stage?>(nil))
             let descriptor = stage.eventDescriptor()
+            let started = DispatchSemaphore(value: 0)
             let helper = stage.after(0) {
                 let own = Stage(type.value.current, scale: stage.seconds(1000))
                 own.run(1000)
                 stage.log(own.trace.joined(separator: " "))
                 own.loop.add(own.loop.descriptor(descriptor, takes: true) {}, "default")
                 inner.value.value = own
+                started.signal()
                 own.loop.run()
                 stage.log("thread-exit@\(stage.now)")
             }
             stage.pause(50)
+            started.wait()
             let loop = inner.value.value!.loop
             loop.perform(["default"]) { stage.log("job@\(stage.now)") }
             loop.wakeUp()
