@@ -98,7 +98,8 @@ struct StoreConnection {
             flush()
         }
         let lost = unwritten + waiting.count
-        if lost > 0 { logger.warning("\(path): \(lost) reports could not be written") }
+        // The condition itself was told when it was met; once is enough for the app's log.
+        if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
         attempt { connection throws(StoreError) in try connection.store?.close() }
         store = nil
     }
