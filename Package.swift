@@ -71,11 +71,13 @@ let package = Package(
         ),
         .testTarget(
             name: "StallCaptureTests",
-            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CCaptureTesting"],
+            dependencies: [
+                "StallModel", "StallCapture", "CStackCapture", "CCaptureTesting", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "StallStoreTests",
-            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults"],
+            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults", "TestSupport"],
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
@@ -91,7 +93,8 @@ let package = Package(
             dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
-            name: "LoopConformance", dependencies: ["StallModel", "CLinux", "StallRunLoop"],
+            name: "LoopConformance",
+            dependencies: ["StallModel", "CLinux", "StallRunLoop", "TestSupport"],
             path: "Tests/LoopConformance", swiftSettings: settings),
         .executableTarget(
             name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
@@ -100,6 +103,7 @@ let package = Package(
             name: "StallRunLoopTests",
             dependencies: [
                 "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
+                "TestSupport",
                 "RunLoopTour",
             ],
             swiftSettings: settings),
@@ -115,17 +119,18 @@ let package = Package(
             path: "Tests/AgentFixture",
             swiftSettings: settings),
         .testTarget(
-            name: "StallDetectionTests", dependencies: ["StallDetection", "StallModel", "CLinux"],
+            name: "StallDetectionTests",
+            dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel"],
+            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAnalysisTests",
-            dependencies: ["StallAnalysis", "StallModel", "StallSymbols"],
+            dependencies: ["StallAnalysis", "StallModel", "StallSymbols", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAgentTests",

@@ -4,6 +4,8 @@
 // or wake-ups from callouts, or descriptors, but not two of these. Where the Linux CFRunLoop forgets that a source
 // was handled (the last one of a pass was invalidated, or served by a nested run), we do better, so sources do neither.
 
+internal import TestSupport
+
 package struct RandomSequence: Sendable {
     enum Flavour: CaseIterable, Sendable { case timers, wakeUps, descriptors }
 
@@ -56,7 +58,7 @@ package struct RandomSequence: Sendable {
 
 extension RandomSequence {
     package init(seed: UInt64) {
-        var random = SeededNumbers(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let flavour = Flavour.allCases.randomElement(using: &random)!
         self.flavour = flavour
         // Different orders: the real loop adds common items to a new common mode in the order of a hash table.
@@ -89,7 +91,7 @@ extension RandomSequence {
     private enum Context { case script, source, callback }
 
     private static func action(
-        _ flavour: Flavour, in context: Context, _ random: inout SeededNumbers
+        _ flavour: Flavour, in context: Context, _ random: inout SeededGenerator
     ) -> Action {
         let extras = flavour == .wakeUps ? 0 : extraCount
         let item = Int.random(in: 0..<firstExtra + extras, using: &random)
@@ -162,19 +164,8 @@ extension RandomSequence: CustomStringConvertible {
     }
 }
 
-/// SplitMix64: the same seed gives the same numbers.
-struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
+extension SeededGenerator {
+    fileprivate mutating func chance(_ oneIn: Int) -> Bool {
+        Int.random(in: 0..<oneIn, using: &self) == 0
     }
-
-    mutating func chance(_ oneIn: Int) -> Bool { Int.random(in: 0..<oneIn, using: &self) == 0 }
 }

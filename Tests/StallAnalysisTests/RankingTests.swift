@@ -1,5 +1,6 @@
 import StallModel
 import Testing
+import TestSupport
 
 @testable import StallAnalysis
 
@@ -123,7 +124,7 @@ import Testing
 
     /// Method: shuffled input, and stacks whose frames the store does not know.
     @Test func `the same reports rank the same in any order`() {
-        var random = SplitMix(state: 3)
+        var random = SeededGenerator(seed: 3)
         let reports = (0..<60).map { report(300 + $0 % 7, stack: Int64($0 % 5), number: UInt8($0)) }
         let expected = rank(reports, runs: [run("photos", "1.0")], frames: stacks)
         for _ in 0..<10 {

@@ -1,5 +1,6 @@
 import StallModel
 import Testing
+import TestSupport
 
 @testable import StallAnalysis
 
@@ -167,7 +168,7 @@ import Testing
     // MARK: - What never matters
 
     @Test func `lines, addresses and the numbers of closures do not matter`() {
-        var random = SplitMix(state: 7)
+        var random = SeededGenerator(seed: 7)
         let reference = signature("load() <- closure #1 in Album.open(_:at:) <- tick()")
         for _ in 0..<50 {
             let number = Int.random(in: 1...99, using: &random)
@@ -277,18 +278,5 @@ extension Frame {
             CodeLocation(imagePath: image, buildID: nil, offset: 0x1000, kind: .returnAddress))
         self.function = function
         rawName = symbol ?? function
-    }
-}
-
-/// **Source:** Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
     }
 }

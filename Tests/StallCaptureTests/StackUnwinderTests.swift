@@ -1,5 +1,6 @@
 import CStackCapture
 import Testing
+import TestSupport
 
 private let (rbx, rbp, rsp, r12, rip) = (3, 6, 7, 12, 16)
 /// What every x86_64 CIE begins with: CFA = rsp + 8, return address at CFA - 8.
@@ -268,7 +269,7 @@ private let outermost = CraftedImage.Function(
 
     /// Every byte of the tables is damaged in turn, and then thousands of times several at once.
     @Test func `damaged tables neither crash nor loop`() {
-        var random = SeededGenerator(state: 20_261_121)
+        var random = SeededGenerator(seed: 20_261_121)
         for round in 0..<6_000 {
             let image = CraftedImage([
                 .init(
@@ -309,18 +310,6 @@ private let outermost = CraftedImage.Function(
                 ])
             #expect((1...32).contains(frames.count))
         }
-    }
-}
-
-/// SplitMix64: the same damage in every run.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
     }
 }
 

@@ -1,5 +1,6 @@
 import StallModel
 import Testing
+import TestSupport
 
 @testable import StallDetection
 
@@ -193,7 +194,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     /// begins ends exactly once, and durations never shrink.
     @Test(arguments: 0..<50 as Range<UInt64>)
     func `incidents are whole under random play`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var detector = StallDetector(policy: DetectionPolicy(threshold: .milliseconds(250)))
         var now = 1, word = 0, status = LoopStatus.waiting
         var open: StallIncident?
@@ -213,18 +214,6 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             }
             open = incident.hasEnded ? nil : incident
         }
-    }
-}
-
-/// A small seeded generator, so that a failing run can be repeated.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-        return z ^ z >> 31
     }
 }
 

@@ -3,6 +3,7 @@ import Foundation
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: whatever lies at a store's path, the answer is one clear line and the file is left as it
 /// was. Method: files are made bad in every way that was thought of, through SQLite and byte by
@@ -220,7 +221,7 @@ import Testing
     /// file.
     @Test(arguments: 1...30 as ClosedRange<UInt64>)
     func `random damage never crashes and never leaves half a file behind`(seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SeededGenerator(seed: seed)
         let path = try makeStore("smudged.sqlite", count: 30)
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
         for _ in 0..<Int.random(in: 1...40, using: &random) {

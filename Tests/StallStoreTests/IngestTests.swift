@@ -2,6 +2,7 @@ import Foundation
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: a central store holds exactly what its sources hold, however often and in whatever order
 /// they come. Method: seeded reports, changed between runs of ingest; the sources are the oracle.
@@ -13,7 +14,7 @@ import Testing
         throws
     {
         var generator = ReportGenerator(seed: seed)
-        var random = SeededGenerator(state: seed)
+        var random = SeededGenerator(seed: seed)
         let path = directory("agent.sqlite")
         let agent = try AgentStore(path: path, run: generator.run)
         let central = directory("central.sqlite")

@@ -2,19 +2,7 @@
 // seed makes the same reports, so that a failure can be repeated.
 
 import StallModel
-
-/// SplitMix64: small, seeded, and the same everywhere.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var word = state
-        word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
-        word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
-        return word ^ word >> 31
-    }
-}
+import TestSupport
 
 /// Makes the reports of one process run.
 struct ReportGenerator {
@@ -24,7 +12,7 @@ struct ReportGenerator {
     private var clock: Int64 = 1_700_000_000_000_000
 
     init(seed: UInt64, app: String = "photos") {
-        random = SeededGenerator(state: seed)
+        random = SeededGenerator(seed: seed)
         let started = UnixTime(microseconds: 1_700_000_000_000_000)
         run = ProcessRun(
             id: UniqueID(version7At: started, random: &random), app: app, version: "2.\(seed).0",

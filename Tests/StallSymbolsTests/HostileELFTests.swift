@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 import Testing
+import TestSupport
 
 @testable import StallSymbols
 
@@ -25,7 +26,7 @@ import Testing
 
     @Test(arguments: 0..<400)
     func `damage yields fewer names at worst`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var bytes = Self.library
         let tables = Int(bytes[40..<48].reversed().reduce(0) { $0 << 8 | UInt64($1) })
         for _ in 0..<Int.random(in: 1...12, using: &random) {
@@ -51,7 +52,7 @@ import Testing
     /// The test's own program, for its debug information: damage in it, not in the headers that lead there.
     @Test(arguments: 0..<60)
     func `damaged debug information yields fewer lines at worst`(seed: UInt64) throws {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let source = DamagedBytes(bytes: Self.program, damage: seed, everyBytes: 200 << (seed % 8))
         guard let file = ELFFile(source),
             var debug = DebugInformation(file, limit: 1 << 24, isOverBudget: { false })
@@ -91,7 +92,7 @@ private struct DamagedBytes: ByteSource {
         let last = offset + UInt64(buffer.count)
         // Headers at the start and section headers at the end stay whole.
         for place in stride(from: offset / everyBytes * everyBytes, to: last, by: Int(everyBytes)) {
-            var random = SplitMix(state: damage ^ place)
+            var random = SeededGenerator(seed: damage ^ place)
             let target = place + random.next() % everyBytes
             guard target >= max(offset, 4096), target < min(last, size - min(size, 8192)) else {
                 continue
@@ -99,18 +100,5 @@ private struct DamagedBytes: ByteSource {
             buffer[Int(target - offset)] = UInt8.random(in: 0...255, using: &random)
         }
         return true
-    }
-}
-
-/// **Source:** Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
     }
 }
