@@ -1,5 +1,6 @@
 import Foundation
 import LoopConformance
+import TestSupport
 import Testing
 
 /// Goal: the loop follows CFRunLoop in every row of the golden table.
@@ -26,16 +27,7 @@ import Testing
 
     /// The conformance tool has a main thread of its own to give.
     @Test func `the rows of the main thread have the trace of the real loop`() throws {
-        let tool = Process()
-        tool.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-            .deletingLastPathComponent().appendingPathComponent("conformance")
-        tool.arguments = ["main"]
-        let output = Pipe()
-        tool.standardOutput = output
-        try tool.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        tool.waitUntilExit()
+        let text = try BuiltProgram("conformance", ["main"]).finish().output
         #expect(text == "conformance agree=4 better=0 of=4\n")
     }
 

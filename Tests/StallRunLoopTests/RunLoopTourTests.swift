@@ -1,4 +1,4 @@
-import Foundation
+import TestSupport
 import Testing
 
 /// Goal: the experiments of the tour come out as their texts say, each time.
@@ -37,17 +37,8 @@ import Testing
 
     @Test(arguments: outcomes)
     func `an experiment has its outcome`(name: String, outcome: String) throws {
-        let tour = Process()
-        tour.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-            .deletingLastPathComponent().appendingPathComponent("RunLoopTour")
-        tour.arguments = [name]
-        let output = Pipe()
-        tour.standardOutput = output
-        try tour.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        tour.waitUntilExit()
-        #expect(text == outcome)
-        #expect(tour.terminationStatus == 0)
+        let tour = try BuiltProgram("RunLoopTour", [name]).finish()
+        #expect(tour.output == outcome)
+        #expect(tour.status == 0)
     }
 }
