@@ -19,7 +19,8 @@ struct StoreConnection {
     private var lastComplaint: String?
     /// Reports that could not be written yet, in the order they came.
     private var waiting: [(report: StallReport, images: ImageTable)] = []
-    private var unwritten = 0
+    /// What was not kept and is not counted in the store yet.
+    private var losses: [LossReason: Int] = [:]
 
     private static let waitingLimit = 32
 
@@ -50,7 +51,7 @@ struct StoreConnection {
         flush()
         while waiting.count > Self.waitingLimit {
             waiting.removeFirst()
-            unwritten += 1
+            losses[.unwritable, default: 0] += 1
         }
     }
 
@@ -66,10 +67,7 @@ struct StoreConnection {
             guard isKept == true else { return }
             waiting.removeFirst()
         }
-        guard store != nil, unwritten > 0 else { return }
-        let count = unwritten
-        unwritten = 0
-        countLosses(count, reason: .unwritable)
+        writeLosses()
     }
 
     /// Those of the locations whose names the store lacks; none when there is no store.
@@ -83,21 +81,30 @@ struct StoreConnection {
         attempt { connection throws(StoreError) in try connection.store?.symbolize(frames) }
     }
 
+    /// Counts what was not kept: in the store, as soon as there is one.
     mutating func countLosses(_ count: Int, reason: LossReason) {
         guard count > 0 else { return }
-        attempt { connection throws(StoreError) in
-            try connection.store?.countLosses(count, reason: reason)
+        losses[reason, default: 0] += count
+        writeLosses()
+    }
+
+    private mutating func writeLosses() {
+        for (reason, count) in losses where store != nil {
+            attempt { connection throws(StoreError) in
+                try connection.store?.countLosses(count, reason: reason)
+                connection.losses[reason] = nil
+            }
         }
     }
 
     /// Tries once more to write what waits, and closes the store.
     mutating func close() {
-        if !waiting.isEmpty {
+        if !waiting.isEmpty || !losses.isEmpty {
             nextAttempt = now
             open()
             flush()
         }
-        let lost = unwritten + waiting.count
+        let lost = losses.values.reduce(waiting.count, +)
         // The condition itself was told when it was met; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
         attempt { connection throws(StoreError) in try connection.store?.close() }

@@ -29,11 +29,14 @@ import Testing
             report.duration = .seconds(2)
             report.state = .ended
             connection.record(report, images: images)
+            connection.countLosses(7, reason: .dropped)
             #expect(lines.count == 1)
 
             try FileManager.default.removeItem(at: obstacle)
             connection.close()
-            let kept = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+            let reader = try ReportStore.open(path: store)
+            #expect(try reader.status().losses == [.dropped: 7])
+            let kept = try reader.reports(ReportFilter(), limit: nil)
             #expect(kept.map(\.state) == [.ended] && kept[0].duration == .seconds(2))
         }
     }
