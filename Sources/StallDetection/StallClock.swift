@@ -34,15 +34,30 @@ package struct ThreadEvidence: Hashable, Sendable {
 package struct StallClock: Hashable, Sendable {
     /// When the loop last made progress.
     package let began: MonotonicInstant
-    /// The part of the time that counts as a stall.
-    package private(set) var counted = Duration.zero
-    /// The thread's CPU time since `began`, as far as it is known.
-    package private(set) var cpuTime = Duration.zero
-    /// The part of the uncounted time in which the watchdog did not run either.
-    private var stopped = Duration.zero
-    private var uncounted = Duration.zero
+    /// Time up to the last look whose evidence settles it, and time since then as far as it can be told now.
+    private var settled = Account()
+    private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
+
+    private struct Account: Hashable {
+        var counted = Duration.zero
+        var cpuTime = Duration.zero
+        var uncounted = Duration.zero
+        /// The part of the uncounted time in which the watchdog did not run either.
+        var stopped = Duration.zero
+
+        static func + (left: Self, right: Self) -> Self {
+            Account(
+                counted: left.counted + right.counted, cpuTime: left.cpuTime + right.cpuTime,
+                uncounted: left.uncounted + right.uncounted, stopped: left.stopped + right.stopped)
+        }
+    }
+
+    /// The part of the time that counts as a stall.
+    package var counted: Duration { settled.counted + pending.counted }
+    /// The thread's CPU time since `began`, as far as it is known.
+    package var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
     /// - Parameter before: What was known of the thread before `began`, if anything: the part of the first
     ///   interval that it can have spent on the CPU is bounded by it.
@@ -59,17 +74,13 @@ package struct StallClock: Hashable, Sendable {
     ) {
         let interval = now - last
         guard interval > .zero else { return }
-        var used = interval
-        if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
-            used = min(interval, max(.zero, total - before))
-            cpuTime += used
-        } else if !evidence.isRunnable, evidence.cpuTime != nil {
-            used = .zero
+        let account = account(for: interval, evidence, isLate: isLate)
+        // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
+        guard isLate || evidence.isStopped || !evidence.waitsForCPU else {
+            return pending = account
         }
-        let credit = credit(for: interval, evidence, used: used, isLate: isLate)
-        counted += credit
-        uncounted += interval - credit
-        if isLate || evidence.isStopped { stopped += interval - credit }
+        settled = settled + account
+        pending = Account()
         last = now
         lastEvidence = evidence
     }
@@ -77,7 +88,25 @@ package struct StallClock: Hashable, Sendable {
     /// The verdict on a loop that made no progress for at least the threshold.
     package func verdict(threshold: Duration) -> StallVerdict {
         if counted >= threshold { return .stalled }
-        return stopped > uncounted / 2 ? .stopped : .starved
+        let all = settled + pending
+        return all.stopped > all.uncounted / 2 ? .stopped : .starved
+    }
+
+    private func account(for interval: Duration, _ evidence: ThreadEvidence, isLate: Bool)
+        -> Account
+    {
+        var account = Account()
+        var used = interval
+        if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
+            used = min(interval, max(.zero, total - before))
+            account.cpuTime = used
+        } else if !evidence.isRunnable, evidence.cpuTime != nil {
+            used = .zero
+        }
+        account.counted = credit(for: interval, evidence, used: used, isLate: isLate)
+        account.uncounted = interval - account.counted
+        if isLate || evidence.isStopped { account.stopped = account.uncounted }
+        return account
     }
 
     /// The part of an interval that was the thread's own doing; at least the CPU time it used.

@@ -136,6 +136,22 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled)
     }
 
+    /// Between two waits for the disk it queues for a CPU, and most looks find it in the queue.
+    @Test mutating func `time in the disk counts also when a look finds the thread in the queue`() {
+        func queueing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .zero, runDelay: .milliseconds(milliseconds / 4),
+                state: UInt8(ascii: "R"), waitsForCPU: true)
+        }
+        _ = detector.look(
+            waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
+        follow(until: 480, evidence: queueing)
+        let moved = ThreadEvidence(cpuTime: .zero, runDelay: .milliseconds(120))
+        let step = detector.look(waiting(since: 480), moved, at: at(481), end: at(480))
+        #expect(step.incident?.verdict == .stalled)
+        #expect(step.incident?.duration == .milliseconds(480))
+    }
+
     /// Writing and syncing in turns: at every look it runs, for an instant, and never waits for a CPU.
     @Test
     mutating func `a thread that blocks again and again is stalled, though it looks runnable`() {
