@@ -87,6 +87,10 @@ let package = Package(
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
             path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
+        .executableTarget(
+            name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
+            path: "Benchmarks/DetectorBenchmark",
+            swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
