@@ -50,10 +50,10 @@ extension StackSampler {
             let stack = capture(id, timeout: .zero)
             if case .failure(.timedOut) = stack { running.append(id) } else { seen[id] = stack }
         }
-        for id in running {
+        for (index, id) in running.enumerated() {
             let left = ContinuousClock.now.duration(to: deadline)
             guard left > .zero else { break }
-            seen[id] = capture(id, timeout: min(left, .milliseconds(20)))
+            seen[id] = capture(id, timeout: left / (running.count - index))
         }
         // A thread that ended meanwhile is no thread of the process.
         let threads = all.compactMap { id -> SeenThread? in
