@@ -54,7 +54,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
-            dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
+            dependencies: ["StallModel", "StallSymbols", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
@@ -147,7 +147,8 @@ let package = Package(
         .testTarget(
             name: "StallctlTests",
             dependencies: [
-                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport",
+                "AgentFixture", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
     ],

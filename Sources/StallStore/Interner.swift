@@ -24,6 +24,14 @@ struct FrameNames: Hashable {
     }
 }
 
+extension FrameNames {
+    init(_ frame: Frame) {
+        self.init(
+            name: frame.function, rawName: frame.rawName, file: frame.file,
+            line: frame.line.map(Int64.init), isInlined: frame.isInlined)
+    }
+}
+
 /// Finds or adds the rows that reports refer to. Works within the transaction of its caller.
 final class Interner {
     private let connection: Connection

@@ -16,7 +16,7 @@ final class StackReader {
     private var places: [Int64: Place] = [:]
 
     /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
-    private final class Place {
+    final class Place {
         let location: CodeLocation
         let frames: [Frame]
         init(location: CodeLocation, frames: [Frame]) {
@@ -84,8 +84,8 @@ final class StackReader {
         return (entries, findStack.integer(at: 0) != 0)
     }
 
-    /// A place and its frames; one frame without a function where nothing is known.
-    private func place(_ id: Int64) throws -> Place {
+    /// A place by its number, and its frames; one frame without a function where nothing is known.
+    func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         try findLocation.bind(id)
         guard try findLocation.step() else {

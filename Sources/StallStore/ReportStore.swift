@@ -208,7 +208,7 @@ package final class ReportStore {
 }
 
 /// A filter as SQL, with the values that its question marks stand for.
-private struct Condition {
+struct Condition {
     private(set) var sql = "true"
     private var values: [any SQLValue] = []
 
