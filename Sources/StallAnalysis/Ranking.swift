@@ -65,9 +65,10 @@ package struct Hotspot: Hashable, Sendable {
 ///   - frames: The frames of the reports' stacks, innermost first.
 package func rank(
     _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
-    by order: RankingOrder = .total, group key: GroupKey = .signature
+    by order: RankingOrder = .total, group key: GroupKey = .signature,
+    rules: GroupingRules = .builtIn
 ) -> [Hotspot] {
-    var signatures = SignatureCache(frames: frames)
+    var signatures = SignatureCache(frames: frames, rules: rules)
     var groups: [Signature: [ReportSummary]] = [:]
     for report in reports where report.verdict == .stalled {
         let run = runs.indices.contains(report.run) ? runs[report.run] : nil
@@ -189,45 +190,4 @@ package func quantile(_ part: Double, of sorted: [Duration]) -> Duration {
     guard !sorted.isEmpty else { return .zero }
     let rank = Int((part * Double(sorted.count)).rounded(.up))
     return sorted[min(Swift.max(rank, 1), sorted.count) - 1]
-}
-
-/// Stacks are shared by many reports: each is classified once, and equal sets of stacks are grouped once.
-private struct SignatureCache {
-    private struct Place: Hashable {
-        var frame: Frame
-        var executable: BuildID?
-    }
-    private struct Stall: Hashable {
-        var stacks: [WeightedStack]
-        var executable: BuildID?
-    }
-
-    let frames: [Int64: [Frame]]
-    private var classified: [Place: ClassifiedFrame] = [:]
-    private var signatures: [Stall: Signature] = [:]
-
-    init(frames: [Int64: [Frame]]) { self.frames = frames }
-
-    mutating func signature(of report: ReportSummary, in run: ProcessRun?) -> Signature {
-        let stall = Stall(stacks: report.stacks, executable: run?.buildID)
-        if let known = signatures[stall] { return known }
-        let stacks = report.stacks.map { stack in
-            WeightedFrames(
-                frames: (frames[stack.stack] ?? []).map {
-                    classify($0, executable: stall.executable)
-                },
-                weight: Double(stack.weight.nanoseconds))
-        }
-        let answer = StallAnalysis.signature(of: stacks)
-        signatures[stall] = answer
-        return answer
-    }
-
-    private mutating func classify(_ frame: Frame, executable: BuildID?) -> ClassifiedFrame {
-        let place = Place(frame: frame, executable: executable)
-        if let known = classified[place] { return known }
-        let answer = ClassifiedFrame(frame, executable: executable)
-        classified[place] = answer
-        return answer
-    }
 }

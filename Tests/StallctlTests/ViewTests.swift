@@ -127,7 +127,8 @@ import Testing
         let ranking = Ranking(
             reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
         let entry = Listing.Entry(
-            report: SampleReports.summary(report), run: run, signature: report.signature)
+            report: SampleReports.summary(report), run: run,
+            signature: report.signature(by: .builtIn))
         let listing = Listing(
             entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
         var status = status
@@ -199,7 +200,8 @@ import Testing
                 state: state.0,
                 verdict: state.1, startingAfter: Int64(-index * 86400))
             return Listing.Entry(
-                report: SampleReports.summary(report), run: report.run, signature: report.signature)
+                report: SampleReports.summary(report), run: report.run,
+                signature: report.signature(by: .builtIn))
         }
         return Listing(
             entries: entries, reportCount: 7,

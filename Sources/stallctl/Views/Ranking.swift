@@ -16,14 +16,18 @@ struct Ranking {
 }
 
 extension Ranking {
-    init(store: ReportStore, filter: ReportFilter, by order: RankingOrder, group: GroupKey) throws {
+    init(
+        store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn,
+        by order: RankingOrder, group: GroupKey
+    ) throws {
         let selection = try store.summaries(filter)
         let stalls = selection.reports.filter { $0.verdict == .stalled }
         let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
         let frames = try store.frames(ofStacks: stacks)
         self.init(
             reports: selection.reports, runs: selection.runs,
-            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
+            hotspots: rank(
+                stalls, runs: selection.runs, frames: frames, by: order, group: group, rules: rules),
             group: group)
     }
 
