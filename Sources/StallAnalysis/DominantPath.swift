@@ -140,7 +140,7 @@ private struct Steps {
         // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
         // that it must not count there; where the stack ends, the function itself is at work again.
         var returnedTo: PathStep?
-        for frame in stack.callout.reversed() where isWanted(frame) {
+        for frame in stack.frames.callout.reversed() where isWanted(frame) {
             let step = PathStep(frame)
             if frame.isClosure, steps.contains(step) {
                 returnedTo = step
@@ -180,19 +180,19 @@ private struct Steps {
     }
 }
 
-extension WeightedFrames {
+extension [ClassifiedFrame] {
     /// The frames of the innermost callout, innermost first: up to what runs callouts, then the functions that await
     /// this one. Those follow the physical stack, which ends in an executor.
-    fileprivate var callout: [ClassifiedFrame] {
-        if let stop = frames.firstIndex(where: \.isStop),
-            !frames[..<stop].contains(where: \.isLoop)
-        {
-            return Array(frames[...stop])
+    var callout: [ClassifiedFrame] {
+        if let stop = firstIndex(where: \.isStop), !self[..<stop].contains(where: \.isLoop) {
+            return Array(self[...stop])
         }
-        return frames.prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
-            + frames.filter { $0.frame.kind == .asyncResume }
+        return prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
+            + filter { $0.frame.kind == .asyncResume }
     }
+}
 
+extension WeightedFrames {
     /// What begins threads is not exported by libc: without its symbols, a place in libc at the very end.
     fileprivate var reachesBase: Bool {
         if frames.contains(where: { $0.frameClass == .base || $0.isStop }) { return true }

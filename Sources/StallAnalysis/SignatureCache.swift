@@ -25,15 +25,33 @@ package struct SignatureCache {
     package mutating func signature(of report: ReportSummary, in run: ProcessRun?) -> Signature {
         let stall = Stall(stacks: report.stacks, executable: run?.buildID)
         if let known = signatures[stall] { return known }
-        let stacks = report.stacks.map { stack in
+        let answer = StallAnalysis.signature(of: stacks(of: stall), rules: rules)
+        signatures[stall] = answer
+        return answer
+    }
+
+    /// Each function that counts and was on the report's stacks, with its share of the report's time.
+    package mutating func functions(
+        of report: ReportSummary, in run: ProcessRun?
+    ) -> [(signature: Signature, share: Double)] {
+        let stacks = stacks(of: Stall(stacks: report.stacks, executable: run?.buildID))
+        let total = stacks.reduce(0) { $0 + max($1.weight, 1) }
+        var weights: [PathStep: Double] = [:]
+        for stack in stacks {
+            for step in Set(stack.frames.callout.filter(\.counts).map(PathStep.init)) {
+                weights[step, default: 0] += max(stack.weight, 1)
+            }
+        }
+        return weights.map { (Signature(function: $0), $1 / total) }
+    }
+
+    private mutating func stacks(of stall: Stall) -> [WeightedFrames] {
+        stall.stacks.map { stack in
             WeightedFrames(
                 frames: (frames[stack.stack] ?? []).map {
                     classified.classify($0, executable: stall.executable, rules)
                 }, weight: Double(stack.weight.nanoseconds))
         }
-        let answer = StallAnalysis.signature(of: stacks, rules: rules)
-        signatures[stall] = answer
-        return answer
     }
 }
 
@@ -72,7 +90,7 @@ extension ReportGroup {
 }
 
 /// Frames by what decides their class.
-private struct ClassifiedFrames {
+struct ClassifiedFrames {
     private struct Place: Hashable {
         var frame: Frame
         var executable: BuildID?

@@ -153,6 +153,7 @@ import Testing
             signature: Signature(hash: Int64(number), keyFrames: [name] + callers, title: name),
             title: name, frames: [name] + callers, count: count, total: .milliseconds(total),
             p50: .milliseconds(total / count), p95: .milliseconds(total / count + 200),
+            p99: .milliseconds(total / count + 250),
             max: .milliseconds(total / count + 300), apps: ["photos"],
             versions: ["2.2.9", "2.3.0"],
             firstSeen: SampleReports.noon, lastSeen: SampleReports.noon,
