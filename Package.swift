@@ -44,7 +44,9 @@ let package = Package(
         .target(
             name: "StallStore", dependencies: ["StallModel", "CSQLite", grdb],
             resources: [.embedInCode("migrations")], swiftSettings: settings),
-        .target(name: "StallAnalysis", dependencies: ["StallModel"], swiftSettings: settings),
+        .target(
+            name: "StallAnalysis", dependencies: ["StallModel"],
+            resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
         .target(
             name: "StallAgent",
             dependencies: [
