@@ -83,7 +83,8 @@ let package = Package(
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
-            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            name: "StoreBenchmark",
+            dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
@@ -96,7 +97,9 @@ let package = Package(
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
-            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
+            dependencies: [
+                "StallModel", "StallStore", "CSQLite", "CFaultyDisk", "TestSupport",
+            ],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance",
@@ -119,7 +122,9 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
