@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import StallAnalysis
 internal import StallStore
 
 struct IngestCommand: ParsableCommand {
@@ -20,6 +21,7 @@ struct IngestCommand: ParsableCommand {
             """)
 
     @OptionGroup var target: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
 
     @Flag(help: "Write the summary as JSON.")
     var json = false
@@ -31,7 +33,9 @@ struct IngestCommand: ParsableCommand {
 
     func run() throws {
         let showsProgress = isatty(STDERR_FILENO) == 1
-        let ingest = try Ingest(into: target.pathToCreate(), grouper: StoredGrouper())
+        let ingest = try Ingest(
+            into: target.pathToCreate(),
+            grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path)))
         let summary = try ingest.run(paths) { progress in
             guard showsProgress else { return }
             report(
