@@ -40,6 +40,9 @@ final class SourceTransfer {
             for index in row.samples.indices {
                 row.samples[index].stack = try row.samples[index].stack.map(stack)
             }
+            for index in row.threads.indices {
+                row.threads[index].stack = try row.threads[index].stack.map(stack)
+            }
             switch try reports.put(row, source: target) {
             case .added: added += 1
             case .changed: changed += 1
