@@ -44,6 +44,11 @@ int stall_thread_describe(stall_thread *thread) {
     return error != 0 ? error : stall_thread_start_ticks(thread->id, &thread->start_ticks);
 }
 
+int stall_thread_describe_other(int32_t id, stall_thread *thread) {
+    *thread = (stall_thread){.id = id};
+    return stall_thread_start_ticks(id, &thread->start_ticks);
+}
+
 static size_t rounded_up(size_t size) { return (size + 4095) & ~(size_t)4095; }
 
 stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capacity, stall_signal_use use) {
