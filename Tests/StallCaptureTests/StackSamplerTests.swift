@@ -47,23 +47,6 @@ import Testing
         victim.waitForEnd()
     }
 
-    @Test(arguments: [Stall.usleep, .mutex, .deepRecursion, .computing])
-    func `a thread that another one named is captured as well`(stall: Stall) throws {
-        var sampler = try StackSampler(signalUse: .chained)
-        let victim = Victim(stall)
-        if stall != .computing { victim.waitUntilBlocked() }
-        let thread = try RegisteredThread.other(victim.thread.id)
-        #expect(thread.startTicks == victim.thread.startTicks)
-        let stack = try sampler.captureStack(of: thread, timeout: .seconds(5))
-        #expect(!stack.isTruncated)
-        #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
-        victim.release()
-        victim.waitForEnd()
-        #expect(throws: CaptureError.threadEnded(thread.id)) {
-            _ = try RegisteredThread.other(thread.id)
-        }
-    }
-
     @Test func `a running thread is left alone where signals are not wanted`() throws {
         var sampler = try StackSampler(signalUse: .never)
         let victim = Victim(.computing)
