@@ -75,7 +75,7 @@ extension StackSampler {
     }
 
     /// The threads of this process, in the order of their ids.
-    private static func threads() -> [ThreadID] {
+    package static func threads() -> [ThreadID] {
         guard let directory = opendir("/proc/self/task") else { return [] }
         defer { closedir(directory) }
         var threads: [ThreadID] = []
