@@ -60,7 +60,8 @@ extension Hotspot {
         var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
         for (day, total) in rollUp.days {
             let noon = UnixTime(microseconds: Int64(day) * 86_400_000_000 + 43_200_000_000)
-            guard let buckets, let index = buckets.index(of: max(noon, buckets.bounds[0])) else {
+            guard let buckets, let index = buckets.index(of: Swift.max(noon, buckets.bounds[0]))
+            else {
                 continue
             }
             trend[index].total += total
