@@ -1,4 +1,6 @@
+import Foundation
 import StallModel
+import StallStore
 
 @testable import stallctl
 
@@ -98,5 +100,23 @@ enum SampleReports {
                 sample(at: 750, for: 1090, waiting),
                 sample(at: 1845, for: 0, computing, isLate: true),
             ])
+    }
+
+    /// A store as an agent leaves it.
+    static func writeStore(
+        at url: URL, _ reports: [StallReport], run: ProcessRun = run()
+    ) throws {
+        let store = try AgentStore(path: url.path, run: run)
+        for report in reports {
+            let images = [
+                Image(
+                    path: SampleReports.photos, buildID: BuildID(bytes: "/opt".utf8),
+                    loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
+            ]
+            try store.record(report, images: images)
+            let frames = report.samples.flatMap { zip($0.locations, $0.frames) }
+            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
+        }
+        try store.close()
     }
 }
