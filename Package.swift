@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
@@ -53,6 +54,10 @@ let package = Package(
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
                 "StallSymbols", "StallStore", log,
             ],
+            swiftSettings: settings),
+        .target(name: "CStallAgent"),
+        .target(
+            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
