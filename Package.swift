@@ -146,6 +146,9 @@ let package = Package(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
+        .executableTarget(
+            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -164,7 +167,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture",
+                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
                 log,
             ],
             swiftSettings: settings),
