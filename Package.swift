@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
@@ -53,6 +54,10 @@ let package = Package(
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
                 "StallSymbols", "StallStore", log,
             ],
+            swiftSettings: settings),
+        .target(name: "CStallAgent"),
+        .target(
+            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
@@ -141,6 +146,9 @@ let package = Package(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
+        .executableTarget(
+            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -159,7 +167,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture",
+                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
                 log,
             ],
             swiftSettings: settings),
