@@ -45,7 +45,7 @@ package final class ReportStore {
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select id, loop, start_us, duration_ns, state, verdict, samples from report
+                select id, loop, start_us, duration_ns, state, verdict, samples, cause from report
                 where \(condition.sql)
                 """)
             try condition.bind(to: rows)
@@ -63,10 +63,36 @@ package final class ReportStore {
                         id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
                         start: UnixTime(microseconds: rows.integer(at: 2)),
                         duration: try rows.duration(at: 3), state: try rows.value(at: 4),
-                        verdict: try rows.value(at: 5), stacks: stacks))
+                        verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
+                        stacks: stacks))
             }
             return ReportSelection(runs: runs, reports: reports)
         }
+    }
+
+    /// The stalls that the filter selects, added up by what they have in common.
+    ///
+    /// Cost: grows with groups and days, not with reports, in a central store; with reports in an
+    /// agent's store, for hosts, and for the parts of days at the edges of the filter's time.
+    ///
+    /// - Parameters:
+    ///   - dimension: What makes one group.
+    ///   - withDays: Also add up each group's days; reads more rows.
+    ///   - grouper: Decides the groups of an agent's reports, which are not stored.
+    package func rollUps(
+        _ filter: ReportFilter, by dimension: RollUpDimension = .signature, withDays: Bool = false,
+        grouper: any ReportGrouper
+    ) throws(StoreError) -> RollUpAnswer {
+        try answer { connection in
+            var query = RollUpQuery(
+                connection, filter: filter, dimension: dimension, withDays: withDays)
+            return try query.answer(grouper)
+        }
+    }
+
+    /// Under which rules the stored groups were decided; nil when none are stored.
+    package func rulesHash() throws(StoreError) -> Int64? {
+        try answer { try $0.prepare("select rules_hash from grouping").integer() }
     }
 
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
@@ -208,7 +234,7 @@ package final class ReportStore {
 }
 
 /// A filter as SQL, with the values that its question marks stand for.
-private struct Condition {
+struct Condition {
     private(set) var sql = "true"
     private var values: [any SQLValue] = []
 

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// A thread that agreed to be captured. Filled in on the thread itself, once.
+/// A thread that may be captured. Filled in on the thread itself, once, or by another one.
 typedef struct {
-    uint64_t stack_low;    ///< the lowest usable address of its stack
+    uint64_t stack_low;    ///< the lowest usable address of its stack; both 0 when another thread described it
     uint64_t stack_high;   ///< one past the highest
     uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id
     int32_t id;            ///< gettid
@@ -20,6 +20,13 @@ typedef struct {
 /// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while
 /// capturing.
 int stall_thread_describe(stall_thread *_Nonnull thread);
+
+/// Describes another thread of this process, as far as that is possible from outside: its stack is then read up to
+/// where its mapping ends. Returns 0; ESRCH: there is no such thread; another errno. Allocates nothing.
+int stall_thread_describe_other(int32_t id, stall_thread *_Nonnull thread);
+
+/// The calling thread's id.
+int32_t stall_thread_self(void);
 
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.
 typedef enum : uint8_t {

@@ -100,7 +100,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob,
     primary key (source, seq)
 ) strict, without rowid;
 
@@ -157,6 +157,12 @@ select
         when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
         when 4 then 'debugger'
     end as verdict,
+    case report.cause
+        when 0 then 'unknown' when 1 then 'cpu' when 2 then 'lock' when 3 then 'disk'
+        when 4 then 'network' when 5 then 'ipc' when 6 then 'sleep' when 7 then 'page-fault'
+        when 8 then 'starved' when 9 then 'throttled' when 10 then 'stopped'
+    end as cause,
+    report.cause_confidence,
     strftime('%Y-%m-%dT%H:%M:%fZ', report.start_us / 1e6, 'unixepoch') as start,
     report.duration_ns / 1e6 as duration_ms,
     report.cpu_ns / 1e6 as cpu_ms,
