@@ -41,6 +41,7 @@ stress-stacks: setup
 bench: setup
 	$(SWIFT) run -c release LoopBenchmark
 	$(SWIFT) run -c release LoopBenchmark --endurance
+	$(SWIFT) run -c release DetectorBenchmark
 
 # Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
 bench-peers:
