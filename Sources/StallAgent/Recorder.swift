@@ -53,7 +53,10 @@ private struct Recording {
     init(_ configuration: StallMonitor.Configuration, notifier: StallNotifier) {
         self.configuration = configuration
         self.notifier = notifier
-        symbolizer = Symbolizer()
+        var options = SymbolizerOptions()
+        options.findsLines = configuration.findsLines
+        options.budget = configuration.lineBudget
+        symbolizer = Symbolizer(options: options)
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)

@@ -51,9 +51,7 @@ struct CountedReport: Hashable {
     }
 
     init(_ row: ReportRow, source: Int64) {
-        (loop, verdict, cause, signature) = (
-            row.loop, row.verdict, row.cause?.cause, row.signature
-        )
+        (loop, verdict, cause, signature) = (row.loop, row.verdict, row.cause?.cause, row.signature)
         entry = RollUpEntry(
             source: source, seq: row.seq, start_us: row.start_us, duration_ns: row.duration_ns,
             cpu_ns: row.cpu_ns)

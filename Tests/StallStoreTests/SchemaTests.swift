@@ -97,8 +97,8 @@ import Testing
     @Test func `an older central store is the user's to migrate`() throws {
         let path = directory("central.sqlite")
         try RawDatabase(path).query(
-            "\(embeddedMigrations[0].sql); pragma application_id = \(0x5354_4c43); pragma user_version = 1"
-        )
+            "pragma application_id = \(0x5354_4c43); pragma user_version = 1; "
+                + embeddedMigrations[0].sql)
         let newest = embeddedMigrations.count
         #expect(throws: StoreError.older(path: path, version: 1, supported: newest)) {
             try ReportStore.open(path: path)
