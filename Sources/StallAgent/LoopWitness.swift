@@ -40,37 +40,36 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`.
     private let name: String
     private let threshold: Duration
-    private let thread: RegisteredThread
+    private let place: any WatchedPlace
+    private let beacon: LoopBeacon
     private let sampler: SharedSampler?
-    private let modeName: @Sendable (UInt32) -> String?
     private let queue: BoundedQueue<RecorderRequest>
-    private var probe: ThreadProbe
+    private var account: ThreadAccount
     private var open: (began: MonotonicInstant, id: UniqueID, start: UnixTime)?
     private var random = SystemRandomNumberGenerator()
 
     init(
-        name: String, threshold: Duration, thread: RegisteredThread, sampler: SharedSampler?,
-        modeName: @escaping @Sendable (UInt32) -> String?, queue: BoundedQueue<RecorderRequest>
+        name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
+        sampler: SharedSampler?, queue: BoundedQueue<RecorderRequest>
     ) {
         self.name = name
         self.threshold = threshold
-        self.thread = thread
+        self.place = place
+        self.beacon = beacon
         self.sampler = sampler
-        self.modeName = modeName
         self.queue = queue
-        probe = ThreadProbe(thread.id)
+        account = ThreadAccount(place)
     }
 
-    func evidence() -> ThreadEvidence {
-        let (before, state, now) = (probe.cpuTime(), probe.state(), probe.cpuTime())
-        // The CPU clock of a thread that runs now moves between two readings.
-        return ThreadEvidence(
-            cpuTime: now, runDelay: probe.runDelay(), state: state,
-            waitsForCPU: state == UInt8(ascii: "R") && before == now)
+    func correct(_ reading: LoopReading, at now: MonotonicInstant) {
+        place.correct(reading.word, at: now)
     }
+
+    func evidence() -> ThreadEvidence { account.evidence(isAsked: beacon.isBusy) }
 
     func captureStack() -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
+        guard let thread = account.thread else { return .failure(NoThread()) }
         return Result { () throws in try sampler.captureStack(of: thread) }
     }
 
@@ -78,12 +77,16 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let description = "no memory for the sampler when the agent started"
     }
 
+    private struct NoThread: Error, CustomStringConvertible {
+        let description = "no thread was running its work"
+    }
+
     func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
         let (id, start) = identity(of: incident)
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
             id: id, start: start, loop: name, threshold: threshold,
-            mode: culprit.flatMap { modeName($0.mode) } ?? "", incident: incident, samples: samples)
+            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident, samples: samples)
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }

@@ -26,17 +26,18 @@ internal import Synchronization
 ///
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
-    private let configuration: Configuration
+    let configuration: Configuration
     /// Nil when the agent is disabled or the system has no threads to give.
-    private let agent: Agent?
-    private let watched = Mutex<[ThreadID: WatchedLoop]>([:])
+    let agent: Agent?
+    let watches = WatchList()
 
     /// What a running agent consists of.
-    private struct Agent: Sendable {
+    struct Agent: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
-        let isStopped = Once()
+        let heart = Heart()
+        fileprivate let isStopped = Once()
     }
 
     /// Starts an agent: two threads, and a store that is created when it is missing.
@@ -94,24 +95,54 @@ public final class StallMonitor: Sendable {
 
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
-        guard let agent else { return }
-        let threshold = max(threshold ?? configuration.threshold, .milliseconds(20))
-        let thread: RegisteredThread
-        do { thread = try .current() } catch {
-            return configuration.logger.error("\(name) cannot be watched: \(error)")
+        guard let thread = registerThread(toWatch: name) else { return }
+        let place = OneThread(
+            thread, beacon: SharedBeacon(loop.beacon),
+            modeName: { [weak loop] number in loop?.modeName(number: number) })
+        watch(
+            place, LoopBeacon(loop.beacon), as: name, threshold: threshold,
+            key: .eventRunLoop(thread.id), thread: thread.id)
+    }
+
+    /// The calling thread, for captures; nil, with a word to the logger, when it cannot be looked up.
+    func registerThread(toWatch name: String) -> RegisteredThread? {
+        do { return try .current() } catch {
+            configuration.logger.error("\(name) cannot be watched: \(error)")
+            return nil
         }
-        let beacon = LoopBeacon(loop.beacon)
+    }
+
+    /// The threshold that counts: what was asked for, or the configuration's, and never below 20 ms.
+    func effectiveThreshold(_ asked: Duration?) -> Duration {
+        max(asked ?? configuration.threshold, .milliseconds(20))
+    }
+
+    /// Puts a place under watch, in the place of an earlier watch with the same key.
+    func watch(
+        _ place: any WatchedPlace, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
+        key: WatchKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
+    ) {
+        guard let agent else { return detach() }
+        let threshold = effectiveThreshold(threshold)
         let witness = LoopWitness(
-            name: name, threshold: threshold, thread: thread, sampler: agent.sampler,
-            modeName: { [weak loop] number in loop?.modeName(number: number) },
+            name: name, threshold: threshold, place: place, beacon: beacon, sampler: agent.sampler,
             queue: agent.recorder.queue)
-        let entry = WatchedLoop(
+        let loop = WatchedLoop(
             beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
-        let earlier = watched.withLock { watched in
-            watched.updateValue(entry, forKey: thread.id)
-        }
-        if let earlier { agent.watchdog.unwatch(earlier) }
-        agent.watchdog.watch(entry)
+        let watch = Watch(loop: loop, thread: thread, detach: detach)
+        let superseded = watches.insert(watch, for: key)
+        if let superseded { end(superseded) }
+        if superseded?.loop !== loop { agent.watchdog.watch(loop) }
+    }
+
+    /// Ends the watch with this key, if there is one.
+    func unwatch(_ key: WatchKey) {
+        if let watch = watches.remove(key) { end(watch) }
+    }
+
+    private func end(_ watch: Watch) {
+        watch.detach()
+        agent?.watchdog.unwatch(watch.loop)
     }
 
     /// Labels what the calling thread's watched loop does while `body` runs: reports of stalls in it carry the label.
@@ -122,10 +153,9 @@ public final class StallMonitor: Sendable {
         _ label: String, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let thread = ThreadID(rawValue: stall_gettid())
-        guard let beacon = watched.withLock({ $0[thread]?.beacon }) else { return try body() }
-        let outer = beacon.label
-        beacon.writeLabel(label)
-        defer { beacon.writeLabel(outer) }
+        let labelled = watches.beacons(of: thread).map { ($0, outer: $0.label) }
+        for (beacon, _) in labelled { beacon.writeLabel(label) }
+        defer { for (beacon, outer) in labelled { beacon.writeLabel(outer) } }
         return try body()
     }
 
@@ -147,6 +177,8 @@ public final class StallMonitor: Sendable {
     /// returns before that thread has ended.
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }
+        for watch in watches.close() { watch.detach() }
+        agent.heart.stop()
         agent.watchdog.stop()
         agent.recorder.stop()
     }

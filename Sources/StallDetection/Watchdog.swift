@@ -115,7 +115,11 @@ private struct Watch {
         let beacon = loop.beacon
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let lateness = due.map { max(.zero, now - $0) } ?? .zero
-        let reading = beacon.read(at: now)
+        var reading = beacon.read(at: now)
+        if reading.status == .busy, now >= reading.since + loop.policy.suspicion {
+            loop.responder.correct(reading, at: now)
+            reading = beacon.read(at: now)
+        }
         let suspected = posts[index].detector.suspectedWord
         let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
         posts[index].seenWord = reading.word

@@ -18,12 +18,18 @@ package final class WatchedLoop: Sendable {
 
 /// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only.
 package protocol StallResponder: AnyObject, Sendable {
+    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
+    func correct(_ reading: LoopReading, at now: MonotonicInstant)
     /// What the kernel says of the loop's thread now.
     func evidence() -> ThreadEvidence
     /// The thread's stack now, or why there is none.
     func captureStack() -> Result<CapturedStack, any Error>
     /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
     func stallChanged(_ incident: StallIncident, samples: [RawSample])
+}
+
+extension StallResponder {
+    package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
 }
 
 /// One look at a suspected thread, before anything is symbolized.

@@ -87,6 +87,12 @@ static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uin
     if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
         stall_bell_ring(bell);
 }
+/// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
+static inline bool stall_beacon_correct(
+    stall_beacon *_Nonnull beacon, uint64_t word, uint8_t status, uint64_t now_ns) {
+    return __atomic_compare_exchange_n(
+        &beacon->word, &word, stall_beacon_pack(status, now_ns), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
 /// Publishes the start of an iteration: progress, even when the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     uint64_t count = __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
