@@ -22,7 +22,7 @@ struct Stallctl: ParsableCommand {
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self, Export.self,
-            IngestCommand.self, Symbolicate.self, Migrate.self,
+            IngestCommand.self, Check.self, Prune.self, Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,
         ])
