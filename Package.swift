@@ -106,6 +106,10 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
+        .executableTarget(
+            name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
+            path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
