@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    static let programs = [
+    static let programs: [(name: String, loop: String, function: String)] = [
         (name: "WatchAsyncMain", loop: "MainActor", function: "decodeOnMainActor()"),
         ("WatchDispatchMain", "main-queue", "answerSlowly()"),
         ("WatchMainRunLoop", "main", "layOutSlowly()"),
