@@ -48,6 +48,7 @@ let package = Package(
         .target(
             name: "StallAnalysis", dependencies: ["StallModel"],
             resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
+        .target(name: "StallFormats", dependencies: ["StallModel"], swiftSettings: settings),
         .target(
             name: "StallAgent",
             dependencies: [
@@ -61,7 +62,10 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
-            dependencies: ["StallModel", "StallSymbols", "StallStore", "StallAnalysis", arguments],
+            dependencies: [
+                "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+                arguments,
+            ],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
@@ -91,6 +95,9 @@ let package = Package(
             name: "StoreBenchmark",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .testTarget(
+            name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
+            swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
@@ -99,6 +106,10 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
+        .executableTarget(
+            name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
+            path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
