@@ -3,6 +3,7 @@
 internal import CLinux
 internal import Dispatch
 internal import StallCapture
+internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
@@ -48,6 +49,12 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         shown = members().min { $0.id.rawValue < $1.id.rawValue }
         if let shown { stall_beacon_publish_thread(beacon.pointer, shown.id.rawValue) }
         return shown
+    }
+
+    /// Says on the report how many threads there are.
+    func correct(_ word: UInt64, at now: MonotonicInstant) {
+        let label = "all \(members().count) threads taken"
+        LoopBeacon(beacon.pointer).writeLabel(label)
     }
 
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
