@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
@@ -47,6 +48,7 @@ let package = Package(
         .target(
             name: "StallAnalysis", dependencies: ["StallModel"],
             resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
+        .target(name: "StallFormats", dependencies: ["StallModel"], swiftSettings: settings),
         .target(
             name: "StallAgent",
             dependencies: [
@@ -54,9 +56,16 @@ let package = Package(
                 "StallSymbols", "StallStore", log,
             ],
             swiftSettings: settings),
+        .target(name: "CStallAgent"),
+        .target(
+            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
+            swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
-            dependencies: ["StallModel", "StallSymbols", "StallStore", "StallAnalysis", arguments],
+            dependencies: [
+                "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+                arguments,
+            ],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
@@ -86,6 +95,9 @@ let package = Package(
             name: "StoreBenchmark",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .testTarget(
+            name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
+            swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
@@ -145,6 +157,9 @@ let package = Package(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
+        .executableTarget(
+            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -163,7 +178,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture",
+                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
                 log,
             ],
             swiftSettings: settings),

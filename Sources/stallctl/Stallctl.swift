@@ -22,8 +22,8 @@ struct Stallctl: ParsableCommand {
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
-            Regroup.self, Merge.self, Export.self,
-            IngestCommand.self, Symbolicate.self, Migrate.self,
+            Regroup.self, Merge.self, Export.self, IngestCommand.self, Check.self, Prune.self,
+            Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,
         ])

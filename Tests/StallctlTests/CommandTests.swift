@@ -387,7 +387,7 @@ import Testing
         ),
         (["migrate", "--store", "newer.sqlite"], "newer.sqlite: schema version 99 is newer"),
         (["migrate", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
-        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite: "),
+        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite"),
         (["ingest", "--store", "c.sqlite", "nowhere"], "nowhere: no such file"),
         (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
         (

@@ -71,6 +71,6 @@ private func readCause(_ text: String) throws -> CauseClass {
     throw ValidationError("expected \(words.joined(separator: ", ")).\(closest)")
 }
 
-private func readTime(_ text: String) throws -> UnixTime {
+func readTime(_ text: String) throws -> UnixTime {
     try TimeArgument.parse(text, now: .now, timeZone: .current)
 }
