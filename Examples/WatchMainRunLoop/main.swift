@@ -12,11 +12,11 @@ let monitor = try StallMonitor.start(.init(app: "main-run-loop", version: "1.0",
 monitor.watchMainRunLoop()
 
 let work = Timer(timeInterval: 0.02, repeats: true) { _ in usleep(2_000) }
-let stall = Timer(timeInterval: 3, repeats: false) { _ in
+let stall = Timer(fire: .now + 3, interval: 0, repeats: false) { _ in
     let took = ContinuousClock().measure { layOutSlowly() }
     print("layOutSlowly took \(Int(took / .milliseconds(1))) ms")
 }
-let end = Timer(timeInterval: 5.6, repeats: false) { _ in
+let end = Timer(fire: .now + 5.6, interval: 0, repeats: false) { _ in
     monitor.stop()
     exit(0)
 }

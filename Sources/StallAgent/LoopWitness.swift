@@ -15,6 +15,8 @@ struct PendingReport: Sendable {
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
+    /// The threads of the pool that the work belongs to, when it is a pool's.
+    let members: [SeenThread]
     /// The app's other threads, when it asked for all.
     let others: ThreadRound
     let othersCost: Duration
@@ -35,6 +37,17 @@ final class SharedSampler: @unchecked Sendable {
 
     func captureStack(of thread: RegisteredThread) throws(CaptureError) -> CapturedStack {
         try sampler.captureStack(of: thread, timeout: .milliseconds(100))
+    }
+
+    /// The stack of one of many threads: not worth waiting long for.
+    func see(_ thread: RegisteredThread) -> SeenThread {
+        let name = threadName(thread.id)
+        do throws(CaptureError) {
+            let stack = try sampler.captureStack(of: thread, timeout: .milliseconds(10))
+            return SeenThread(id: thread.id, name: name, stack: .success(stack))
+        } catch {
+            return SeenThread(id: thread.id, name: name, stack: .failure(error))
+        }
     }
 
     func captureThreads(except thread: ThreadID?) -> ThreadRound {
@@ -98,7 +111,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let report = PendingReport(
             id: id, start: open.start, loop: name, threshold: threshold,
             mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
-            samples: samples, others: open.others, othersCost: open.othersCost)
+            samples: samples, members: open.members, others: open.others, othersCost: open.othersCost)
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }
@@ -110,6 +123,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let began: MonotonicInstant
         let id: UniqueID
         let start: UnixTime
+        let members: [SeenThread]
         let others: ThreadRound
         let othersCost: Duration
     }
@@ -121,12 +135,16 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let age = now - incident.began
         let start = UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
         var others = ThreadRound()
+        var members: [SeenThread] = []
+        if !incident.hasEnded, let sampler {
+            members = place.members().prefix(64).map { sampler.see($0) }
+        }
         if threads == .all, !incident.hasEnded, let sampler {
             others = sampler.captureThreads(except: account.thread?.id)
         }
         let stall = OpenStall(
             began: incident.began, id: UniqueID(version7At: start, random: &random), start: start,
-            others: others,
+            members: members, others: others,
             othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
         open = stall
         return stall

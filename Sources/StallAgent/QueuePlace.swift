@@ -82,12 +82,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     /// Something waits, no thread has taken it, and one is ready to run: it only needs a CPU.
-    func isStarved() -> Bool {
-        PoolThreads.all().contains { thread in
-            var probe = ThreadProbe(thread.id)
-            return probe.state() == UInt8(ascii: "R")
-        }
-    }
+    func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
     func members() -> [RegisteredThread] { findThread() == nil ? PoolThreads.all() : [] }
 }

@@ -145,20 +145,23 @@ extension StallReport {
                     captureCost: sample.cost, failure: sample.failure,
                     locations: sample.stack.map(images.locate) ?? [])
             },
-            threads: pending.others.threads.map { ThreadSnapshot($0, images: images) },
+            threads: pending.members.map { ThreadSnapshot($0, .member, images: images) }
+                + pending.others.threads.filter { seen in
+                    !pending.members.contains { $0.id == seen.id }
+                }.map { ThreadSnapshot($0, .other, images: images) },
             skippedThreadCount: pending.others.skippedCount,
             agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
     }
 }
 
 extension ThreadSnapshot {
-    /// A thread as it was seen in a look at all of them.
-    fileprivate init(_ seen: SeenThread, images: ImageTable) {
+    /// A thread as it was seen in a look at many of them.
+    fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
         let stack = try? seen.stack.get()
         var failure: String?
         if case .failure(let error) = seen.stack { failure = error.description }
         self.init(
-            thread: seen.id, name: seen.name, role: .other, method: stack?.method,
+            thread: seen.id, name: seen.name, role: role, method: stack?.method,
             isTruncated: stack?.isTruncated ?? false, failure: failure,
             locations: stack.map(images.locate) ?? [])
     }

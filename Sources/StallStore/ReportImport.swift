@@ -52,7 +52,9 @@ final class ReportImport {
             state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
-            samples: try report.samples.map { try sample($0, run: (run, report.run.id)) })
+            samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
+            cause: report.cause, threads: [], agent_ns: report.agentTime.nanoseconds,
+            skippedThreads: Int64(report.skippedThreadCount))
         for image in portable.images {
             let known = try self.image(
                 image.path, image.buildID, run: (run, report.run.id))

@@ -114,6 +114,12 @@ import Testing
         try #require(reports.count == 1, "\(reports)")
         #expect(reports[0].loop == "cooperative pool" && reports[0].verdict == .stalled)
         #expect(functions(reports[0]).contains("plannedStall()"))
+        let members = reports[0].threads.filter { $0.role == .member }
+        #expect(members.count == ProcessInfo.processInfo.activeProcessorCount)
+        for member in members {
+            #expect(member.frames.contains { $0.function == "plannedStall()" })
+        }
+        #expect(reports[0].activity == "all \(members.count) threads taken")
     }
 
     @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws

@@ -145,7 +145,10 @@ func onThread(_ body: @escaping @Sendable () -> Void) {
     monitor.watchCooperativePool()
     try? await Task.sleep(for: .milliseconds(300))
     await withTaskGroup(of: Void.self) { group in
-        for _ in 0..<ProcessInfo.processInfo.activeProcessorCount { group.addTask { plannedStall() } }
+        for _ in 0..<ProcessInfo.processInfo.activeProcessorCount {
+            group.addTask { plannedStall() }
+        }
+        pause(0.05)
         group.addTask { plannedWork() }  // waits for a thread
     }
     try? await Task.sleep(for: .milliseconds(300))
@@ -160,6 +163,11 @@ func onThread(_ body: @escaping @Sendable () -> Void) {
 }
 
 // MARK: Foundation's run loops
+
+/// Foundation's `Timer(timeInterval:repeats:)` fires at once on Linux.
+func timer(after seconds: Double, _ body: @escaping @Sendable (Timer) -> Void) -> Timer {
+    Timer(fire: Date(timeIntervalSinceNow: seconds), interval: 0, repeats: false, block: body)
+}
 
 /// A loop that sleeps in a mode of the app's own, inside of a callout: no observer tells that it waits.
 @Sendable func modeIdle(_ monitor: StallMonitor) async {
@@ -185,7 +193,7 @@ func onThread(_ body: @escaping @Sendable () -> Void) {
     onThread {
         monitor.watch(RunLoop.current, as: "loop")
         runInPrivateMode {
-            let timer = Timer(timeInterval: 0.5, repeats: false) { _ in plannedStall() }
+            let timer = timer(after: 0.5) { _ in plannedStall() }
             RunLoop.current.add(timer, forMode: privateMode)
             runPrivateMode(for: 1.3)
         }
@@ -196,12 +204,12 @@ let privateMode = RunLoop.Mode("modal")
 
 /// Calls `body` from a timer in the default mode.
 func runInPrivateMode(_ body: @escaping @Sendable () -> Void) {
-    RunLoop.current.add(Timer(timeInterval: 0.05, repeats: false) { _ in body() }, forMode: .default)
+    RunLoop.current.add(timer(after: 0.05) { _ in body() }, forMode: .default)
     _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.4))
 }
 
 func runPrivateMode(for seconds: Double) {
-    RunLoop.current.add(Timer(timeInterval: 100, repeats: false) { _ in }, forMode: privateMode)
+    RunLoop.current.add(timer(after: 100) { _ in }, forMode: privateMode)
     let end = Date(timeIntervalSinceNow: seconds)
     while Date() < end { _ = RunLoop.current.run(mode: privateMode, before: end) }
 }
@@ -212,9 +220,9 @@ func runPrivateMode(for seconds: Double) {
     let isReady = DispatchSemaphore(value: 0)
     Thread {
         loop = RunLoop.current
-        let stall = Timer(timeInterval: 0.5, repeats: false) { _ in plannedStall() }
+        let stall = timer(after: 0.5) { _ in plannedStall() }
         RunLoop.current.add(stall, forMode: .default)
-        RunLoop.current.add(Timer(timeInterval: 100, repeats: false) { _ in }, forMode: .default)
+        RunLoop.current.add(timer(after: 100) { _ in }, forMode: .default)
         isReady.signal()
         RunLoop.current.run(until: Date(timeIntervalSinceNow: 1.3))
     }.start()
