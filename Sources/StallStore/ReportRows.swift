@@ -19,9 +19,9 @@ struct ReportRow: Hashable {
     var detectionDelay_ns: Int64
     var samples: [StoredSample]
     var cause: StallCause?
-    var threads: [StoredThread]
-    var agent_ns: Int64
-    var skippedThreads: Int64
+    var threads: [StoredThread] = []
+    var agent_ns: Int64 = 0
+    var skippedThreads: Int64 = 0
     /// Its group; nil in an agent's store.
     var signature: Int64?
 }

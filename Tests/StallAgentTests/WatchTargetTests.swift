@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    static let programs = [
+    static let programs: [(name: String, loop: String, function: String)] = [
         (name: "WatchAsyncMain", loop: "MainActor", function: "decodeOnMainActor()"),
         ("WatchDispatchMain", "main-queue", "answerSlowly()"),
         ("WatchMainRunLoop", "main", "layOutSlowly()"),
@@ -85,7 +85,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "queue-async", "queue-sync", "queue-target", "queue-barrier", "mode-stall", "loop-of-thread",
+        "queue-async", "queue-sync", "queue-target", "queue-barrier", "mode-stall",
+        "loop-of-thread",
         "marks",
     ])
     func `one stall is one report, with its function on the stack`(scenario: String) throws {
@@ -121,7 +122,8 @@ import Testing
         #expect(reports[0].activity == "all \(members.count) threads taken")
     }
 
-    @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws {
+    @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws
+    {
         let reports = try play("main-blocked").reports
         #expect(Set(reports.map(\.loop)) == ["main-queue", "MainActor"])
     }
