@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 internal import StallSymbols
@@ -26,6 +27,7 @@ struct Symbolicate: ParsableCommand {
             """)
 
     @OptionGroup var target: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var filters: FilterOptions
 
     @Option(
@@ -45,7 +47,9 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
-        let store = try StoredPlaces(path: target.path, grouper: StoredGrouper())
+        let path = target.path
+        let store = try StoredPlaces(
+            path: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
         let (places, skipped) = try store.places(filters.filter)
         let images = ImagesToName(places.map(\.location))
         let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)
