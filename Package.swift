@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
@@ -54,6 +55,10 @@ let package = Package(
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
                 "StallSymbols", "StallStore", log,
             ],
+            swiftSettings: settings),
+        .target(name: "CStallAgent"),
+        .target(
+            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
@@ -101,6 +106,10 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
+        .executableTarget(
+            name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
+            path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
@@ -148,6 +157,9 @@ let package = Package(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
+        .executableTarget(
+            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -166,7 +178,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture",
+                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
                 log,
             ],
             swiftSettings: settings),

@@ -18,5 +18,13 @@ enum PoolThreads {
         }
     }
 
+    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU.
+    static func areWaitingForCPU() -> Bool {
+        all().contains { thread in
+            var probe = ThreadProbe(thread.id)
+            return probe.state() == UInt8(ascii: "R")
+        }
+    }
+
     static let cooperative = "oot.default-qos"
 }

@@ -30,6 +30,8 @@ struct ReportLine: Decodable {
     var cause: CauseLine?
     var samples: [SampleLine]
     var threads: [ThreadLine]?
+    var skippedThreads: Int?
+    var agentMs: Double?
     var run: RunLine?
     var store: String?
     var seq: Int64?
@@ -131,6 +133,11 @@ struct ReportLine: Decodable {
             verdict: try Self.word(verdict, StallVerdict.words, "verdict") ?? .stalled,
             samples: try samples.enumerated().map { try sample($1, "samples[\($0)]") })
         report.cause = try cause.map(Self.cause)
+        report.agentTime = try Self.duration(agentMs ?? 0, "agent_ms")
+        guard let skipped = UInt32(exactly: skippedThreads ?? 0) else {
+            throw LineProblem("has a count out of range in skipped_threads")
+        }
+        report.skippedThreadCount = Int(skipped)
         // The stalled thread is in the samples.
         report.threads = try (threads ?? []).enumerated()
             .filter { $1.role ?? "stalled" != "stalled" }.map { try thread($1, "threads[\($0)]") }

@@ -66,7 +66,9 @@ final class ReportImport {
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
             cause: report.cause,
-            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) })
+            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
+            agent_ns: report.agentTime.nanoseconds,
+            skippedThreads: Int64(report.skippedThreadCount))
         for image in portable.images {
             let known = try self.image(
                 image.path, image.buildID, run: (run, report.run.id))

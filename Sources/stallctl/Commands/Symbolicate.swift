@@ -27,7 +27,6 @@ struct Symbolicate: ParsableCommand {
             """)
 
     @OptionGroup var target: StoreOptions
-    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var filters: FilterOptions
 
     @Option(
@@ -37,6 +36,7 @@ struct Symbolicate: ParsableCommand {
         completion: .directory)
     var debugDir: [String] = []
 
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     @Argument(
@@ -47,9 +47,9 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
-        let path = target.path
         let store = try StoredPlaces(
-            path: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+            path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
+        )
         let (places, skipped) = try store.places(filters.filter)
         let images = ImagesToName(places.map(\.location))
         let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)

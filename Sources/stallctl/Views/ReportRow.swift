@@ -36,10 +36,14 @@ struct ReportRow: Encodable {
     @Nullable var wait: String?
     var samples: [SampleRow]
     var threads: [ThreadRow]
+    /// Threads that the agent had neither room nor time to look at.
+    var skippedThreads: Int
+    /// What captures and names have cost the agent.
+    var agentMs: Double
+    /// The binaries on the report's stacks, where the loader had put them.
+    var images: [ImageRow]
     /// The life of the process.
     var run: RunRow
-    /// Where the loader had put the images, where that is known.
-    var images: [ImageRow]
     /// The store that it was first written to, and its number there: with them `ingest` takes it
     /// once. Null where that was not asked for.
     @Nullable var store: String?
@@ -83,10 +87,13 @@ struct ReportRow: Encodable {
             .map { ThreadRow(stalled: $0, sampleCount: $1.count) }
             .sorted { $0.id < $1.id }
             + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
+        skippedThreads = report.skippedThreadCount
+        agentMs = report.agentTime.milliseconds
+        let used = Set(
+            report.locations.map { ImageRow.Key(path: $0.imagePath, buildID: $0.buildID) })
+        self.images = images.filter { used.contains(.init(path: $0.path, buildID: $0.buildID)) }
+            .map(ImageRow.init)
         run = RunRow(report.run)
-        let used = Set(report.locations.map { ImageRow.Key($0.imagePath, $0.buildID) })
-        self.images =
-            images.filter { used.contains(ImageRow.Key($0.path, $0.buildID)) }.map(ImageRow.init)
         store = origin?.store.description
         seq = origin?.seq
         revision = origin?.revision
@@ -108,25 +115,23 @@ struct RunRow: Encodable {
     }
 }
 
-/// Where the loader had put an image.
+/// A binary that was mapped into the process.
 struct ImageRow: Encodable {
     var path: String
     @Nullable var buildId: String?
     var loadAddress: String
     var endAddress: String
 
+    struct Key: Hashable {
+        var path: String?
+        var buildID: BuildID?
+    }
+
     init(_ image: Image) {
         path = image.path
         buildId = image.buildID?.description
         loadAddress = "0x" + String(image.loadAddress, radix: 16)
         endAddress = "0x" + String(image.endAddress, radix: 16)
-    }
-
-    /// What makes two images the same.
-    struct Key: Hashable {
-        var path: String?
-        var buildID: BuildID?
-        init(_ path: String?, _ buildID: BuildID?) { (self.path, self.buildID) = (path, buildID) }
     }
 }
 
