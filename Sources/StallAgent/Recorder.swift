@@ -63,7 +63,9 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
-        store = StoreConnection(path: configuration.store, run: run, logger: configuration.logger)
+        store = StoreConnection(
+            path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
+            logger: configuration.logger)
     }
 
     mutating func handle(_ request: RecorderRequest) {
