@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 
@@ -15,6 +16,7 @@ struct PendingReport: Sendable {
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
+    let trail: CauseEvidenceTrail
 }
 
 /// What the recorder is asked to do.
@@ -27,6 +29,8 @@ enum RecorderRequest: Sendable {
 final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
+
+    let process = ProcessEvidence()
 
     init() throws(CaptureError) { sampler = try StackSampler() }
 
@@ -45,6 +49,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private let sampler: SharedSampler?
     private let queue: BoundedQueue<RecorderRequest>
     private var account: ThreadAccount
+    private var causes: CauseWitness
     private var open: (began: MonotonicInstant, id: UniqueID, start: UnixTime)?
     private var random = SystemRandomNumberGenerator()
 
@@ -59,6 +64,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.sampler = sampler
         self.queue = queue
         account = ThreadAccount(place)
+        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) {
@@ -70,7 +76,11 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     func captureStack() -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
         guard let thread = account.thread else { return .failure(NoThread()) }
-        return Result { () throws in try sampler.captureStack(of: thread) }
+        let stack = Result { () throws in try sampler.captureStack(of: thread) }
+        causes.observe(thread.id) { other in
+            Result { () throws in try sampler.captureStack(of: .other(other)) }
+        }
+        return stack
     }
 
     private struct NoSampler: Error, CustomStringConvertible {
@@ -86,7 +96,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
             id: id, start: start, loop: name, threshold: threshold,
-            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident, samples: samples)
+            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
+            samples: samples, trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }

@@ -78,22 +78,32 @@ private struct Recording {
     private mutating func record(_ pending: PendingReport) {
         let images = ImageTable.current()
         var report = StallReport(pending, run: run, images: images)
-        store.record(report, images: images)
         store.countLosses(lost, reason: .dropped)
         lost = 0
-        guard configuration.symbolizes else { return notifier.notify(report) }
-
-        let locations = report.locations
-        let isWanted = notifier.isWanted(report.state)
-        var unnamed = Set(store.unsymbolized(locations))
-        if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
-        if !unnamed.isEmpty {
-            let found = symbolizer.frames(for: Array(unnamed), images: images)
-            store.symbolize(found)
-            if names.count > 20_000 { names = [:] }
-            names.merge(found) { $1 }
+        guard configuration.symbolizes else {
+            pending.explain(&report, images: images) { _ in [] }
+            store.record(report, images: images)
+            return notifier.notify(report)
         }
-        guard isWanted else { return }
+        if names.count > 20_000 { names = [:] }
+        let locations = Set(report.locations + pending.suspectLocations(images))
+        let unknown = locations.filter { names[$0] == nil }
+        if !unknown.isEmpty {
+            // Looking names up takes time: what is known is safe first. The cause needs the names. A report that has
+            // ended is final, so that it counts as open until its cause is known.
+            var early = report
+            early.state = .open
+            store.record(early, images: images)
+            names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
+        }
+        pending.explain(&report, images: images) { frames(of: $0) }
+        store.record(report, images: images)
+        let unnamed = store.unsymbolized(report.locations)
+        if !unnamed.isEmpty {
+            store.symbolize(
+                Dictionary(unnamed.map { ($0, names[$0] ?? [Frame($0)]) }) { first, _ in first })
+        }
+        guard notifier.isWanted(report.state) else { return }
         for index in report.samples.indices {
             report.samples[index].frames = frames(of: report.samples[index].locations)
         }
