@@ -4,10 +4,11 @@
 
 import CSQLite
 import Glibc
+import StallAnalysis
 import StallModel
 import StallStore
 
-let rules = BuiltInRules()
+let rules = DefaultGrouper()
 
 @main struct StoreBenchmark {
     static func main() {

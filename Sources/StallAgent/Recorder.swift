@@ -2,6 +2,7 @@
 // on the recorder's own thread; the watchdog only ever pushes into a bounded queue.
 
 internal import CLinux
+internal import StallCapture
 internal import StallDetection
 internal import StallModel
 internal import StallStore
@@ -47,6 +48,8 @@ private struct Recording {
     var store: StoreConnection
     /// Reports that the queue had no room for.
     var lost = 0
+    /// What names of open reports have cost so far.
+    var namingTime: [UniqueID: Duration] = [:]
     /// What is already named, for reports handed to callbacks. The store has all of it.
     var names: [CodeLocation: [Frame]] = [:]
 
@@ -78,6 +81,8 @@ private struct Recording {
     private mutating func record(_ pending: PendingReport) {
         let images = ImageTable.current()
         var report = StallReport(pending, run: run, images: images)
+        report.agentTime += namingTime[report.id] ?? .zero
+        if report.state != .open { namingTime[report.id] = nil }
         store.countLosses(lost, reason: .dropped)
         lost = 0
         guard configuration.symbolizes else {
@@ -94,7 +99,11 @@ private struct Recording {
             var early = report
             early.state = .open
             store.record(early, images: images)
+            let began = ContinuousClock.now
             names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
+            if report.state == .open {
+                namingTime[report.id, default: .zero] += began.duration(to: .now)
+            }
         }
         pending.explain(&report, images: images) { frames(of: $0) }
         store.record(report, images: images)
@@ -145,6 +154,25 @@ extension StallReport {
                     method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
                     captureCost: sample.cost, failure: sample.failure,
                     locations: sample.stack.map(images.locate) ?? [])
-            })
+            },
+            threads: pending.members.map { ThreadSnapshot($0, .member, images: images) }
+                + pending.others.threads.filter { seen in
+                    !pending.members.contains { $0.id == seen.id }
+                }.map { ThreadSnapshot($0, .other, images: images) },
+            skippedThreadCount: pending.others.skippedCount,
+            agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
+    }
+}
+
+extension ThreadSnapshot {
+    /// A thread as it was seen in a look at many of them.
+    fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
+        let stack = try? seen.stack.get()
+        var failure: String?
+        if case .failure(let error) = seen.stack { failure = error.description }
+        self.init(
+            thread: seen.id, name: seen.name, role: role, method: stack?.method,
+            isTruncated: stack?.isTruncated ?? false, failure: failure,
+            locations: stack.map(images.locate) ?? [])
     }
 }
