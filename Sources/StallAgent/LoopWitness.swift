@@ -97,8 +97,10 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     func evidence() -> ThreadEvidence { account.evidence(isAsked: beacon.isBusy) }
 
     func captureStack() -> Result<CapturedStack, any Error> {
-        guard let sampler else { return .failure(NoSampler()) }
-        guard let thread = account.thread else { return .failure(NoThread()) }
+        guard let sampler, let thread = account.thread else {
+            causes.observeNobody()
+            return .failure(sampler == nil ? NoSampler() : NoThread())
+        }
         let stack = Result { () throws in try sampler.captureStack(of: thread) }
         causes.observe(thread.id) { other in
             Result { () throws in try sampler.captureStack(of: .found(other)) }
