@@ -2,10 +2,10 @@
 
 SWIFT ?= swift
 # These play whole programs in real time: they want the machine for themselves.
-ALONE = DemoTests|AgentProcessTests
+ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example format lint clean
 
 all: build
 
@@ -49,6 +49,10 @@ bench-peers:
 # kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
 faults: setup
 	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+
+# The C example, built with clang against the library as docs/c-api.md says, and run.
+c-example: setup
+	@scripts/c-example
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 
@@ -15,6 +16,12 @@ struct PendingReport: Sendable {
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
+    /// The threads of the pool that the work belongs to, when it is a pool's.
+    let members: [SeenThread]
+    /// The app's other threads, when it asked for all.
+    let others: ThreadRound
+    let othersCost: Duration
+    let trail: CauseEvidenceTrail
 }
 
 /// What the recorder is asked to do.
@@ -28,10 +35,27 @@ final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
 
+    let process = ProcessEvidence()
+
     init() throws(CaptureError) { sampler = try StackSampler() }
 
     func captureStack(of thread: RegisteredThread) throws(CaptureError) -> CapturedStack {
         try sampler.captureStack(of: thread, timeout: .milliseconds(100))
+    }
+
+    /// The stack of one of many threads: not worth waiting long for.
+    func see(_ thread: RegisteredThread) -> SeenThread {
+        let name = threadName(thread.id)
+        do throws(CaptureError) {
+            let stack = try sampler.captureStack(of: thread, timeout: .milliseconds(10))
+            return SeenThread(id: thread.id, name: name, stack: .success(stack))
+        } catch {
+            return SeenThread(id: thread.id, name: name, stack: .failure(error))
+        }
+    }
+
+    func captureThreads(except thread: ThreadID?) -> ThreadRound {
+        sampler.captureThreads(except: thread.map { [$0] } ?? [])
     }
 }
 
@@ -44,13 +68,16 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
     private let queue: BoundedQueue<RecorderRequest>
+    private let threads: StallMonitor.ThreadScope
     private var account: ThreadAccount
-    private var open: (began: MonotonicInstant, id: UniqueID, start: UnixTime)?
+    private var causes: CauseWitness
+    private var open: OpenStall?
     private var random = SystemRandomNumberGenerator()
 
     init(
         name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
-        sampler: SharedSampler?, queue: BoundedQueue<RecorderRequest>
+        sampler: SharedSampler?, queue: BoundedQueue<RecorderRequest>,
+        threads: StallMonitor.ThreadScope
     ) {
         self.name = name
         self.threshold = threshold
@@ -58,7 +85,9 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.beacon = beacon
         self.sampler = sampler
         self.queue = queue
+        self.threads = threads
         account = ThreadAccount(place)
+        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) {
@@ -70,7 +99,11 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     func captureStack() -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
         guard let thread = account.thread else { return .failure(NoThread()) }
-        return Result { () throws in try sampler.captureStack(of: thread) }
+        let stack = Result { () throws in try sampler.captureStack(of: thread) }
+        causes.observe(thread.id) { other in
+            Result { () throws in try sampler.captureStack(of: .other(other)) }
+        }
+        return stack
     }
 
     private struct NoSampler: Error, CustomStringConvertible {
@@ -82,24 +115,49 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     }
 
     func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
-        let (id, start) = identity(of: incident)
+        let open = openStall(incident)
+        let id = open.id
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
-            id: id, start: start, loop: name, threshold: threshold,
-            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident, samples: samples)
+            id: id, start: open.start, loop: name, threshold: threshold,
+            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
+            samples: samples, members: open.members, others: open.others,
+            othersCost: open.othersCost, trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }
-        if incident.hasEnded { open = nil }
+        if incident.hasEnded { self.open = nil }
     }
 
-    /// One incident, one id, from its first word to its last.
-    private func identity(of incident: StallIncident) -> (UniqueID, UnixTime) {
-        if let open, open.began == incident.began { return (open.id, open.start) }
-        let age = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - incident.began
+    /// What stays the same from an incident's first word to its last.
+    private struct OpenStall {
+        let began: MonotonicInstant
+        let id: UniqueID
+        let start: UnixTime
+        let members: [SeenThread]
+        let others: ThreadRound
+        let othersCost: Duration
+    }
+
+    /// One incident, one id, and one look at the other threads, while it lasts.
+    private func openStall(_ incident: StallIncident) -> OpenStall {
+        if let open, open.began == incident.began { return open }
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        let age = now - incident.began
         let start = UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
-        let id = UniqueID(version7At: start, random: &random)
-        open = (incident.began, id, start)
-        return (id, start)
+        var others = ThreadRound()
+        var members: [SeenThread] = []
+        if !incident.hasEnded, let sampler {
+            members = place.members().prefix(64).map { sampler.see($0) }
+        }
+        if threads == .all, !incident.hasEnded, let sampler {
+            others = sampler.captureThreads(except: account.thread?.id)
+        }
+        let stall = OpenStall(
+            began: incident.began, id: UniqueID(version7At: start, random: &random), start: start,
+            members: members, others: others,
+            othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
+        open = stall
+        return stall
     }
 }

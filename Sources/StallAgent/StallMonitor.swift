@@ -126,7 +126,7 @@ public final class StallMonitor: Sendable {
         let threshold = effectiveThreshold(threshold)
         let witness = LoopWitness(
             name: name, threshold: threshold, place: place, beacon: beacon, sampler: agent.sampler,
-            queue: agent.recorder.queue)
+            queue: agent.recorder.queue, threads: configuration.threads)
         let loop = WatchedLoop(
             beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
         let watch = Watch(loop: loop, thread: thread, detach: detach)

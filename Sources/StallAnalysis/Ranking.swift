@@ -42,14 +42,14 @@ package struct Hotspot: Hashable, Sendable {
     package var versions: [String]
     package var firstSeen: UnixTime
     package var lastSeen: UnixTime
-    /// The longest stall of the group.
-    package var example: UniqueID
+    /// The longest stall of the group; nil when no report of it is left.
+    package var example: UniqueID?
 
     package init(
         signature: Signature, title: String, frames: [String], count: Int, total: Duration,
         p50: Duration, p95: Duration, p99: Duration, max: Duration, squares: Double = 0,
         trend: [StallTotals] = [], apps: [String], versions: [String],
-        firstSeen: UnixTime, lastSeen: UnixTime, example: UniqueID
+        firstSeen: UnixTime, lastSeen: UnixTime, example: UniqueID?
     ) {
         self.signature = signature
         self.title = title
@@ -101,7 +101,12 @@ package func rank(
     let hotspots = joined(groups).map { signature, stalls in
         Hotspot(signature, stalls, reports: reports, runs: runs, buckets: buckets)
     }
-    return hotspots.sorted(by: order.isWorse)
+    return sorted(hotspots, by: order)
+}
+
+/// Orders groups, the worst first.
+package func sorted(_ hotspots: [Hotspot], by order: RankingOrder) -> [Hotspot] {
+    hotspots.sorted(by: order.isWorse)
 }
 
 /// A report's part in a group.
@@ -180,6 +185,24 @@ extension Signature {
         return Signature(
             hash: hash(self), keyFrames: frames, title: frames.first ?? title, family: family,
             isWithoutAppFrame: isWithoutAppFrame)
+    }
+
+    /// The signature that a stored group was made from, or of what it was added up by.
+    ///
+    /// - Parameter name: What makes the group where no function does.
+    package init(_ group: ReportGroup, key: GroupKey, name: String) {
+        switch key {
+        case .loop, .version, .host, .app:
+            self.init(fact: name, kind: key.rawValue)
+        case .signature, .family, .function, .inclusive:
+            let signature = Signature(group)
+            switch key {
+            case .family: self = signature.narrowed { $0.family }
+            case .function:
+                self = signature.narrowed { contentHash("function", $0.keyFrames.first) }
+            default: self = signature
+            }
+        }
     }
 
     /// The group of one function, wherever it is on a stack.

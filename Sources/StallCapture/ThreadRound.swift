@@ -24,6 +24,11 @@ package struct ThreadRound: Sendable {
     package var threads: [SeenThread] = []
     /// Threads that there was neither room nor time for.
     package var skippedCount = 0
+
+    package init(threads: [SeenThread] = [], skippedCount: Int = 0) {
+        self.threads = threads
+        self.skippedCount = skippedCount
+    }
 }
 
 extension StackSampler {
@@ -68,7 +73,7 @@ extension StackSampler {
         _ id: ThreadID, timeout: Duration
     ) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
-            return .success(try captureStack(of: .other(id), timeout: timeout))
+            return .success(try captureStack(of: .found(id), timeout: timeout))
         } catch {
             return .failure(error)
         }

@@ -201,6 +201,7 @@ struct RollUpQuery {
                 guard let cause = cohorts[cohort].cause else { continue }
                 causes[cause, default: .zero] += .nanoseconds(total)
             }
+            answer.durations.merge(sum.totals.histogram)
             let quantiles = sum.quantiles([0.5, 0.95, 0.99])
             answer.groups.append(
                 RollUp(

@@ -35,7 +35,9 @@ import Testing
                     loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
             ]
             try store.record(report, images: images)
-            let frames = report.samples.flatMap { zip($0.locations, $0.frames) }
+            let frames =
+                report.samples.flatMap { zip($0.locations, $0.frames) }
+                + report.threads.flatMap { zip($0.locations, $0.frames) }
             try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
         }
         try store.close()

@@ -56,6 +56,6 @@ struct FilterOptions: ParsableArguments {
     var isEmpty: Bool { filter == ReportFilter() }
 }
 
-private func readTime(_ text: String) throws -> UnixTime {
+func readTime(_ text: String) throws -> UnixTime {
     try TimeArgument.parse(text, now: .now, timeZone: .current)
 }
