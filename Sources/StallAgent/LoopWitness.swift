@@ -101,7 +101,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         guard let thread = account.thread else { return .failure(NoThread()) }
         let stack = Result { () throws in try sampler.captureStack(of: thread) }
         causes.observe(thread.id) { other in
-            Result { () throws in try sampler.captureStack(of: .other(other)) }
+            Result { () throws in try sampler.captureStack(of: .found(other)) }
         }
         return stack
     }
