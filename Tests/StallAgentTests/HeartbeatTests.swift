@@ -118,7 +118,7 @@ import Testing
         tick(.halted)
         #expect(status == UInt64(STALL_LOOP_WAITING))
         for _ in 0..<2 { tick(.working(head: 7)) }
-        #expect(status == busy && since == 45)
+        #expect(status == busy && since == 55)
     }
 
     @Test func `a thread that was kept from ticking blames nobody for that time`() {
