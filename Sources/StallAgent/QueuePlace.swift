@@ -74,7 +74,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
         let isKnown = object.map { stall_queue_look_at($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
-        guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
+        guard id != 0, let thread = try? RegisteredThread.other(ThreadID(rawValue: id)) else {
             return nil
         }
         stall_beacon_publish_thread(beacon.pointer, id)
