@@ -11,14 +11,17 @@ import Testing
 @Suite struct HeartbeatTests {
     /// A queue that does what the test says.
     final class PlayedQueue: HeartbeatTarget {
-        private let state = Mutex<(look: HeartbeatLook?, beats: [@Sendable () -> Void])>((.idle, []))
+        private let state = Mutex<(look: HeartbeatLook?, beats: [@Sendable () -> Void])>(
+            (.idle, []))
         let mustAnswerFirst: Bool
         let time = Atomic<UInt64>(1_000_000_000)
 
         init(mustAnswerFirst: Bool = false) { self.mustAnswerFirst = mustAnswerFirst }
 
         func look() -> HeartbeatLook? { state.withLock { $0.look } }
-        func post(_ beat: @escaping @Sendable () -> Void) { state.withLock { $0.beats.append(beat) } }
+        func post(_ beat: @escaping @Sendable () -> Void) {
+            state.withLock { $0.beats.append(beat) }
+        }
 
         func shows(_ look: HeartbeatLook?) { state.withLock { $0.look = look } }
         var beatsWaiting: Int { state.withLock { $0.beats.count } }
