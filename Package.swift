@@ -40,6 +40,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCause", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -53,7 +55,7 @@ let package = Package(
             name: "StallAgent",
             dependencies: [
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
-                "StallSymbols", "StallStore", log,
+                "StallSymbols", "StallCause", "StallStore", log,
             ],
             swiftSettings: settings),
         .target(name: "CStallAgent"),
@@ -142,13 +144,16 @@ let package = Package(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchDispatchMain", dependencies: ["StallAgent"], path: "Examples/WatchDispatchMain",
+            name: "WatchDispatchMain", dependencies: ["StallAgent"],
+            path: "Examples/WatchDispatchMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchMainRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchMainRunLoop",
+            name: "WatchMainRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchMainRunLoop",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchEventRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchEventRunLoop",
+            name: "WatchEventRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchEventRunLoop",
             swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
@@ -156,6 +161,9 @@ let package = Package(
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
             swiftSettings: settings),
         .executableTarget(
             name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
