@@ -97,8 +97,11 @@ def main():
     for argument in sys.argv[1:]:
         build, paths = argument.split("=", 1)
         hits, found, strays = read(build, *paths.split(","))
+        without = sum(not any(s["stack"] and not s["late"] for s in r["samples"]) for r in found)
+        found = [r for r in found if any(s["stack"] and not s["late"] for s in r["samples"])]
         seen = len({(r["site"], r["caller"], r["leaf"]) for r in found})
-        print(f"{build}: {len(hits)} hits, {seen} of them reported, {strays} reports of nothing planted")
+        print(f"{build}: {len(hits)} hits, {seen} of them reported with a stack, {without} without, "
+              f"{strays} reports of nothing planted")
         reports += found
 
     precision, recall = agreement(reports, lambda r: r["site"], "family")
