@@ -37,13 +37,12 @@ truth-stacks: setup
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
-# The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
+# Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
+# watched; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
-	$(SWIFT) run -c release LoopBenchmark
-	$(SWIFT) run -c release LoopBenchmark --endurance
-	$(SWIFT) run -c release DetectorBenchmark
+	@scripts/bench
 
-# Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
+# Only libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 

@@ -40,6 +40,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCause", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -53,7 +55,7 @@ let package = Package(
             name: "StallAgent",
             dependencies: [
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
-                "StallSymbols", "StallStore", log,
+                "StallSymbols", "StallCause", "StallStore", log,
             ],
             swiftSettings: settings),
         .target(name: "CStallAgent"),

@@ -106,7 +106,8 @@ extension String {
 /// Nanoseconds on the monotonic clock.
 func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-/// Runs `body` on a thread of its own and joins it; the thread's loop ends with it.
+/// Runs `body` on a thread of its own and joins it; the thread's loop ends with it. The floors are measured like this
+/// too: in a process with one thread the kernel looks up descriptors in a cheaper way, and no app has one thread.
 func onThread<Result>(_ body: @escaping () -> Result) -> Result {
     var result: Result?
     var thread = pthread_t()

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 
@@ -20,6 +21,7 @@ struct PendingReport: Sendable {
     /// The app's other threads, when it asked for all.
     let others: ThreadRound
     let othersCost: Duration
+    let trail: CauseEvidenceTrail
 }
 
 /// What the recorder is asked to do.
@@ -32,6 +34,8 @@ enum RecorderRequest: Sendable {
 final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
+
+    let process = ProcessEvidence()
 
     init() throws(CaptureError) { sampler = try StackSampler() }
 
@@ -66,6 +70,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private let queue: BoundedQueue<RecorderRequest>
     private let threads: StallMonitor.ThreadScope
     private var account: ThreadAccount
+    private var causes: CauseWitness
     private var open: OpenStall?
     private var random = SystemRandomNumberGenerator()
 
@@ -82,6 +87,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.queue = queue
         self.threads = threads
         account = ThreadAccount(place)
+        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) {
@@ -93,7 +99,11 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     func captureStack() -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
         guard let thread = account.thread else { return .failure(NoThread()) }
-        return Result { () throws in try sampler.captureStack(of: thread) }
+        let stack = Result { () throws in try sampler.captureStack(of: thread) }
+        causes.observe(thread.id) { other in
+            Result { () throws in try sampler.captureStack(of: .found(other)) }
+        }
+        return stack
     }
 
     private struct NoSampler: Error, CustomStringConvertible {
@@ -111,7 +121,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let report = PendingReport(
             id: id, start: open.start, loop: name, threshold: threshold,
             mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
-            samples: samples, members: open.members, others: open.others, othersCost: open.othersCost)
+            samples: samples, members: open.members, others: open.others,
+            othersCost: open.othersCost, trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }

@@ -63,7 +63,9 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
-        store = StoreConnection(path: configuration.store, run: run, logger: configuration.logger)
+        store = StoreConnection(
+            path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
+            logger: configuration.logger)
     }
 
     mutating func handle(_ request: RecorderRequest) {
@@ -83,26 +85,36 @@ private struct Recording {
         var report = StallReport(pending, run: run, images: images)
         report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
-        store.record(report, images: images)
         store.countLosses(lost, reason: .dropped)
         lost = 0
-        guard configuration.symbolizes else { return notifier.notify(report) }
-
-        let locations = report.locations
-        let isWanted = notifier.isWanted(report.state)
-        var unnamed = Set(store.unsymbolized(locations))
-        if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
-        if !unnamed.isEmpty {
+        guard configuration.symbolizes else {
+            pending.explain(&report, images: images) { _ in [] }
+            store.record(report, images: images)
+            return notifier.notify(report)
+        }
+        if names.count > 20_000 { names = [:] }
+        let locations = Set(report.locations + pending.suspectLocations(images))
+        let unknown = locations.filter { names[$0] == nil }
+        if !unknown.isEmpty {
+            // Looking names up takes time: what is known is safe first. The cause needs the names. A report that has
+            // ended is final, so that it counts as open until its cause is known.
+            var early = report
+            early.state = .open
+            store.record(early, images: images)
             let began = ContinuousClock.now
-            let found = symbolizer.frames(for: Array(unnamed), images: images)
-            store.symbolize(found)
+            names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
             if report.state == .open {
                 namingTime[report.id, default: .zero] += began.duration(to: .now)
             }
-            if names.count > 20_000 { names = [:] }
-            names.merge(found) { $1 }
         }
-        guard isWanted else { return }
+        pending.explain(&report, images: images) { frames(of: $0) }
+        store.record(report, images: images)
+        let unnamed = store.unsymbolized(report.locations)
+        if !unnamed.isEmpty {
+            store.symbolize(
+                Dictionary(unnamed.map { ($0, names[$0] ?? [Frame($0)]) }) { first, _ in first })
+        }
+        guard notifier.isWanted(report.state) else { return }
         for index in report.samples.indices {
             report.samples[index].frames = frames(of: report.samples[index].locations)
         }

@@ -61,7 +61,8 @@ extension StallMonitor {
         let beat = Heartbeat(
             target, beacon: beacon, threshold: effectiveThreshold(threshold))
         watch(
-            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key, thread: nil,
+            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
+            thread: nil,
             detach: { agent.heart.remove(beat) })
         agent.heart.add(beat)
     }

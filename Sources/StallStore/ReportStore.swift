@@ -261,6 +261,10 @@ struct Condition {
     init(_ filter: ReportFilter) {
         if let since = filter.since { add("report.start_us >= ?", since.microseconds) }
         if let until = filter.until { add("report.start_us < ?", until.microseconds) }
+        if let causes = filter.causes {
+            let numbers = causes.map { String($0.rawValue) }.sorted()
+            sql += " and report.cause in (\(numbers.joined(separator: ", ")))"
+        }
         if let verdicts = filter.verdicts {
             let numbers = verdicts.map { String($0.rawValue) }.sorted()
             sql += " and report.verdict in (\(numbers.joined(separator: ", ")))"
