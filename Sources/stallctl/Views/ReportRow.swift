@@ -89,14 +89,8 @@ struct ReportRow: Encodable {
             + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
         skippedThreads = report.skippedThreadCount
         agentMs = report.agentTime.milliseconds
-<<<<<<< HEAD
         let used = Set(report.locations.compactMap(\.imagePath))
         self.images = images.filter { used.contains($0.path) }.map(ImageRow.init)
-=======
-        let used = Set(
-            report.locations.map { ImageRow.Key(path: $0.imagePath, buildID: $0.buildID) })
-        self.images = images.filter { used.contains(.init(path: $0.path, buildID: $0.buildID)) }
-            .map(ImageRow.init)
         run = RunRow(report.run)
         store = origin?.store.description
         seq = origin?.seq
@@ -116,7 +110,6 @@ struct RunRow: Encodable {
         bootId = run.bootID
         startTicks = run.startTicks
         started = run.started.rfc3339
->>>>>>> main
     }
 }
 
