@@ -108,6 +108,9 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
             name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
