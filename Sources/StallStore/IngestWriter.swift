@@ -8,6 +8,7 @@ final class IngestWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
+    private let exposures: ExposureRows
     private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
@@ -16,6 +17,7 @@ final class IngestWriter {
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
+        exposures = try ExposureRows(connection)
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
@@ -62,6 +64,9 @@ final class IngestWriter {
                         id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
                         source.revision)
                 }
+                try incoming.exposure().take(
+                    ofSource: source.id, after: known, to: exposures, target: id,
+                    known: source.revision, loop: transfer.loop)
                 try setRevision.run(source.revision, id)
             }
             changed += try closeReports(of: id, source, incoming)

@@ -5,6 +5,13 @@ package struct Migration: Sendable {
     /// The file's name without its extension.
     package let name: String
     package let sql: String
+
+    /// The tables that it creates: `create table` begins a line in every migration.
+    var tables: [String] {
+        sql.split(separator: "\n").compactMap { line in
+            line.hasPrefix("create table ") ? String(line.split(separator: " ")[2]) : nil
+        }
+    }
 }
 
 /// Every migration, in order. A store's `user_version` says how many of them it has seen.
@@ -12,6 +19,7 @@ package struct Migration: Sendable {
 package let embeddedMigrations = [
     Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql)),
     Migration(name: "0002_create_views", sql: text(PackageResources._002_create_views_sql)),
+    Migration(name: "0004_add_exposure", sql: text(PackageResources._004_add_exposure_sql)),
 ]
 
 private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -135,7 +135,7 @@ struct StoreFile {
                 try database.execute(
                     sql: "pragma trusted_schema = off; pragma cell_size_check = on")
                 let identity = try identify(database, path: path)
-                try expectTables(database, path: path)
+                try expectTables(database, path: path, version: identity.version)
                 return identity
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
@@ -158,18 +158,16 @@ struct StoreFile {
         return (role, version)
     }
 
-    /// The tables that a store of any version has.
-    static let tables = [
-        "function", "image", "image_load", "label", "location", "location_frame", "loop", "loss",
-        "process_run",
-        "report", "source", "stack",
-    ]
+    /// The tables that a store of a version has, by the migration that created them.
+    static func tables(ofVersion version: Int) -> [String] {
+        embeddedMigrations.prefix(version).flatMap(\.tables)
+    }
 
     /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
-    private static func expectTables(_ database: Database, path: String) throws {
+    private static func expectTables(_ database: Database, path: String, version: Int) throws {
         let found = try String.fetchSet(
             database, sql: "select name from sqlite_schema where type = 'table'")
-        if let missing = tables.first(where: { !found.contains($0) }) {
+        if let missing = tables(ofVersion: version).first(where: { !found.contains($0) }) {
             throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
         }
     }
