@@ -20,8 +20,8 @@ demo: setup
 
 test: setup
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --skip '$(ALONE)'
-	$(SWIFT) test --skip-build --no-parallel --filter '$(ALONE)'
+	@scripts/test --skip-build --skip '$(ALONE)'
+	@scripts/test --skip-build --no-parallel --filter '$(ALONE)'
 
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
@@ -41,6 +41,7 @@ stress-stacks: setup
 bench: setup
 	$(SWIFT) run -c release LoopBenchmark
 	$(SWIFT) run -c release LoopBenchmark --endurance
+	$(SWIFT) run -c release DetectorBenchmark
 
 # Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
 bench-peers:

@@ -44,7 +44,9 @@ let package = Package(
         .target(
             name: "StallStore", dependencies: ["StallModel", "CSQLite", grdb],
             resources: [.embedInCode("migrations")], swiftSettings: settings),
-        .target(name: "StallAnalysis", dependencies: ["StallModel"], swiftSettings: settings),
+        .target(
+            name: "StallAnalysis", dependencies: ["StallModel"],
+            resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
         .target(
             name: "StallAgent",
             dependencies: [
@@ -54,7 +56,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
-            dependencies: ["StallModel", "StallStore", "StallAnalysis", arguments],
+            dependencies: ["StallModel", "StallSymbols", "StallStore", "StallAnalysis", arguments],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
@@ -81,16 +83,23 @@ let package = Package(
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
-            name: "StoreBenchmark", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            name: "StoreBenchmark",
+            dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
             path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
+        .executableTarget(
+            name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
+            path: "Benchmarks/DetectorBenchmark",
+            swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
-            dependencies: ["StallModel", "StallStore", "CSQLite", "CFaultyDisk"],
+            dependencies: [
+                "StallModel", "StallStore", "CSQLite", "CFaultyDisk", "TestSupport",
+            ],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
             name: "LoopConformance",
@@ -118,7 +127,9 @@ let package = Package(
             name: "stall-truth",
             dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
             path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
@@ -148,7 +159,8 @@ let package = Package(
         .testTarget(
             name: "StallctlTests",
             dependencies: [
-                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport", arguments,
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport",
+                "AgentFixture", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
     ],

@@ -29,18 +29,23 @@ struct Bench {
     var rounds: Int
     /// Only comparisons whose name contains it.
     var filter: String?
+    /// Only contestants whose name contains it: for a profile of one.
+    var contestant: String?
     private(set) var results: [Measurement] = []
 
-    init(rounds: Int, filter: String?) {
+    init(rounds: Int, filter: String?, contestant: String? = nil) {
         self.rounds = rounds
         self.filter = filter
+        self.contestant = contestant
     }
 
     /// Compares contestants at one size. The first one is what the others' ratios refer to.
     mutating func compare(
         _ name: String, size: Int = 1, unit: String = "ns", _ contestants: [Contestant]
     ) {
-        if let filter, !name.contains(filter) { return }
+        if let filter, !"\(name) \(size)".contains(filter) { return }
+        let contestants = contestants.filter { contestant.map($0.name.contains) ?? true }
+        guard !contestants.isEmpty else { return }
         var values = [[Double]](repeating: [], count: contestants.count)
         for _ in 0..<rounds {
             for (index, contestant) in contestants.enumerated() {

@@ -1,20 +1,25 @@
 // EventRunLoop against CFRunLoop, Dispatch and a minimal C loop, side by side.
 //
-//     LoopBenchmark [--rounds N] [NAME]     NAME: part of a comparison's name
-//     LoopBenchmark --endurance             nothing may grow over ten million iterations
+//     LoopBenchmark [--rounds N] [--only CONTESTANT] [NAME]    NAME: part of a comparison's name and size
+//     LoopBenchmark --endurance                                nothing may grow over ten million iterations
 
 import Foundation
 
 var arguments = Array(CommandLine.arguments.dropFirst())
-var rounds = 5
-if let index = arguments.firstIndex(of: "--rounds"), index + 1 < arguments.count {
-    rounds = Int(arguments[index + 1]) ?? rounds
-    arguments.removeSubrange(index...index + 1)
+/// Takes an option and its value out of the arguments.
+@MainActor func option(_ name: String) -> String? {
+    guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else {
+        return nil
+    }
+    defer { arguments.removeSubrange(index...index + 1) }
+    return arguments[index + 1]
 }
+let rounds = option("--rounds").flatMap { Int($0) } ?? 5
+let contestant = option("--only")
 
 if arguments.first == "--endurance" { exit(endure() ? 0 : 1) }
 
-var bench = Bench(rounds: rounds, filter: arguments.first)
+var bench = Bench(rounds: rounds, filter: arguments.first, contestant: contestant)
 bench.iterations()
 bench.posts()
 bench.descriptors()

@@ -7,6 +7,8 @@ import Glibc
 import StallModel
 import StallStore
 
+let rules = BuiltInRules()
+
 @main struct StoreBenchmark {
     static func main() {
         let arguments = CommandLine.arguments
@@ -54,7 +56,7 @@ import StallStore
         print("agent: bytes a report\t\(bytes / count)")
 
         let central = "\(directory)/central.sqlite"
-        let ingest = try Ingest(into: central)
+        let ingest = try Ingest(into: central, grouper: rules)
         let first = try time { _ = try ingest.run(paths) }
         print("ingest: reports a second\t\(Int(Double(count) / (first / .seconds(1))))")
         let again = try time { _ = try ingest.run(paths) }
@@ -84,7 +86,11 @@ import StallStore
         say("central: status", try time { _ = try store.status() })
         say("central: check", try time { _ = try checkStore(path: central) })
         let half = Int64(size(central) / 2)
-        say("central: prune to half", try time { _ = try pruneStore(path: central, toBytes: half) })
+        say(
+            "central: prune to half",
+            try time {
+                _ = try pruneStore(path: central, keeping: Retention(bytes: half), grouper: rules)
+            })
     }
 
     /// The most that SQLite gives on this machine, now: 13 small columns appended in one

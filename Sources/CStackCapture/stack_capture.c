@@ -24,6 +24,7 @@ struct stall_sampler {
     stall_unwinder *unwinder;
     thread_files files[KEPT_FILES];
     uint32_t next_files;
+    thread_files visitor;  // of a thread that never registered: closed after its capture
     uint32_t frame_capacity, stack_capacity;
     bool may_signal;
     stall_frame *frames;
@@ -38,10 +39,17 @@ int stall_thread_describe(stall_thread *thread) {
     if (error != 0) return error;
     error = pthread_attr_getstack(&attributes, &low, &size);
     pthread_attr_destroy(&attributes);
-    thread->id = (pid_t)syscall(SYS_gettid);
+    thread->id = stall_thread_self();
     thread->stack_low = (uint64_t)low;
     thread->stack_high = (uint64_t)low + size;
     return error != 0 ? error : stall_thread_start_ticks(thread->id, &thread->start_ticks);
+}
+
+int32_t stall_thread_self(void) { return (int32_t)syscall(SYS_gettid); }
+
+int stall_thread_find(int32_t id, stall_thread *thread) {
+    *thread = (stall_thread){.id = id};
+    return stall_thread_start_ticks(id, &thread->start_ticks);
 }
 
 static size_t rounded_up(size_t size) { return (size + 4095) & ~(size_t)4095; }
@@ -78,7 +86,13 @@ void stall_sampler_destroy(stall_sampler *sampler) {
     munmap(sampler, sampler->mapped_size);
 }
 
+static bool is_registered(const stall_thread *thread) { return thread->stack_high != 0; }
+
 static int find_files(stall_sampler *sampler, const stall_thread *thread, thread_files **files, const char **failed) {
+    if (!is_registered(thread)) {
+        *files = &sampler->visitor;
+        return stall_thread_files_open(*files, thread, failed);
+    }
     for (int i = 0; i < KEPT_FILES; i++) {
         *files = &sampler->files[i];
         if ((*files)->thread == thread->id && (*files)->start_ticks == thread->start_ticks) return 0;
@@ -192,17 +206,12 @@ static int capture_running(
     return 0;
 }
 
-int stall_sampler_capture(
-    stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
+static int capture(
+    stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline, stall_stack *stack
 ) {
-    const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
-    thread_files *files;
     running_since since = {.is_set = false};
-    *stack = (stall_stack){0};
-    int error = find_files(sampler, thread, &files, &stack->failed_call);
-    if (error != 0) return error;
     for (;;) {
-        error = capture_blocked(sampler, thread, files, stack);
+        int error = capture_blocked(sampler, thread, files, stack);
         if (error == EBUSY) {
             error = capture_running(sampler, thread, files, &since, deadline, stack);
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
@@ -213,4 +222,17 @@ int stall_sampler_capture(
         if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
         pause_briefly();
     }
+}
+
+int stall_sampler_capture(
+    stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
+) {
+    const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
+    thread_files *files;
+    *stack = (stall_stack){0};
+    int error = find_files(sampler, thread, &files, &stack->failed_call);
+    if (error != 0) return error;
+    error = capture(sampler, thread, files, deadline, stack);
+    if (!is_registered(thread)) stall_thread_files_close(files);
+    return error;
 }

@@ -24,21 +24,25 @@ struct PathStep: Hashable {
 }
 
 struct DominantPath {
-    /// The accounting function first, then its callers; at most three.
-    let keyFrames: [PathStep]
+    static let keyFrameCount = 3
+
+    /// The accounting function first, then all its callers.
+    let functions: [PathStep]
+    /// The first of them: at most three.
+    var keyFrames: [PathStep] { Array(functions.prefix(Self.keyFrameCount)) }
     let isWithoutAppFrame: Bool
     /// Every stack on the path was cut before the function that runs callouts: callers are missing.
     let isCut: Bool
 
     init(_ stacks: [WeightedFrames]) {
         let stacks = stacks.filter { !$0.frames.isEmpty }
-        let app = Steps.aligned(stacks.map { Steps(from: $0, \.isAppFrame) })
+        let app = Steps.aligned(stacks.map { Steps(from: $0, \.counts) })
         let appWeight = app.reduce(0) { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }
         // A stack that was cut before it reached the app says nothing about the app.
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
             let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })
-            keyFrames = Self.keyFrames(on: path)
+            functions = Self.functions(on: path)
             isCut = members.allSatisfy(\.isCut)
             isWithoutAppFrame = false
             return
@@ -52,21 +56,33 @@ struct DominantPath {
             Self.dominant(stacks.map { Steps(from: $0, isWanted) }.filter { !$0.steps.isEmpty })
                 .path
         }.first { !$0.isEmpty }
-        keyFrames = Self.keyFrames(on: found ?? [])
+        functions = Self.functions(on: found ?? [])
         isCut = false
         isWithoutAppFrame = true
     }
 
     /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group. A caller
     /// without a name is only a call site, of which its function may have many.
-    private static func keyFrames(on path: [PathStep]) -> [PathStep] {
+    private static func functions(on path: [PathStep]) -> [PathStep] {
         var frames: [PathStep] = []
         for step in path.reversed() where !frames.contains(step) {
             if !frames.isEmpty, !step.isNamed { break }
             frames.append(step)
-            if frames.count == 3 { break }
         }
         return frames
+    }
+
+    /// The function that the accounting one had called in most of the samples, whoever's it is.
+    func callee(in stacks: [WeightedFrames]) -> String? {
+        guard let first = functions.first else { return nil }
+        var weights: [String: Double] = [:]
+        for stack in stacks {
+            guard let index = stack.frames.firstIndex(where: { PathStep($0) == first }),
+                let callee = stack.frames[..<index].last(where: { $0.key.role == .function })
+            else { continue }
+            weights[callee.key.display, default: 0] += stack.weight
+        }
+        return weights.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
     }
 
     /// Root first: the heaviest callout, then down while one child is sure to hold most of it.
@@ -124,7 +140,7 @@ private struct Steps {
         // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
         // that it must not count there; where the stack ends, the function itself is at work again.
         var returnedTo: PathStep?
-        for frame in stack.callout.reversed() where isWanted(frame) {
+        for frame in stack.frames.callout.reversed() where isWanted(frame) {
             let step = PathStep(frame)
             if frame.isClosure, steps.contains(step) {
                 returnedTo = step
@@ -164,17 +180,22 @@ private struct Steps {
     }
 }
 
-extension WeightedFrames {
+extension [ClassifiedFrame] {
     /// The frames of the innermost callout, innermost first: up to what runs callouts, then the functions that await
     /// this one. Those follow the physical stack, which ends in an executor.
-    fileprivate var callout: [ClassifiedFrame] {
-        frames.prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
-            + frames.filter { $0.frame.kind == .asyncResume }
+    var callout: [ClassifiedFrame] {
+        if let stop = firstIndex(where: \.isStop), !self[..<stop].contains(where: \.isLoop) {
+            return Array(self[...stop])
+        }
+        return prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
+            + filter { $0.frame.kind == .asyncResume }
     }
+}
 
+extension WeightedFrames {
     /// What begins threads is not exported by libc: without its symbols, a place in libc at the very end.
     fileprivate var reachesBase: Bool {
-        if frames.contains(where: { $0.frameClass == .base }) { return true }
+        if frames.contains(where: { $0.frameClass == .base || $0.isStop }) { return true }
         guard let last = frames.last(where: { $0.frame.kind != .asyncResume })?.frame else {
             return false
         }
@@ -183,6 +204,5 @@ extension WeightedFrames {
 }
 
 extension ClassifiedFrame {
-    fileprivate var isAppFrame: Bool { frameClass == .app }
     fileprivate var isClosure: Bool { key.text != key.display }
 }

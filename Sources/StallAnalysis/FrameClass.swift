@@ -1,10 +1,9 @@
-// What a frame is to whoever reads a report. Decided by whose code it is (the module in the symbol, then the image) and
-// by tables of names; the tables are in FrameTables.swift.
+// What a frame is to whoever reads a report. Rules decide: Rules/builtin.rules, and before them those of the user.
 
 package import StallModel
 
 /// What a frame says about a stall.
-package enum FrameClass: Hashable, Sendable {
+package enum FrameClass: String, Hashable, Sendable {
     /// The app's own code: what a group is named after.
     case app
     /// Where a thread waits: for a lock, for time, for a file or a peer.
@@ -22,120 +21,121 @@ package enum FrameClass: Hashable, Sendable {
     /// Libraries that come with the system or the toolchain.
     case system
     case kernel
+    /// A rule of the user's says that it does not count.
+    case skipped
 }
 
 /// A frame with what grouping needs to know of it.
 package struct ClassifiedFrame: Hashable, Sendable {
     package let frame: Frame
     package let key: SymbolKey
-    package let frameClass: FrameClass
+    package private(set) var frameClass = FrameClass.app
     /// The rule that decided, in words: what `stallctl why` shows.
-    package let rule: String
+    package private(set) var rule = ""
+    /// The rules that decided more than the class; the user's own, by file and line.
+    package private(set) var notes: [String] = []
     /// For a wait, what for.
-    package let wait: WaitClass?
+    package private(set) var wait: WaitClass?
     /// Runs callouts: what is below it on the stack did not choose what is above.
-    package let isLoop: Bool
+    package private(set) var isLoop = false
     /// The program's entry point: what a stall is named after when its code is written right there.
-    package let isEntryPoint: Bool
+    package private(set) var isEntryPoint = false
+    /// Counts as the app's frames do, whatever its class.
+    package private(set) var isKept = false
+    /// What called it does not count.
+    package private(set) var isStop = false
+    /// The Swift module; nil for other languages.
+    package let module: String?
     /// Tells functions of one name apart: the Swift module, or the image where there is none.
     package let owner: String
 
     /// - Parameter executable: The build ID of the program, whose code is the app's wherever it is installed.
-    package init(_ frame: Frame, executable: BuildID? = nil) {
-        let key = SymbolKey(frame: frame)
-        let module = frame.rawName.flatMap(mangledModule)
-        let verdict = Verdict(frame, key: key, module: module, executable: executable)
+    package init(_ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn) {
         self.frame = frame
-        self.key = key
-        frameClass = verdict.frameClass
-        rule = verdict.rule
-        wait = verdict.wait
-        isLoop = verdict.isLoop
-        isEntryPoint = verdict.isEntryPoint
+        key = SymbolKey(frame: frame)
+        module = frame.rawName.flatMap(mangledModule)
         owner = module ?? frame.imageName ?? ""
+        let facts = FrameFacts(frame, key: key, module: module, executable: executable)
+        rules.forEachFitting(facts) { rule in apply(rule, facts) }
+    }
+
+    /// Whether it can name a group.
+    package var counts: Bool { frameClass == .app || isKept }
+
+    /// - Returns: Whether the class is now decided.
+    private mutating func apply(_ rule: GroupingRule, _ facts: FrameFacts) -> Bool {
+        let source = rule.file.map { "\($0):\(rule.line): " } ?? ""
+        switch rule.action {
+        case .keep:
+            isKept = true
+            notes.append(source + "kept, \(rule.reason(facts))")
+            return false
+        case .stop:
+            isStop = true
+            notes.append(source + "its callers do not count, \(rule.reason(facts))")
+            return false
+        case .classify(let frameClass):
+            self.frameClass = frameClass
+            self.rule = source + rule.reason(facts)
+        case .wait(let wait):
+            frameClass = .wait
+            self.wait = wait
+            self.rule = source + "waits: \(wait.rawValue)"
+        case .base(let base):
+            frameClass = .base
+            isLoop = base == .loop
+            isEntryPoint = base == .entry
+            self.rule = source + rule.reason(facts)
+        case .merge, .split: break  // speak of groups, not of frames
+        }
+        return true
     }
 }
 
-private struct Verdict {
-    var frameClass: FrameClass
-    var rule: String
-    var wait: WaitClass?
-    var isLoop = false
-    var isEntryPoint = false
-
-    init(
-        _ frameClass: FrameClass, _ rule: String, wait: WaitClass? = nil, isLoop: Bool = false,
-        isEntryPoint: Bool = false
-    ) {
-        self.frameClass = frameClass
-        self.rule = rule
-        self.wait = wait
-        self.isLoop = isLoop
-        self.isEntryPoint = isEntryPoint
-    }
-
-    /// The first rule that matches decides.
-    init(_ frame: Frame, key: SymbolKey, module: String?, executable: BuildID?) {
-        let image = frame.imageName ?? ""
-        if image.hasPrefix("[") {
-            self = Verdict(.kernel, "image \(image)")
-        } else if key.role == .thunk {
-            self = Verdict(.thunk, "adapts calling conventions")
-        } else if key.role == .runtime {
-            self = Verdict(.runtime, "made by the compiler or part of the language runtime")
-        } else if let module {
-            self = Verdict(module: module, key: key)
-        } else if FrameTables.isEntryPoint(key.text, image: image) {
-            self = Verdict(.base, "begins the program", isEntryPoint: true)
-        } else if let name = frame.function, let verdict = Verdict(nameInC: key.text, whole: name) {
-            self = verdict
-        } else if frame.imagePath == nil {
-            self = Verdict(.system, "in no known image")
-        } else if let executable, frame.buildID == executable {
-            self = Verdict(.app, "in the program")
-        } else if FrameTables.isSystemImage(frame.imagePath ?? "") {
-            self = Verdict(.system, "image \(image)")
-        } else {
-            self = Verdict(.app, "image \(image)")
+extension FrameFacts {
+    fileprivate init(_ frame: Frame, key: SymbolKey, module: String?, executable: BuildID?) {
+        imagePath = frame.imagePath
+        imageName = frame.imageName
+        self.module = module
+        names = []
+        if let name = frame.function ?? frame.rawName {
+            for spelling in [key.text, FrameNames.plainName(key.text), key.display, name]
+            where !names.contains(spelling) {
+                names.append(spelling)
+            }
         }
+        kinds = []
+        if key.role == .thunk { kinds.insert(.thunk) }
+        if key.role == .runtime { kinds.insert(.runtime) }
+        if FrameNames.isEntryPoint(key.text, image: frame.imageName ?? "") { kinds.insert(.entry) }
+        if frame.imagePath == nil { kinds.insert(.nowhere) }
+        if let executable, frame.buildID == executable { kinds.insert(.program) }
     }
+}
 
-    private init(module: String, key: SymbolKey) {
-        if module == "StallRunLoop" {
-            self = Verdict(
-                .base, "module \(module)", isLoop: key.text.hasPrefix("EventRunLoop.run"))
-        } else if FrameTables.agentModules.contains(module) {
-            self = Verdict(.monitor, "module \(module)")
-        } else if FrameTables.systemModules.contains(module) {
-            let isLoop = module == "Foundation" && key.text.hasPrefix("RunLoop.run")
-            self = Verdict(isLoop ? .base : .system, "module \(module)", isLoop: isLoop)
-        } else {
-            self = Verdict(.app, "module \(module)")
+extension GroupingRule {
+    /// What the rule saw in the frame, in words.
+    fileprivate func reason(_ facts: FrameFacts) -> String {
+        if let kind = kinds.first(where: { facts.kinds.contains($0) }) { return kind.words }
+        if !functions.isEmpty, let name = facts.names.first {
+            if case .base(.loop) = action { return "runs callouts" }
+            return functions.contains { $0.literal != nil && facts.names.contains($0.literal!) }
+                ? "function \(name)"
+                : "function " + functions.first { facts.names.contains(where: $0.matches) }!.pattern
         }
+        if !modules.isEmpty, let module = facts.module { return "module \(module)" }
+        return "image \(facts.imageName ?? "")"
     }
+}
 
-    private init?(nameInC name: String, whole: String) {
-        let plain = FrameTables.plainName(name)
-        if let wait = FrameTables.waits[plain] {
-            self = Verdict(.wait, "waits: \(wait.rawValue)", wait: wait)
-        } else if FrameTables.bases.contains(name) || FrameTables.bases.contains(plain) {
-            self = Verdict(.base, "begins a thread or the program")
-        } else if FrameTables.loops.contains(where: { plain.hasPrefix($0) }) {
-            self = Verdict(.base, "runs callouts", isLoop: true)
-        } else if FrameTables.dispatchPrefixes.contains(where: { name.hasPrefix($0) }) {
-            self = Verdict(.base, "libdispatch or CoreFoundation")
-        } else if FrameTables.allocators.contains(plain)
-            || FrameTables.allocatorPrefixes.contains(where: { name.hasPrefix($0) })
-        {
-            self = Verdict(.allocator, "allocates or copies memory")
-        } else if FrameTables.runtimePrefixes.contains(where: { name.hasPrefix($0) }) {
-            self = Verdict(.runtime, "the language runtime")
-        } else if FrameTables.systemPrefixes.contains(where: { name.hasPrefix($0) })
-            || FrameTables.systemTypes.contains(where: { whole.contains($0) })
-        {
-            self = Verdict(.system, "a library of the toolchain")
-        } else {
-            return nil
+extension FrameKind {
+    fileprivate var words: String {
+        switch self {
+        case .thunk: "adapts calling conventions"
+        case .runtime: "made by the compiler or part of the language runtime"
+        case .entry: "begins the program"
+        case .nowhere: "in no known image"
+        case .program: "in the program"
         }
     }
 }

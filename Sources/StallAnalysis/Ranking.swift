@@ -16,6 +16,9 @@ package enum GroupKey: String, CaseIterable, Sendable {
     case family
     /// The accounting function by its name alone.
     case function
+    /// Each of the app's functions that was on the stacks: a stall counts in several groups, with the part of it that
+    /// the function was there.
+    case inclusive
     case loop, version, host, app
 }
 
@@ -29,7 +32,12 @@ package struct Hotspot: Hashable, Sendable {
     package var total: Duration
     package var p50: Duration
     package var p95: Duration
+    package var p99: Duration
     package var max: Duration
+    /// The sum of the squares of the durations, in seconds: how uneven they are.
+    package var squares: Double
+    /// The time lost in equal parts of the window that was asked about, the earliest first.
+    package var trend: [StallTotals]
     package var apps: [String]
     package var versions: [String]
     package var firstSeen: UnixTime
@@ -39,7 +47,8 @@ package struct Hotspot: Hashable, Sendable {
 
     package init(
         signature: Signature, title: String, frames: [String], count: Int, total: Duration,
-        p50: Duration, p95: Duration, max: Duration, apps: [String], versions: [String],
+        p50: Duration, p95: Duration, p99: Duration, max: Duration, squares: Double = 0,
+        trend: [StallTotals] = [], apps: [String], versions: [String],
         firstSeen: UnixTime, lastSeen: UnixTime, example: UniqueID
     ) {
         self.signature = signature
@@ -49,7 +58,10 @@ package struct Hotspot: Hashable, Sendable {
         self.total = total
         self.p50 = p50
         self.p95 = p95
+        self.p99 = p99
         self.max = max
+        self.squares = squares
+        self.trend = trend
         self.apps = apps
         self.versions = versions
         self.firstSeen = firstSeen
@@ -63,53 +75,71 @@ package struct Hotspot: Hashable, Sendable {
 /// - Parameters:
 ///   - runs: The process runs that the reports point into.
 ///   - frames: The frames of the reports' stacks, innermost first.
+///   - buckets: How each group's trend is divided.
 package func rank(
     _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
-    by order: RankingOrder = .total, group key: GroupKey = .signature
+    by order: RankingOrder = .total, group key: GroupKey = .signature, buckets: TimeBuckets? = nil,
+    rules: GroupingRules = .builtIn
 ) -> [Hotspot] {
-    var signatures = SignatureCache(frames: frames)
-    var groups: [Signature: [ReportSummary]] = [:]
-    for report in reports where report.verdict == .stalled {
+    var signatures = SignatureCache(frames: frames, rules: rules)
+    var groups: [Signature: [Stall]] = [:]
+    for (index, report) in reports.enumerated() where report.verdict == .stalled {
         let run = runs.indices.contains(report.run) ? runs[report.run] : nil
-        let signature = key.signature(of: report, in: run) {
-            signatures.signature(of: report, in: run)
+        if key == .inclusive {
+            for (signature, share) in signatures.functions(of: report, in: run) {
+                let part = Double(report.duration.nanoseconds) * share
+                groups[signature, default: []].append(
+                    Stall(report: index, duration: .nanoseconds(Int64(part.rounded()))))
+            }
+        } else {
+            let signature = key.signature(of: report, in: run) {
+                signatures.signature(of: report, in: run)
+            }
+            groups[signature, default: []].append(Stall(report: index, duration: report.duration))
         }
-        groups[signature, default: []].append(report)
     }
-    let hotspots = joined(groups).map { signature, reports in
-        Hotspot(signature, reports, runs: runs)
+    let hotspots = joined(groups).map { signature, stalls in
+        Hotspot(signature, stalls, reports: reports, runs: runs, buckets: buckets)
     }
     return hotspots.sorted(by: order.isWorse)
 }
 
+/// A report's part in a group.
+private struct Stall {
+    /// Index into the reports.
+    var report: Int
+    var duration: Duration
+}
+
 /// Groups with one hash, and the groups of cut stacks with the group of whole stacks that they are the beginning of.
-private func joined(_ groups: [Signature: [ReportSummary]]) -> [(Signature, [ReportSummary])] {
-    let byWeight = groups.sorted { left, right in
-        let (leftTotal, rightTotal) = (totalDuration(left.value), totalDuration(right.value))
-        return (rightTotal, left.key.title, left.key.hash) < (
-            leftTotal, right.key.title, right.key.hash
+private func joined(_ groups: [Signature: [Stall]]) -> [(Signature, [Stall])] {
+    let weighed = groups.map { (signature: $0, stalls: $1, total: totalDuration($1)) }
+    let byWeight = weighed.sorted { left, right in
+        (right.total, left.signature.title, left.signature.hash) < (
+            left.total, right.signature.title, right.signature.hash
         )
     }
     var numbers: [Int64: Int] = [:]
-    var joined: [(signature: Signature, reports: [ReportSummary])] = []
+    var joined: [(signature: Signature, stalls: [Stall])] = []
     // Whole stacks first. What stalls of one group waited for may differ, so that their titles do: the heaviest speaks.
-    for (signature, reports) in byWeight.filter({ !$0.key.isCut }) + byWeight.filter(\.key.isCut) {
+    let ordered = byWeight.filter { !$0.signature.isCut } + byWeight.filter(\.signature.isCut)
+    for (signature, stalls, _) in ordered {
         let number =
             numbers[signature.hash]
             ?? (signature.isCut
                 ? joined.firstIndex { signature.isBeginning(of: $0.signature) } : nil)
         if let number {
-            joined[number].reports += reports
+            joined[number].stalls += stalls
         } else {
             numbers[signature.hash] = joined.count
-            joined.append((signature, reports))
+            joined.append((signature, stalls))
         }
     }
     return joined
 }
 
-private func totalDuration(_ reports: [ReportSummary]) -> Duration {
-    reports.reduce(.zero) { $0 + $1.duration }
+private func totalDuration(_ stalls: [Stall]) -> Duration {
+    stalls.reduce(.zero) { $0 + $1.duration }
 }
 
 extension RankingOrder {
@@ -132,7 +162,7 @@ extension GroupKey {
         of report: ReportSummary, in run: ProcessRun?, _ signature: () -> Signature
     ) -> Signature {
         switch self {
-        case .signature: signature()
+        case .signature, .inclusive: signature()
         case .family: signature().narrowed { $0.family }
         case .function: signature().narrowed { contentHash("function", $0.keyFrames.first) }
         case .loop: Signature(fact: report.loop, kind: "loop")
@@ -150,6 +180,12 @@ extension Signature {
         return Signature(
             hash: hash(self), keyFrames: frames, title: frames.first ?? title, family: family,
             isWithoutAppFrame: isWithoutAppFrame)
+    }
+
+    /// The group of one function, wherever it is on a stack.
+    init(function step: PathStep) {
+        self.init(
+            hash: contentHash("function", step.title), keyFrames: [step.title], title: step.title)
     }
 
     /// The same functions as far as this one goes.
@@ -170,17 +206,35 @@ private func contentHash(_ kind: String, _ text: String?) -> Int64 {
 }
 
 extension Hotspot {
-    fileprivate init(_ signature: Signature, _ reports: [ReportSummary], runs: [ProcessRun]) {
-        let durations = reports.map(\.duration).sorted()
-        let runs = Set(reports.map(\.run)).compactMap { runs.indices.contains($0) ? runs[$0] : nil }
-        let longest = reports.max { ($0.duration, $1.start) < ($1.duration, $0.start) }!
+    fileprivate init(
+        _ signature: Signature, _ stalls: [Stall], reports: [ReportSummary], runs: [ProcessRun],
+        buckets: TimeBuckets?
+    ) {
+        // In order, so that sums of fractions are the same whatever order the reports came in.
+        let stalls = stalls.sorted { $0.duration < $1.duration }
+        let durations = stalls.map(\.duration)
+        let runs = Set(stalls.map { reports[$0.report].run })
+            .compactMap { runs.indices.contains($0) ? runs[$0] : nil }
+        let longest = stalls.max {
+            ($0.duration, reports[$1.report].start) < ($1.duration, reports[$0.report].start)
+        }!
+        let starts = stalls.lazy.map { reports[$0.report].start }
+        var totals = StallTotals()
+        var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
+        for stall in stalls {
+            totals.add(stall.duration)
+            guard let bucket = buckets?.index(of: reports[stall.report].start) else { continue }
+            trend[bucket].add(stall.duration)
+        }
         self.init(
             signature: signature, title: signature.title, frames: signature.keyFrames,
-            count: reports.count, total: totalDuration(reports), p50: quantile(0.5, of: durations),
-            p95: quantile(0.95, of: durations), max: longest.duration,
+            count: totals.count, total: totals.total, p50: quantile(0.5, of: durations),
+            p95: quantile(0.95, of: durations), p99: quantile(0.99, of: durations),
+            max: longest.duration,
+            squares: totals.squares, trend: trend,
             apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
-            firstSeen: reports.map(\.start).min()!, lastSeen: reports.map(\.start).max()!,
-            example: longest.id)
+            firstSeen: starts.min()!, lastSeen: starts.max()!,
+            example: reports[longest.report].id)
     }
 }
 
@@ -189,45 +243,4 @@ package func quantile(_ part: Double, of sorted: [Duration]) -> Duration {
     guard !sorted.isEmpty else { return .zero }
     let rank = Int((part * Double(sorted.count)).rounded(.up))
     return sorted[min(Swift.max(rank, 1), sorted.count) - 1]
-}
-
-/// Stacks are shared by many reports: each is classified once, and equal sets of stacks are grouped once.
-private struct SignatureCache {
-    private struct Place: Hashable {
-        var frame: Frame
-        var executable: BuildID?
-    }
-    private struct Stall: Hashable {
-        var stacks: [WeightedStack]
-        var executable: BuildID?
-    }
-
-    let frames: [Int64: [Frame]]
-    private var classified: [Place: ClassifiedFrame] = [:]
-    private var signatures: [Stall: Signature] = [:]
-
-    init(frames: [Int64: [Frame]]) { self.frames = frames }
-
-    mutating func signature(of report: ReportSummary, in run: ProcessRun?) -> Signature {
-        let stall = Stall(stacks: report.stacks, executable: run?.buildID)
-        if let known = signatures[stall] { return known }
-        let stacks = report.stacks.map { stack in
-            WeightedFrames(
-                frames: (frames[stack.stack] ?? []).map {
-                    classify($0, executable: stall.executable)
-                },
-                weight: Double(stack.weight.nanoseconds))
-        }
-        let answer = StallAnalysis.signature(of: stacks)
-        signatures[stall] = answer
-        return answer
-    }
-
-    private mutating func classify(_ frame: Frame, executable: BuildID?) -> ClassifiedFrame {
-        let place = Place(frame: frame, executable: executable)
-        if let known = classified[place] { return known }
-        let answer = ClassifiedFrame(frame, executable: executable)
-        classified[place] = answer
-        return answer
-    }
 }

@@ -17,6 +17,8 @@ package struct Signature: Hashable, Sendable {
     package var isWithoutAppFrame: Bool
     /// The stacks were cut before the callers: it names the group of a whole stack with the same function.
     package var isCut: Bool
+    /// The rule of the user's that merged or split the group, by file and line.
+    package var rule: String?
 
     package init(
         hash: Int64, keyFrames: [String], title: String, family: Int64? = nil,
@@ -30,19 +32,23 @@ package struct Signature: Hashable, Sendable {
         self.isWithoutAppFrame = isWithoutAppFrame
         self.isCut = isCut
     }
+
+    /// Stands at the end of a title whose callers were cut off the stacks.
+    package static let cutMark = " <- …"
 }
 
 /// The signature of one stall from the stacks seen in it, each with the time it stands for. Late samples do not belong
 /// here.
 package func signature(
-    of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID? = nil
+    of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID? = nil,
+    rules: GroupingRules = .builtIn
 ) -> Signature {
-    signature(
-        of: stacks.map { stack in
-            WeightedFrames(
-                frames: stack.frames.map { ClassifiedFrame($0, executable: executable) },
-                weight: Double(stack.weight.nanoseconds))
-        })
+    let stacks = stacks.map { stack in
+        WeightedFrames(
+            frames: stack.frames.map { ClassifiedFrame($0, executable: executable, rules: rules) },
+            weight: Double(stack.weight.nanoseconds))
+    }
+    return signature(of: stacks, rules: rules)
 }
 
 struct WeightedFrames {
@@ -51,28 +57,34 @@ struct WeightedFrames {
     var weight: Double
 }
 
-/// Version 1 of the rules. A change of what enters the hash must change this number.
-private let rulesVersion: UInt64 = 1
+/// A change of what enters the hash must change this number.
+let signatureVersion: UInt64 = 1
 
-func signature(of stacks: [WeightedFrames]) -> Signature {
+func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
     let path = DominantPath(stacks)
     guard let first = path.keyFrames.first else {
         return Signature(
             hash: hash(of: []), keyFrames: [], title: "no stack was taken", isWithoutAppFrame: true)
     }
-    let names = path.keyFrames.map(\.title)
     let wait = dominantWait(stacks)
-    var title = names.prefix(2).joined(separator: " <- ")
-    if let wait { title = "\(wait.rawValue) in \(title)" }
-    if path.isWithoutAppFrame { title += " (no app frame)" }
-    return Signature(
-        hash: hash(of: path.keyFrames), keyFrames: names, title: title, family: hash(of: [first]),
-        wait: wait, isWithoutAppFrame: path.isWithoutAppFrame, isCut: path.isCut)
+    var names = path.keyFrames.map(\.title)
+    var signature = Signature(
+        hash: hash(of: path.keyFrames), keyFrames: names, title: "", family: hash(of: [first]),
+        wait: wait, isWithoutAppFrame: path.isWithoutAppFrame,
+        isCut: path.isCut && first.isNamed && names.count < DominantPath.keyFrameCount)
+    if let rule = rules.groupRule(fitting: path, stacks) {
+        signature.apply(rule, path, stacks, shown: &names)
+    }
+    signature.title = names.prefix(2).joined(separator: " <- ")
+    if let wait { signature.title = "\(wait.rawValue) in \(signature.title)" }
+    if signature.isWithoutAppFrame { signature.title += " (no app frame)" }
+    if signature.isCut { signature.title += Signature.cutMark }
+    return signature
 }
 
 private func hash(of frames: [PathStep]) -> Int64 {
     var hash = ContentHash()
-    hash.combine(rulesVersion)
+    hash.combine(signatureVersion)
     hash.combine(frames.first?.owner)
     for frame in frames {
         hash.combine(frame.text)
@@ -86,10 +98,64 @@ private func hash(of frames: [PathStep]) -> Int64 {
 private func dominantWait(_ stacks: [WeightedFrames]) -> WaitClass? {
     var weights: [WaitClass: Double] = [:]
     for stack in stacks {
-        let system = stack.frames.prefix { $0.frameClass != .app && !$0.isLoop }
-        guard let wait = system.last(where: { $0.wait != nil })?.wait else { continue }
+        let system = stack.frames.prefix { !$0.counts && !$0.isLoop }
+        let kept = stack.frames.dropFirst(system.count).first
+        guard let wait = system.last(where: { $0.wait != nil })?.wait ?? kept?.wait else {
+            continue
+        }
         weights[wait, default: 0] += stack.weight
     }
     let total = stacks.reduce(0) { $0 + $1.weight }
     return weights.first { $0.value > total / 2 }?.key
+}
+
+// MARK: - Merges and splits
+
+extension GroupingRules {
+    /// The first merge or split of the user's that fits the group.
+    fileprivate func groupRule(
+        fitting path: DominantPath, _ stacks: [WeightedFrames]
+    ) -> GroupingRule? {
+        guard !groupRules.isEmpty, let first = path.keyFrames.first,
+            let frame = stacks.lazy.flatMap(\.frames).first(where: { PathStep($0) == first })
+        else { return nil }
+        let text = path.keyFrames.map(\.title).joined(separator: " <- ")
+        let facts = FrameFacts(
+            imagePath: frame.frame.imagePath, imageName: frame.frame.imageName,
+            module: frame.module,
+            names: [first.title], kinds: [])
+        return groupRules.first { $0.paths.fit(text) && $0.fits(facts) }
+    }
+}
+
+extension Signature {
+    /// - Parameter names: The functions that the title shows.
+    fileprivate mutating func apply(
+        _ rule: GroupingRule, _ path: DominantPath, _ stacks: [WeightedFrames],
+        shown names: inout [String]
+    ) {
+        self.rule = rule.file.map { "\($0):\(rule.line)" }
+        var hash = ContentHash()
+        switch rule.action {
+        case .merge(let name):
+            hash.combine("merge")
+            hash.combine(name)
+            names = name.split(separator: " <- ").map(String.init)
+            keyFrames = names
+            isCut = false
+            (self.hash, family) = (hash.value, hash.value)
+            return
+        case .split(.callee):
+            let callee = path.callee(in: stacks)
+            hash.combine(callee)
+            if let callee { names[0] += " -> " + callee }
+        case .split(.callers):
+            for step in path.functions { hash.combine(step.text) }
+        case .split(.wait):
+            hash.combine(wait?.rawValue)
+        case .classify, .wait, .base, .keep, .stop: return
+        }
+        hash.combine(UInt64(bitPattern: self.hash))
+        self.hash = hash.value
+    }
 }

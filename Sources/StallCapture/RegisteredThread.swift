@@ -1,15 +1,16 @@
 // Which threads may be captured, and where their stacks lie.
 
 internal import CStackCapture
+internal import Glibc
 package import StallModel
 
-/// A thread that agreed to be captured: it registered itself, once.
+/// A thread that can be captured: it registered itself, once, or was found in `/proc`.
 package struct RegisteredThread: Hashable, Sendable {
     /// The thread.
     package let id: ThreadID
-    /// The lowest usable address of its stack.
+    /// The lowest usable address of its stack; 0 when it was found.
     package let stackLow: UInt64
-    /// One past the highest address of its stack.
+    /// One past the highest address of its stack; 0 when it was found.
     package let stackHigh: UInt64
     /// When it started, in clock ticks since boot: tells it from a later thread with the same id.
     package let startTicks: UInt64
@@ -26,6 +27,20 @@ package struct RegisteredThread: Hashable, Sendable {
         return RegisteredThread(
             id: ThreadID(rawValue: thread.id), stackLow: thread.stack_low,
             stackHigh: thread.stack_high, startTicks: thread.start_ticks)
+    }
+
+    /// Finds a thread that never registered. Its stack is then taken to reach as far as it is mapped.
+    ///
+    /// - Throws: ``CaptureError/threadEnded(_:)``, or ``CaptureError/system(call:errno:)`` when `/proc` cannot be read.
+    package static func found(_ id: ThreadID) throws(CaptureError) -> RegisteredThread {
+        var thread = stall_thread()
+        switch stall_thread_find(id.rawValue, &thread) {
+        case 0: break
+        case ESRCH: throw .threadEnded(id)
+        case let errno: throw .system(call: "open /proc/self/task", errno: errno)
+        }
+        return RegisteredThread(
+            id: id, stackLow: 0, stackHigh: 0, startTicks: thread.start_ticks)
     }
 
     var asC: stall_thread {

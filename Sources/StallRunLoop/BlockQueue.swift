@@ -1,20 +1,23 @@
 // Performed blocks: any thread posts without a lock, the loop's thread drains.
 //
-//     post:   take a free node (one compare-exchange), fill it, push it on `incoming` (one more)
-//     drain:  take all of `incoming` at once, turn it round, run what the mode allows, give the nodes back in bulk
+//     post:   claim the next slot (one atomic addition), fill it, mark it filled
+//     drain:  note where the end is now; run the blocks before it that the mode allows, keep the others
 //
-// Nodes live in segments that are never freed while the queue lives, and are named by index. So a thread may read
-// a node that another one has just taken: the tag in the head, which changes with every pop, tells it to try again.
+// Slots lie side by side in segments, so that both sides walk through memory in order and nobody hands nodes back. A
+// claimed slot belongs to one thread until it is marked filled. Whoever needs it meanwhile waits, as for a lock: the
+// loop for the block, and other posters, once a segment, for the one that adds the next.
 
+internal import Glibc
 internal import Synchronization
 
-/// The modes a block may run in. Most blocks have one, which is kept inline.
-struct BlockModes {
-    let first: LoopMode
-    let others: [LoopMode]?
+/// A block and the modes it may run in. Most blocks have one mode, which is kept inline.
+struct Block {
+    var others: [LoopMode]?
+    var body: () -> Void
+    var mode: LoopMode
 
-    @inline(__always) func allow(_ mode: LoopMode, isCommon: Bool) -> Bool {
-        if first == mode || (isCommon && first == .common) { return true }
+    @inline(__always) func isAllowed(in mode: LoopMode, isCommon: Bool) -> Bool {
+        if self.mode == mode || (isCommon && self.mode == .common) { return true }
         guard let others else { return false }
         return others.contains(mode) || (isCommon && others.contains(.common))
     }
@@ -22,234 +25,322 @@ struct BlockModes {
 
 /// A first-in, first-out queue of blocks with many producers and one consumer.
 final class BlockQueue: @unchecked Sendable {
-    /// A node, in memory of its own layout: the link, which a thread may read that has lost a race for the node, and the
-    /// content, which only the node's owner touches. As fields of one struct, to write one would be to access both.
-    fileprivate struct Node {
-        static let stride = 8 + MemoryLayout<Content>.stride
-        let address: UnsafeMutableRawPointer
-
-        /// The number of the next node; 0 at the end.
-        var next: UnsafeMutablePointer<Atomic<UInt32>> {
-            address.assumingMemoryBound(to: Atomic<UInt32>.self)
-        }
-        var content: UnsafeMutablePointer<Content> {
-            (address + 8).assumingMemoryBound(to: Content.self)
-        }
-
-        func initialize() {
-            address.bindMemory(to: Atomic<UInt32>.self, capacity: 1).initialize(to: Atomic(0))
-            (address + 8).bindMemory(to: Content.self, capacity: 1).initialize(to: Content())
-        }
-    }
-
-    fileprivate struct Content {
-        var modes = BlockModes(first: .default, others: nil)
-        var body: (() -> Void)?
-    }
-
-    /// A list of nodes that only the loop's thread holds, in order.
+    /// What one drain may run: blocks that earlier drains kept, then slots.
     struct Batch {
-        fileprivate var head: UInt32 = 0
-        fileprivate var tail: UInt32 = 0
-        fileprivate(set) var count = 0
-        var isEmpty: Bool { head == 0 }
+        fileprivate var kept: BlockList
+        fileprivate var position: BlockPosition
+        fileprivate let end: BlockPosition
     }
 
-    private static let firstSegment = 64
-    private static let segmentCount = 26
-
-    // Heads: 63...32 a tag that counts pops, 31...0 the index of the first node plus one.
-    private let incoming = Atomic<UInt64>(0)
-    private let free = Atomic<UInt64>(0)
-    private let segments: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-    private let segmentsInUse = Locked(0)
+    /// The next slot to claim; behind the last one of its segment until the next segment is there. On a cache line of
+    /// its own.
+    private let end: UnsafeMutablePointer<Atomic<UInt>>
+    /// The position of the first slot that no drain has taken. The loop's thread alone.
+    @exclusivity(unchecked) private var begin: BlockPosition
     /// Blocks of earlier drains whose mode did not run. The loop's thread alone.
-    @exclusivity(unchecked) private var deferred = Batch()
+    @exclusivity(unchecked) private var kept = BlockList()
+    /// Segments for the next threads that need one. A flood leaves many; later drains free them one by one.
+    private let spares = Locked<[BlockSegment]>([])
+    private let hasSurplus = Atomic<Bool>(false)
+    private static let surplus = 32
 
     init() {
-        segments = .allocate(capacity: Self.segmentCount)
-        segments.initialize(repeating: nil, count: Self.segmentCount)
+        begin = BlockPosition(startOf: BlockSegment())
+        end = UnsafeMutableRawPointer.allocate(byteCount: 128, alignment: 128)
+            .bindMemory(to: Atomic<UInt>.self, capacity: 1)
+        end.initialize(to: Atomic(begin.word))
     }
 
     deinit {
-        for segment in 0..<Self.segmentCount {
-            guard let nodes = segments[segment] else { continue }
-            for index in 0..<Self.firstSegment << segment {
-                Node(address: nodes + index * Node.stride).content.deinitialize(count: 1)
-            }
-            nodes.deallocate()
-        }
-        segments.deallocate()
+        drop(takeAllAsList())
+        begin.segment.deallocate()
+        for segment in spares.withLock({ $0 }) { segment.deallocate() }
+        end.deallocate()
     }
 
     /// Adds a block at the end. Any thread.
-    func post(modes: BlockModes, _ body: @escaping () -> Void) {
-        let index = takeFree()
-        let node = node(index)
-        node.content.pointee = Content(modes: modes, body: body)
-        push(from: index, to: node, on: incoming)
+    @inline(__always) func post(_ block: consuming Block) {
+        let position = claim()
+        position.block.initialize(to: block)
+        position.isFilled.pointee.store(1, ordering: .releasing)
     }
 
     /// Whether there may be a block to run. The loop's thread.
     @inline(__always) var isEmpty: Bool {
-        incoming.load(ordering: .sequentiallyConsistent) == 0 && deferred.isEmpty
+        end.pointee.load(ordering: .sequentiallyConsistent) == begin.word && kept.isEmpty
     }
 
     /// Takes everything that was posted so far, oldest first. The loop's thread.
     func takeAll() -> Batch {
-        var batch = deferred
-        deferred = Batch()
-        append(
-            reversing: UInt32(truncatingIfNeeded: incoming.exchange(0, ordering: .acquiring)),
-            to: &batch)
+        let batch = Batch(kept: kept, position: begin, end: endNow())
+        if hasSurplus.load(ordering: .relaxed), batch.end.segment == begin.segment {
+            freeOneSpare()
+        }
+        kept = BlockList()
+        begin = batch.end
         return batch
     }
 
-    /// Takes the first block of the batch that `mode` allows. Those before it move to `kept`, its own node to `spent`.
-    func next(
-        in batch: inout Batch, mode: LoopMode, isCommon: Bool, kept: inout Batch, spent: inout Batch
+    /// Takes the first block of the batch that `mode` allows. Those before it move to `kept`.
+    @inline(__always) func next(
+        in batch: inout Batch, mode: LoopMode, isCommon: Bool, kept: inout BlockList
     ) -> (() -> Void)? {
-        while batch.head != 0 {
-            let index = batch.head
-            let node = node(index)
-            batch.head = node.next.pointee.load(ordering: .relaxed)
-            if node.content.pointee.modes.allow(mode, isCommon: isCommon) {
-                append(index, to: &spent)
-                return node.content.pointee.body.take()
+        while let node = batch.kept.popFirst() {
+            if node.pointee.block.isAllowed(in: mode, isCommon: isCommon) {
+                return BlockList.free(node).body
             }
-            append(index, to: &kept)
+            kept.append(node)
+        }
+        while batch.position != batch.end {
+            let block = take(&batch.position)
+            if block.isAllowed(in: mode, isCommon: isCommon) { return block.body }
+            kept.append(block)
         }
         return nil
     }
 
-    /// Gives nodes back, all at once: one change of a word that every poster changes too.
-    func free(_ spent: inout Batch) {
-        guard !spent.isEmpty else { return }
-        push(from: spent.head, to: node(spent.tail), on: free)
-        spent = Batch()
-    }
-
-    /// Lets go of blocks without running them.
-    func drop(_ batch: consuming Batch) {
-        while batch.head != 0 {
-            let node = node(batch.head)
-            batch.head = node.next.pointee.load(ordering: .relaxed)
-            node.content.pointee.body = nil
-        }
-    }
-
-    /// Puts back what a drain did not run, ahead of what a nested drain left.
-    func putBack(_ kept: Batch) {
-        guard !kept.isEmpty else { return }
-        if deferred.isEmpty {
-            deferred = kept
-        } else {
-            node(kept.tail).next.pointee.store(deferred.head, ordering: .relaxed)
-            deferred.head = kept.head
-        }
+    /// Puts back what a drain did not run, ahead of what a nested drain kept.
+    func putBack(_ list: consuming BlockList) {
+        guard !list.isEmpty else { return }
+        list.append(contentsOf: kept)
+        kept = list
     }
 
     /// Whether a block waits that `mode` allows. The loop's thread.
     func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
-        deferred = takeAll()
-        var index = deferred.head
-        while index != 0 {
-            if node(index).content.pointee.modes.allow(mode, isCommon: isCommon) { return true }
-            index = node(index).next.pointee.load(ordering: .relaxed)
+        kept = takeAllAsList()
+        return kept.contains { $0.isAllowed(in: mode, isCommon: isCommon) }
+    }
+
+    /// Takes everything, out of the slots also. What is dropped without the loop's lock must not be in them.
+    func takeAllAsList() -> BlockList {
+        var batch = takeAll()
+        while batch.position != batch.end { batch.kept.append(take(&batch.position)) }
+        return batch.kept
+    }
+
+    /// Lets go of blocks without running them.
+    func drop(_ list: consuming BlockList) {
+        while let node = list.popFirst() { _ = BlockList.free(node) }
+    }
+
+    /// Moves a block out of its slot, and the position to the next one.
+    @inline(__always) private func take(_ position: inout BlockPosition) -> Block {
+        let taken = position
+        if taken.isFilled.pointee.load(ordering: .acquiring) == 0 {
+            wait { taken.isFilled.pointee.load(ordering: .acquiring) == 0 }
+        }
+        let block = taken.block.move()
+        taken.isFilled.pointee.store(0, ordering: .relaxed)
+        position = taken.next
+        let segment = taken.segment
+        segment.left -= 1
+        if segment.left == 0 { reuse(segment) }
+        return block
+    }
+
+    /// Claims a slot. Sequentially consistent: a poster that finds the loop awake was seen by it, or will be.
+    @inline(__always) private func claim() -> BlockPosition {
+        let position = claimNext()
+        return position.isBeforeLast ? position : claimAtSegmentEnd(position)
+    }
+
+    @inline(__always) private func claimNext() -> BlockPosition {
+        BlockPosition(
+            word: end.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue)
+    }
+
+    /// Whoever claims the last slot adds the next segment. Who comes too late waits for that, and claims again.
+    @inline(never) private func claimAtSegmentEnd(_ claimed: BlockPosition) -> BlockPosition {
+        var position = claimed
+        while position.isBehindLast {
+            position.requireRoom()
+            wait { BlockPosition(word: end.pointee.load(ordering: .acquiring)).isBehindLast }
+            position = claimNext()
+        }
+        guard position.isLast else { return position }
+        let segment = spares.withLock { $0.popLast() } ?? BlockSegment()
+        position.segment.next = segment
+        end.pointee.store(BlockPosition(startOf: segment).word, ordering: .sequentiallyConsistent)
+        return position
+    }
+
+    /// Where the end is. Waits for a poster that is about to add a segment; its block is one of those to take.
+    private func endNow() -> BlockPosition {
+        var position = begin
+        wait {
+            position = BlockPosition(word: end.pointee.load(ordering: .acquiring))
+            return position.isBehindLast
+        }
+        return position
+    }
+
+    /// Waits for a thread that is in the middle of a post, some nanoseconds unless it was interrupted there. Then it needs
+    /// a processor, perhaps this one.
+    @inline(never) private func wait(while isUnfinished: () -> Bool) {
+        var looks = 0
+        while isUnfinished() {
+            looks += 1
+            if looks > 1_000 { usleep(50) } else if looks > 100 { sched_yield() }
+        }
+    }
+
+    /// Keeps a segment for later use, with `left` and the marks as in a new one.
+    @inline(never) private func reuse(_ segment: BlockSegment) {
+        segment.left = BlockSegment.slotCount
+        let count = spares.withLock { spares in
+            spares.append(segment)
+            return spares.count
+        }
+        if count > Self.surplus { hasSurplus.store(true, ordering: .relaxed) }
+    }
+
+    @inline(never) private func freeOneSpare() {
+        let segment = spares.withLock { spares in
+            hasSurplus.store(spares.count > Self.surplus + 1, ordering: .relaxed)
+            return spares.count > Self.surplus ? spares.popLast() : nil
+        }
+        segment?.deallocate()
+    }
+}
+
+/// Where a block is: the address of its segment plus the number of its slot, in one word.
+private struct BlockPosition: Equatable {
+    let word: UInt
+
+    init(word: UInt) { self.word = word }
+    init(startOf segment: BlockSegment) { word = segment.address }
+
+    var segment: BlockSegment { BlockSegment(base: word & ~(BlockSegment.alignment - 1)) }
+    private var number: Int { Int(word & (BlockSegment.alignment - 1)) }
+    var isBeforeLast: Bool { number < BlockSegment.slotCount - 1 }
+    var isLast: Bool { number == BlockSegment.slotCount - 1 }
+    /// No slot: a claim that came too late.
+    var isBehindLast: Bool { number >= BlockSegment.slotCount }
+
+    /// The position behind this one, in the next segment after the last slot.
+    var next: BlockPosition {
+        isLast ? BlockPosition(startOf: segment.next) : BlockPosition(word: word + 1)
+    }
+
+    /// Every claim that comes too late counts on, and must not count into the address.
+    func requireRoom() {
+        precondition(
+            number < BlockSegment.alignment / 2, "thousands of threads post to one run loop at once"
+        )
+    }
+
+    var block: UnsafeMutablePointer<Block> {
+        segment.slot(number).assumingMemoryBound(to: Block.self)
+    }
+    /// Lies in the padding behind the block.
+    var isFilled: UnsafeMutablePointer<Atomic<UInt32>> {
+        (segment.slot(number) + MemoryLayout<Block>.size)
+            .assumingMemoryBound(to: Atomic<UInt32>.self)
+    }
+}
+
+/// Two pages of slots.
+private struct BlockSegment: Equatable {
+    static let slotCount = 254
+    /// Leaves room in an address for the number of a slot, and for as many late claims as there may be threads.
+    static let alignment: UInt = 8_192
+    private static let headerSize = 64
+    private static let stride = MemoryLayout<Block>.size + MemoryLayout<Atomic<UInt32>>.size
+
+    let address: UInt
+
+    init(base: UInt) { address = base }
+
+    init?(address: UInt) {
+        guard address != 0 else { return nil }
+        self.address = address
+    }
+
+    /// A new one, with all slots to be filled.
+    init() {
+        let base = UnsafeMutableRawPointer.allocate(
+            byteCount: Self.headerSize + Self.slotCount * Self.stride,
+            alignment: Int(Self.alignment))
+        address = UInt(bitPattern: base)
+        (base + 8).bindMemory(to: Int.self, capacity: 1).initialize(to: Self.slotCount)
+        for number in 0..<Self.slotCount {
+            let slot = slot(number)
+            slot.bindMemory(to: Block.self, capacity: 1)
+            (slot + MemoryLayout<Block>.size).bindMemory(to: Atomic<UInt32>.self, capacity: 1)
+                .initialize(to: Atomic(0))
+        }
+    }
+
+    func deallocate() { base.deallocate() }
+
+    private var base: UnsafeMutableRawPointer { UnsafeMutableRawPointer(bitPattern: address)! }
+
+    @inline(__always) func slot(_ number: Int) -> UnsafeMutableRawPointer {
+        base + Self.headerSize + number * Self.stride
+    }
+
+    /// The segment behind it. Set by the thread that claims the last slot, before it marks that slot.
+    var next: BlockSegment {
+        get { base.load(as: BlockSegment.self) }
+        nonmutating set { base.storeBytes(of: newValue, as: BlockSegment.self) }
+    }
+
+    /// How many slots have yet to be taken. The loop's thread alone.
+    var left: Int {
+        get { (base + 8).load(as: Int.self) }
+        nonmutating set { (base + 8).storeBytes(of: newValue, as: Int.self) }
+    }
+}
+
+/// A list of blocks that wait for their mode, in order. Whoever has it empties it or puts it back.
+struct BlockList {
+    struct Node {
+        var block: Block
+        var next: UnsafeMutablePointer<Node>?
+    }
+
+    private var first: UnsafeMutablePointer<Node>?
+    private var last: UnsafeMutablePointer<Node>?
+
+    var isEmpty: Bool { first == nil }
+
+    func contains(where test: (Block) -> Bool) -> Bool {
+        var node = first
+        while let current = node {
+            if test(current.pointee.block) { return true }
+            node = current.pointee.next
         }
         return false
     }
 
-    private func append(_ index: UInt32, to batch: inout Batch) {
-        node(index).next.pointee.store(0, ordering: .relaxed)
-        if batch.head == 0 {
-            batch.head = index
-        } else {
-            node(batch.tail).next.pointee.store(index, ordering: .relaxed)
-        }
-        batch.tail = index
-        batch.count += 1
+    mutating func append(_ block: Block) {
+        let node = UnsafeMutablePointer<Node>.allocate(capacity: 1)
+        node.initialize(to: Node(block: block, next: nil))
+        append(node)
     }
 
-    /// Appends a chain that was pushed last-in first, turning it round.
-    private func append(reversing first: UInt32, to batch: inout Batch) {
-        guard first != 0 else { return }
-        var (index, reversed) = (first, UInt32(0))
-        while index != 0 {
-            let next = node(index).next.pointee.load(ordering: .relaxed)
-            node(index).next.pointee.store(reversed, ordering: .relaxed)
-            (reversed, index) = (index, next)
-        }
-        if batch.head == 0 {
-            batch.head = reversed
-        } else {
-            node(batch.tail).next.pointee.store(reversed, ordering: .relaxed)
-        }
-        batch.tail = first
+    mutating func append(_ node: UnsafeMutablePointer<Node>) {
+        node.pointee.next = nil
+        if let last { last.pointee.next = node } else { first = node }
+        last = node
     }
 
-    /// The node with this number; numbers count from 1.
-    @inline(__always) private func node(_ number: UInt32) -> Node {
-        let shifted = Int(number) - 1 + Self.firstSegment
-        let segment = Int.bitWidth - 1 - shifted.leadingZeroBitCount - 6
-        return Node(
-            address: segments[segment]! + (shifted - Self.firstSegment << segment) * Node.stride)
+    mutating func append(contentsOf other: BlockList) {
+        guard let head = other.first else { return }
+        if let last { last.pointee.next = head } else { first = head }
+        last = other.last
     }
 
-    /// Pushes the chain from `first` to `last` on a stack.
-    @inline(__always) private func push(
-        from first: UInt32, to last: Node, on head: borrowing Atomic<UInt64>
-    ) {
-        var current = head.load(ordering: .relaxed)
-        while true {
-            last.next.pointee.store(UInt32(truncatingIfNeeded: current), ordering: .relaxed)
-            let desired = current & ~0xffff_ffff | UInt64(first)
-            let (done, now) = head.weakCompareExchange(
-                expected: current, desired: desired, successOrdering: .sequentiallyConsistent,
-                failureOrdering: .relaxed)
-            if done { return }
-            current = now
-        }
+    mutating func popFirst() -> UnsafeMutablePointer<Node>? {
+        guard let node = first else { return nil }
+        first = node.pointee.next
+        if first == nil { last = nil }
+        return node
     }
 
-    @inline(__always) private func takeFree() -> UInt32 {
-        var current = free.load(ordering: .acquiring)
-        while true {
-            let number = UInt32(truncatingIfNeeded: current)
-            guard number != 0 else {
-                grow()
-                current = free.load(ordering: .acquiring)
-                continue
-            }
-            let next = node(number).next.pointee.load(ordering: .relaxed)
-            let desired = (current >> 32 &+ 1) << 32 | UInt64(next)
-            let (done, now) = free.weakCompareExchange(
-                expected: current, desired: desired, successOrdering: .acquiring,
-                failureOrdering: .acquiring)
-            if done { return number }
-            current = now
-        }
-    }
-
-    /// Doubles the nodes. The queue keeps its high-water mark.
-    @inline(never) private func grow() {
-        segmentsInUse.withLock { used in
-            guard UInt32(truncatingIfNeeded: free.load(ordering: .acquiring)) == 0 else { return }
-            precondition(used < Self.segmentCount, "a run loop holds at most four billion blocks")
-            let count = Self.firstSegment << used
-            let nodes = UnsafeMutableRawPointer.allocate(
-                byteCount: count * Node.stride, alignment: 64)
-            let first = UInt32(count - Self.firstSegment + 1)
-            for index in 0..<count {
-                let node = Node(address: nodes + index * Node.stride)
-                node.initialize()
-                let isLast = index == count - 1
-                node.next.pointee.store(isLast ? 0 : first + UInt32(index) + 1, ordering: .relaxed)
-            }
-            segments[used] = nodes
-            used += 1
-            let last = Node(address: nodes + (count - 1) * Node.stride)
-            push(from: first, to: last, on: free)
-        }
+    static func free(_ node: UnsafeMutablePointer<Node>) -> Block {
+        defer { node.deallocate() }
+        return node.move().block
     }
 }

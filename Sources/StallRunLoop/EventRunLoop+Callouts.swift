@@ -53,14 +53,12 @@ extension EventRunLoop {
     @inline(never) private func runBlocks(in items: ModeItems) {
         lock.unlock()
         var batch = blocks.takeAll()
-        var (kept, spent) = (BlockQueue.Batch(), BlockQueue.Batch())
+        var kept = BlockList()
         while let body = blocks.next(
-            in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept, spent: &spent)
+            in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept)
         {
             callOut(.block, body)
-            if spent.count == 64 { blocks.free(&spent) }
         }
-        blocks.free(&spent)
         blocks.putBack(kept)
         lock.lock()
     }

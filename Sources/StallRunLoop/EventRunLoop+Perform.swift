@@ -11,20 +11,20 @@ extension EventRunLoop {
     /// block runs in the next drain, before which the loop may sleep.
     public func perform(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
         requireLiving()
-        blocks.post(modes: BlockModes(first: mode, others: nil), block)
+        blocks.post(Block(others: nil, body: block, mode: mode))
     }
 
     /// Adds a block that runs in whichever of `modes` runs first. Without a mode it is dropped.
     public func perform(inModes modes: [LoopMode], _ block: sending @escaping () -> Void) {
         guard let first = modes.first else { return }
         requireLiving()
-        blocks.post(modes: BlockModes(first: first, others: Array(modes.dropFirst())), block)
+        blocks.post(Block(others: Array(modes.dropFirst()), body: block, mode: first))
     }
 
     /// Adds a block and wakes the loop: how one thread gives work to another's loop.
     public func post(inMode mode: LoopMode = .default, _ block: sending @escaping () -> Void) {
         requireLiving()
-        blocks.post(modes: BlockModes(first: mode, others: nil), block)
+        blocks.post(Block(others: nil, body: block, mode: mode))
         wake.wakeUpAfterPost()
     }
 

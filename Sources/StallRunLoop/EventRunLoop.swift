@@ -42,6 +42,7 @@ public final class EventRunLoop: @unchecked Sendable {
     let wake = WakeSignal()
     /// The thread has ended; only for the message of a precondition, which may come too late.
     let hasEnded = Atomic<Bool>(false)
+    let blocks = BlockQueue()
     let timerDescriptor: CInt
     let isMain: Bool
     let lock = LoopLock()
@@ -62,8 +63,7 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var running: ModeItems?
     @exclusivity(unchecked) var isStopRequested = false
 
-    // Touched by the loop's thread alone.
-    let blocks = BlockQueue()
+    // Touched by the loop's thread alone, and often: far from what others read with every post.
     /// The last reading of the clock, and whether a callout has run since.
     @exclusivity(unchecked) var now: UInt64 = 0
     @exclusivity(unchecked) var isNowStale = true
@@ -175,8 +175,8 @@ public final class EventRunLoop: @unchecked Sendable {
     /// Lets go of the blocks of an ended loop, also of one that was posted while it ended.
     func dropBlocks() {
         lock.lock()
-        let batch = blocks.takeAll()
+        let list = blocks.takeAllAsList()
         lock.unlock()
-        blocks.drop(batch)
+        blocks.drop(list)
     }
 }

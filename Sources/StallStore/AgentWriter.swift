@@ -112,13 +112,9 @@ final class AgentWriter {
         for (location, frames) in frames where !frames.isEmpty {
             let hash = try hash(location)
             guard let known = try interner.knownLocation(hash: hash) else { continue }
-            let names = frames.map { frame in
-                FrameNames(
-                    name: frame.function, rawName: frame.rawName, file: frame.file,
-                    line: frame.line.map(Int64.init), isInlined: frame.isInlined)
-            }
             try interner.name(
-                location: Interned(id: known.id, hash: hash), names, revision: revision)
+                location: Interned(id: known.id, hash: hash), frames.map(FrameNames.init),
+                revision: revision)
         }
     }
 

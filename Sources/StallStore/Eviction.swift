@@ -114,6 +114,23 @@ struct Eviction {
                 select loop from suppression)
             """,
             """
+            delete from unnamed_report where not exists (
+                select 1 from report
+                where report.source = unnamed_report.source and report.seq = unnamed_report.seq)
+            """,
+            """
+            delete from report_day where not exists (
+                select 1 from report where report.source = report_day.source
+                    and report.seq between report_day.first_seq and report_day.last_seq)
+            """,
+            """
+            delete from signature where id not in (
+                select signature from rollup union
+                select signature from report where signature is not null)
+            """,
+            "delete from signature_frame where signature not in (select id from signature)",
+            "delete from cohort where id not in (select cohort from rollup)",
+            """
             delete from loss where run not in (select run from loop)
                 and run in (select id from process_run where started_us < ?)
             """,

@@ -26,7 +26,7 @@ struct IncomingRows {
         findLoads = try connection.prepare(
             "select image, load_address, end_address from image_load where run = ?")
         findLocation = try connection.prepare(
-            "select hash, image, offset, kind from location where id = ?")
+            "select hash, image, offset, kind, detail from location where id = ?")
         findNamed = try connection.prepare(
             "select id, hash, detail from location where detail > 0 and revision > ?")
         findFrames = try connection.prepare(
@@ -61,7 +61,7 @@ struct IncomingRows {
                     id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
                     activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
                     state: rows.value(at: 7), verdict: rows.value(at: 8),
-                    start_us: rows.integer(at: 9), duration_ns: rows.duration_ns(at: 10),
+                    start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
                     cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
                     samples: rows.samples(at: 13)))
         }
@@ -105,7 +105,7 @@ struct IncomingRows {
             let kind: CodeAddressKind = try row.value(at: 3)
             return IncomingStore.Location(
                 hash: row.integer(at: 0), image: row.integer(at: 1), offset: row.integer(at: 2),
-                kind: Int64(kind.rawValue))
+                kind: Int64(kind.rawValue), detail: row.integer(at: 4))
         }
     }
 

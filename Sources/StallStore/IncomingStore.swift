@@ -33,6 +33,8 @@ struct IncomingStore {
         var image: Int64
         var offset: Int64
         var kind: Int64
+        /// What is known of it.
+        var detail: Int64
     }
     struct Stack {
         var entries: [StackEntry]

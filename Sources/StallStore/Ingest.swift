@@ -6,6 +6,7 @@
 // is killed, runs twice, or runs beside another takes nothing twice and loses nothing.
 
 internal import GRDB
+package import StallModel
 
 /// What became of one file that `ingest` was given or found.
 package struct IngestFileResult: Hashable, Sendable {
@@ -58,14 +59,17 @@ package final class Ingest {
     private static let reportsPerBatch = 50_000
 
     /// Opens the central store; creates or migrates it where needed. Its directory must exist.
-    package init(into path: String) throws(StoreError) {
+    ///
+    /// - Parameter grouper: Decides the reports' groups. Where the store is grouped by other rules,
+    ///   the first batch groups all of it anew.
+    package init(into path: String, grouper: any ReportGrouper) throws(StoreError) {
         let file = try StoreFile.openForWriting(
             path: path, role: .central, followsLinks: true, wait: .seconds(60))
         self.file = file
         writer = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
                 try database.execute(sql: "pragma cache_size = -65536")
-                return try IngestWriter(Connection(database, path: path))
+                return try IngestWriter(Connection(database, path: path), grouper)
             }
         }
     }
@@ -125,11 +129,12 @@ package final class Ingest {
                         summary.files.append(IngestFileResult(path: path, outcome: outcome))
                         report(summary)
                     }
+                    try writer.flush()
                     return .commit
                 }
             }
         } catch {
-            writer.forget()
+            try? writer.forget()
             throw StoreError(error, path: file.path)
         }
     }
@@ -138,6 +143,7 @@ package final class Ingest {
     private func take(
         _ path: String, _ database: Database, _ writer: IngestWriter
     ) throws -> IngestFileResult.Outcome {
+        let mark = writer.mark
         do {
             var outcome = IngestFileResult.Outcome.taken(added: 0, changed: 0)
             try database.inSavepoint {
@@ -146,7 +152,7 @@ package final class Ingest {
             }
             return outcome
         } catch let error as StoreError where error.path == path {
-            writer.forget()
+            try writer.rollBack(to: mark)
             return .skipped(error)
         }
     }

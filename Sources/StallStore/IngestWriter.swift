@@ -9,11 +9,13 @@ final class IngestWriter {
     private let reports: ReportRows
     private let openReports: OpenReports
     private let exposures: ExposureRows
+    private let grouping: Grouping
     private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
-    init(_ connection: Connection) throws {
+    init(_ connection: Connection, _ grouper: any ReportGrouper) throws {
+        grouping = try Grouping(connection, grouper)
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
@@ -35,11 +37,27 @@ final class IngestWriter {
     /// Forgets which rows there are when another process has written since.
     func notice() throws {
         let version = try contentVersion.integer()
-        if version != lastContentVersion { forget() }
+        if version != lastContentVersion { try forget() }
         lastContentVersion = version
+        // The rules may be others than last time; mostly they are the same.
+        try grouping.bringUpToDate()
     }
 
-    func forget() { interner.forget() }
+    /// Forgets which rows there are: after a rollback of all.
+    func forget() throws {
+        interner.forget()
+        try grouping.forget()
+    }
+
+    /// What the rollback of a file returns to.
+    var mark: Int { grouping.mark }
+    func rollBack(to mark: Int) throws {
+        interner.forget()
+        try grouping.rollBack(to: mark)
+    }
+
+    /// Writes what was noted: the last thing before a commit.
+    func flush() throws { try grouping.flush() }
 
     /// Takes what is new in the incoming store.
     func take(_ incoming: IncomingStore) throws -> IngestFileResult.Outcome {
@@ -54,7 +72,7 @@ final class IngestWriter {
             if source.revision > known {
                 let transfer = SourceTransfer(
                     rows: try incoming.rows(), source: source.id, path: incoming.path,
-                    target: id, interner: interner, reports: reports)
+                    target: id, interner: interner, reports: reports, grouping: grouping)
                 let taken = try transfer.takeReports(after: known)
                 (added, changed) = (added + taken.added, changed + taken.changed)
                 // A central store keeps no revision of names; what is known already costs little.

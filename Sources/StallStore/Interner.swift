@@ -24,6 +24,14 @@ struct FrameNames: Hashable {
     }
 }
 
+extension FrameNames {
+    init(_ frame: Frame) {
+        self.init(
+            name: frame.function, rawName: frame.rawName, file: frame.file,
+            line: frame.line.map(Int64.init), isInlined: frame.isInlined)
+    }
+}
+
 /// Finds or adds the rows that reports refer to. Works within the transaction of its caller.
 final class Interner {
     private let connection: Connection
@@ -66,6 +74,12 @@ final class Interner {
         findFunction = try connection.prepare("select id from function where hash = ?")
         addFunction = try connection.prepare(
             "insert into function (hash, name, raw_name, file) values (?, ?, ?, ?) returning id")
+        findNames = try connection.prepare(
+            """
+            select function.name, function.raw_name
+            from location_frame left join function on function.id = location_frame.function
+            where location_frame.location = ? order by location_frame.position
+            """)
         removeFrames = try connection.prepare("delete from location_frame where location = ?")
         addFrame = try connection.prepare(
             """
@@ -82,7 +96,7 @@ final class Interner {
     private let findLabel, addLabel, findRun, addRun, findLoop, addLoop, findImage,
         addImage: Statement
     private let placeImage, findLocation, addLocation, findFunction, addFunction: Statement
-    private let removeFrames, addFrame, setDetail, findStack, addStack: Statement
+    private let findNames, removeFrames, addFrame, setDetail, findStack, addStack: Statement
 
     /// Forgets every row: after a rollback, and when another process may have written or evicted.
     func forget() {
@@ -156,9 +170,17 @@ final class Interner {
     }
 
     /// Attaches names to a place, instead of those it had.
+    ///
+    /// - Returns: Whether other functions run there now than before; lines and files do not count.
+    @discardableResult
     func name(
         location: Interned, _ frames: [FrameNames], revision: Int64
-    ) throws {
+    ) throws -> Bool {
+        var before: [[String?]] = []
+        try findNames.bind(location.id)
+        while try findNames.step() {
+            before.append([findNames.optionalText(at: 0), findNames.optionalText(at: 1)])
+        }
         try removeFrames.run(location.id)
         for (position, frame) in frames.enumerated() {
             try addFrame.run(
@@ -167,6 +189,7 @@ final class Interner {
         let detail = FrameNames.detail(frames)
         try setDetail.run(detail, revision, location.id)
         locations[location.hash] = (location.id, detail)
+        return before != frames.map { [$0.name, $0.rawName] }
     }
 
     private func function(_ names: FrameNames) throws -> Int64? {

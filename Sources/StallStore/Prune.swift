@@ -11,17 +11,33 @@ package struct PruneSummary: Hashable, Sendable {
     package var bytesAfter: Int64
 }
 
+/// What to keep of a central store.
+package struct Retention: Hashable, Sendable {
+    /// Reports that started before it go.
+    package var reportsSince: UnixTime?
+    /// The oldest reports go until the file is no larger.
+    package var bytes: Int64?
+    /// Roll-ups of days before it go, with the reports that they were made from.
+    package var rollUpsSince: UnixTime?
+
+    package init(
+        reportsSince: UnixTime? = nil, bytes: Int64? = nil, rollUpsSince: UnixTime? = nil
+    ) {
+        self.reportsSince = reportsSince
+        self.bytes = bytes
+        self.rollUpsSince = rollUpsSince
+    }
+}
+
 /// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks
-/// the file.
+/// the file. What roll-ups say of them stays.
 ///
 /// What was deleted does not come back: `ingest` remembers how far it has taken each source. Open
 /// reports stay.
 ///
-/// - Parameters:
-///   - time: Reports that started before it go.
-///   - bytes: The oldest go until the file is no larger.
+/// - Parameter grouper: Groups the reports first where that is not done yet.
 package func pruneStore(
-    path: String, startedBefore time: UnixTime? = nil, toBytes bytes: Int64? = nil
+    path: String, keeping retention: Retention, grouper: any ReportGrouper
 ) throws(StoreError) -> PruneSummary {
     guard FileFacts(path) != nil else { throw .missing(path: path) }
     let file = try StoreFile.openForWriting(
@@ -31,15 +47,16 @@ package func pruneStore(
     try StoreError.catching(path: path) {
         try file.queue.inDatabase { database in
             try database.execute(sql: "pragma temp_store = memory; pragma secure_delete = off")
-            let eviction = Eviction(Connection(database, path: path))
+            let connection = Connection(database, path: path)
             try database.inTransaction(.immediate) {
-                if let time { summary.deletedCount += try eviction.delete(before: time) }
-                try eviction.collect(runsBefore: time ?? UnixTime(microseconds: .min))
-                if let bytes {
-                    summary.deletedCount += try eviction.shrink(to: bytes, below: bytes, of: nil) {
-                        try eviction.collect(runsBefore: .now())
-                    }
+                let grouping = try Grouping(connection, grouper)
+                try grouping.bringUpToDate()
+                summary.deletedCount = try deleteReports(connection, retention)
+                if let time = retention.rollUpsSince {
+                    try grouping.deleteRollUps(before: time)
                 }
+                try Eviction(connection).collect(
+                    runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))
                 return .commit
             }
             if summary.deletedCount > 0 { try database.execute(sql: "vacuum") }
@@ -48,4 +65,38 @@ package func pruneStore(
     try file.close()
     summary.bytesAfter = size()
     return summary
+}
+
+/// Deletes what is not kept, and notes in the store since when its reports are complete.
+///
+/// - Returns: How many reports there were.
+private func deleteReports(_ connection: Connection, _ retention: Retention) throws -> Int {
+    let eviction = Eviction(connection)
+    let newest = try connection.prepare(
+        "select max(start_us) from report where state <> 0"
+    ).integer()
+    var count = 0
+    // Reports never outlive the roll-ups that count them.
+    var boundary = [retention.reportsSince, retention.rollUpsSince].compactMap(\.self).max()
+    if let boundary { count += try eviction.delete(before: boundary) }
+    if let bytes = retention.bytes {
+        try eviction.collect(runsBefore: boundary ?? UnixTime(microseconds: .min))
+        let shrunk = try eviction.shrink(to: bytes, below: bytes, of: nil) {
+            try eviction.collect(runsBefore: .now())
+        }
+        if shrunk > 0 {
+            let oldest = try connection.prepare(
+                "select start_us from report where state <> 0 order by start_us limit 1"
+            ).integer()
+            boundary = UnixTime(microseconds: oldest ?? (newest ?? 0) + 1)
+        }
+        count += shrunk
+    }
+    guard let boundary, count > 0 else { return count }
+    try connection.prepare(
+        """
+        update grouping set pruned_before_us = max(ifnull(pruned_before_us, ?), ?)
+        """
+    ).run(boundary.microseconds, boundary.microseconds)
+    return count
 }

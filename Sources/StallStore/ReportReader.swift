@@ -9,6 +9,30 @@ struct StoredStack {
     var isTruncated: Bool
 }
 
+/// The functions on a stack, without what no rule of grouping looks at (lines, and offsets inside of
+/// functions): two stacks of one path are the same to every grouper.
+struct FunctionPath: Hashable {
+    var hash: Int64
+    /// Somebody has looked up every place on it, so that names that come later change little.
+    var isLookedUp: Bool
+
+    /// What one place contributes.
+    static func hash(of frames: [Frame]) -> UInt64 {
+        var hash = ContentHash()
+        for frame in frames {
+            hash.combine(frame.function)
+            hash.combine(frame.rawName)
+            hash.combine(frame.file)
+            hash.combine(frame.imagePath)
+            hash.combine(bytes: frame.buildID?.bytes ?? [])
+            // Without a name only the place tells functions apart.
+            if frame.function == nil { hash.combine(frame.offset) }
+            hash.combine(UInt64(frame.kind.rawValue) << 1 | (frame.isInlined ? 1 : 0))
+        }
+        return UInt64(bitPattern: hash.value)
+    }
+}
+
 /// Reads stacks; each stack and each place is read once.
 final class StackReader {
     private let findStack, findLocation, findFrames: Statement
@@ -16,12 +40,17 @@ final class StackReader {
     private var places: [Int64: Place] = [:]
 
     /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
-    private final class Place {
+    final class Place {
         let location: CodeLocation
         let frames: [Frame]
-        init(location: CodeLocation, frames: [Frame]) {
+        let isLookedUp: Bool
+        /// Two places of one value show the same functions.
+        private(set) lazy var functions: UInt64 = FunctionPath.hash(of: frames)
+
+        init(location: CodeLocation, frames: [Frame], isLookedUp: Bool) {
             self.location = location
             self.frames = frames
+            self.isLookedUp = isLookedUp
         }
     }
 
@@ -29,7 +58,7 @@ final class StackReader {
         findStack = try connection.prepare("select is_truncated, locations from stack where id = ?")
         findLocation = try connection.prepare(
             """
-            select image.path, image.build_id, location.offset, location.kind
+            select image.path, image.build_id, location.offset, location.kind, location.detail
             from location join image on image.id = location.image where location.id = ?
             """)
         findFrames = try connection.prepare(
@@ -60,6 +89,19 @@ final class StackReader {
         try entries(ofStack: id).map { try frames($0.entries) }
     }
 
+    /// What the functions on a stack are, in a word; nil when the store has no stack of this number.
+    func path(ofStack id: Int64) throws -> FunctionPath? {
+        try entries(ofStack: id).map { entries, _ in
+            var (hash, isLookedUp) = (ContentHash(), true)
+            for entry in entries {
+                let place = try place(entry.location)
+                hash.combine(place.functions ^ (entry.isGuessed ? 1 : 0))
+                isLookedUp = isLookedUp && place.isLookedUp
+            }
+            return FunctionPath(hash: hash.value, isLookedUp: isLookedUp)
+        }
+    }
+
     private func frames(_ entries: [StackEntry]) throws -> [Frame] {
         var frames: [Frame] = []
         frames.reserveCapacity(entries.count)
@@ -84,8 +126,8 @@ final class StackReader {
         return (entries, findStack.integer(at: 0) != 0)
     }
 
-    /// A place and its frames; one frame without a function where nothing is known.
-    private func place(_ id: Int64) throws -> Place {
+    /// A place by its number, and its frames; one frame without a function where nothing is known.
+    func place(_ id: Int64) throws -> Place {
         if let place = places[id] { return place }
         try findLocation.bind(id)
         guard try findLocation.step() else {
@@ -96,6 +138,7 @@ final class StackReader {
             buildID: findLocation.optionalBytes(at: 1).map(BuildID.init),
             offset: UInt64(bitPattern: findLocation.integer(at: 2)),
             kind: try findLocation.value(at: 3))
+        let isLookedUp = findLocation.integer(at: 4) > 0
         findLocation.reset()
         var frames: [Frame] = []
         try findFrames.bind(id)
@@ -109,7 +152,7 @@ final class StackReader {
             frames.append(frame)
         }
         if frames.isEmpty { frames = [Frame(location)] }
-        let place = Place(location: location, frames: frames)
+        let place = Place(location: location, frames: frames, isLookedUp: isLookedUp)
         places[id] = place
         return place
     }

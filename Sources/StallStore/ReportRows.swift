@@ -18,31 +18,73 @@ struct ReportRow: Hashable {
     var cpu_ns: Int64
     var detectionDelay_ns: Int64
     var samples: [StoredSample]
+    /// Its group; nil in an agent's store.
+    var signature: Int64?
+}
+
+/// What roll-ups count a report by.
+struct CountedReport: Hashable {
+    var loop: Int64
+    var verdict: StallVerdict
+    var cause: CauseClass?
+    /// Nil before it was grouped.
+    var signature: Int64?
+    var entry: RollUpEntry
+
+    /// The columns that `init(_:at:)` reads, in its order.
+    static let columns = """
+        report.source, report.seq, report.loop, report.verdict, null, report.signature,
+        report.start_us, report.duration_ns, report.cpu_ns
+        """
+
+    init(_ row: Statement, at first: CInt) throws(StoreError) {
+        loop = row.integer(at: first + 2)
+        verdict = try row.value(at: first + 3)
+        cause = row.isNull(at: first + 4) ? nil : try row.value(at: first + 4)
+        signature = row.optionalInteger(at: first + 5)
+        entry = RollUpEntry(
+            source: row.integer(at: first), seq: row.integer(at: first + 1),
+            start_us: row.integer(at: first + 6), duration_ns: try row.duration_ns(at: first + 7),
+            cpu_ns: try row.duration_ns(at: first + 8))
+    }
+
+    init(_ row: ReportRow, source: Int64) {
+        (loop, verdict, cause, signature) = (row.loop, row.verdict, nil, row.signature)
+        entry = RollUpEntry(
+            source: source, seq: row.seq, start_us: row.start_us, duration_ns: row.duration_ns,
+            cpu_ns: row.cpu_ns)
+    }
 }
 
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 struct ReportRows {
     private let connection: Connection
-    private let add, update: Statement
+    private let add, update, find: Statement
 
     init(_ connection: Connection) throws {
         self.connection = connection
         add = try connection.prepare(
             """
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
-                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples, signature)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
-                samples = ?
+                samples = ?, signature = ?
             where source = ? and seq = ? and id = ?
             """)
+        find = try connection.prepare(
+            "select \(CountedReport.columns) from report where source = ? and seq = ?")
     }
 
-    enum Outcome { case added, changed }
+    enum Outcome {
+        case added
+        /// With what it counted as before.
+        case changed(CountedReport)
+    }
 
     /// Adds the report, or brings the one of this number and id up to date.
     ///
@@ -51,12 +93,18 @@ struct ReportRows {
         try add.run(
             source, row.seq, row.revision, row.id.bytes, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
-            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded)
+            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded,
+            row.signature)
         if connection.changeCount > 0 { return .added }
+        try find.bind(source, row.seq)
+        guard try find.step() else { return nil }
+        let before = try CountedReport(find, at: 0)
+        find.reset()
         try update.run(
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
-            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, source, row.seq, row.id.bytes)
-        return connection.changeCount > 0 ? .changed : nil
+            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, row.signature, source, row.seq,
+            row.id.bytes)
+        return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

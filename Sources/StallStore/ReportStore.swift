@@ -69,6 +69,31 @@ package final class ReportStore {
         }
     }
 
+    /// The stalls that the filter selects, added up by what they have in common.
+    ///
+    /// Cost: grows with groups and days, not with reports, in a central store; with reports in an
+    /// agent's store, for hosts, and for the parts of days at the edges of the filter's time.
+    ///
+    /// - Parameters:
+    ///   - dimension: What makes one group.
+    ///   - withDays: Also add up each group's days; reads more rows.
+    ///   - grouper: Decides the groups of an agent's reports, which are not stored.
+    package func rollUps(
+        _ filter: ReportFilter, by dimension: RollUpDimension = .signature, withDays: Bool = false,
+        grouper: any ReportGrouper
+    ) throws(StoreError) -> RollUpAnswer {
+        try answer { connection in
+            var query = RollUpQuery(
+                connection, filter: filter, dimension: dimension, withDays: withDays)
+            return try query.answer(grouper)
+        }
+    }
+
+    /// Under which rules the stored groups were decided; nil when none are stored.
+    package func rulesHash() throws(StoreError) -> Int64? {
+        try answer { try $0.prepare("select rules_hash from grouping").integer() }
+    }
+
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
     package func frames(
         ofStacks stacks: some Collection<Int64>

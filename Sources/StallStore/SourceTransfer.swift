@@ -10,6 +10,7 @@ final class SourceTransfer {
     let path: String
     private let interner: Interner
     private let reports: ReportRows
+    private let grouping: Grouping
     // From the incoming store's numbers to central ones.
     private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
     private var loops: [Int64: Int64] = [:]
@@ -20,7 +21,7 @@ final class SourceTransfer {
 
     init(
         rows: IncomingRows, source: Int64, path: String, target: Int64, interner: Interner,
-        reports: ReportRows
+        reports: ReportRows, grouping: Grouping
     ) {
         self.rows = rows
         self.source = source
@@ -28,6 +29,7 @@ final class SourceTransfer {
         self.target = target
         self.interner = interner
         self.reports = reports
+        self.grouping = grouping
     }
 
     func takeReports(after revision: Int64) throws -> (added: Int, changed: Int) {
@@ -40,11 +42,12 @@ final class SourceTransfer {
             for index in row.samples.indices {
                 row.samples[index].stack = try row.samples[index].stack.map(stack)
             }
-            switch try reports.put(row, source: target) {
-            case .added: added += 1
-            case .changed: changed += 1
-            case nil: throw StoreError.sharedIdentity(path: path)
+            try grouping.decide(&row, source: target)
+            guard let outcome = try reports.put(row, source: target) else {
+                throw StoreError.sharedIdentity(path: path)
             }
+            if case .added = outcome { added += 1 } else { changed += 1 }
+            try grouping.count(row, source: target, after: outcome)
         }
         return (added, changed)
     }
@@ -52,13 +55,22 @@ final class SourceTransfer {
     /// Takes the names of places that are used here too, where they say more than what is known.
     func takeNames(after revision: Int64) throws {
         try rows.forEachNamedLocation(after: revision) { location, hash, detail in
-            guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
-                return
-            }
-            try interner.name(
-                location: Interned(id: known.id, hash: hash), rows.frames(ofLocation: location),
-                revision: 0)
+            try takeNames(ofLocation: location, hash: hash, detail: detail, isNew: false)
         }
+    }
+
+    /// - Parameter isNew: No report of the central store shows the place yet.
+    private func takeNames(
+        ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool
+    ) throws {
+        guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
+            return
+        }
+        let hasChanged = try interner.name(
+            location: Interned(id: known.id, hash: hash), rows.frames(ofLocation: location),
+            revision: 0)
+        guard hasChanged, !isNew else { return }
+        grouping.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
     }
 
     func run(_ id: Int64) throws -> Int64 { try knownRun(id).id }
@@ -108,9 +120,13 @@ final class SourceTransfer {
     private func location(_ id: Int64) throws -> Interned {
         if let location = locations[id] { return location }
         let location = try rows.location(id)
+        let isNew = try interner.knownLocation(hash: location.hash) == nil
         let known = try interner.location(
             image: image(location.image), offset: location.offset, kind: location.kind)
         try check(known.hash == location.hash, "place", id)
+        // Names first: the group of a report that comes with its names is decided once.
+        try takeNames(
+            ofLocation: id, hash: known.hash, detail: location.detail, isNew: isNew)
         locations[id] = known
         return known
     }

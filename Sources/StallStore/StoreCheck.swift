@@ -2,13 +2,41 @@
 // can.
 
 internal import GRDB
-internal import StallModel
+package import StallModel
 
-/// Everything that is wrong with a store, each as one clause; empty for a sound one. Reads all of
-/// it.
+/// What a check found.
+package struct StoreFault: Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, in a clause.
+    package var description: String
+    /// It is in what `repairStore` makes anew.
+    package var isRepairable: Bool
+}
+
+/// Decides the groups of all reports of a central store and adds up its roll-ups, anew. Reports are
+/// not changed.
+package func repairStore(
+    path: String, grouper: any ReportGrouper
+) throws(StoreError) {
+    guard FileFacts(path) != nil else { throw .missing(path: path) }
+    let file = try StoreFile.openForWriting(
+        path: path, role: .central, followsLinks: true, wait: .seconds(60))
+    try StoreError.catching(path: path) {
+        try file.queue.inDatabase { database in
+            try database.inTransaction(.immediate) {
+                try Grouping(Connection(database, path: path), grouper).rebuild()
+                return .commit
+            }
+        }
+    }
+    try file.close()
+}
+
+/// Everything that is wrong with a store; empty for a sound one. Reads all of it.
 ///
 /// - Parameter limit: Stops after this many faults.
-package func checkStore(path: String, limit: Int = 100) throws(StoreError) -> [String] {
+package func checkStore(
+    path: String, limit: Int = 100
+) throws(StoreError) -> [StoreFault] {
     let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
     return try StoreError.catching(path: path) {
         try file.queue.inDatabase { database in
@@ -25,7 +53,7 @@ package func checkStore(path: String, limit: Int = 100) throws(StoreError) -> [S
 private struct StoreCheck {
     let connection: Connection
     let limit: Int
-    private(set) var faults: [String] = []
+    private(set) var faults: [StoreFault] = []
 
     init(_ connection: Connection, limit: Int) {
         self.connection = connection
@@ -41,10 +69,14 @@ private struct StoreCheck {
         try checkFunctions()
         let stacks = try checkStacks(locations)
         try checkReports(stacks)
+        guard faults.isEmpty else { return }
+        var check = RollUpCheck(connection)
+        try check.run { complain($0, isRepairable: true) }
     }
 
-    private mutating func complain(_ fault: String) {
-        if faults.count < limit { faults.append(fault) }
+    private mutating func complain(_ fault: String, isRepairable: Bool = false) {
+        guard faults.count < limit else { return }
+        faults.append(StoreFault(description: fault, isRepairable: isRepairable))
     }
 
     /// The pages, indexes and references.

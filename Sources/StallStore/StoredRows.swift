@@ -47,6 +47,13 @@ extension Statement {
         return number
     }
 
+    /// A time in microseconds, of a year with at most five digits.
+    func time_us(at column: CInt) throws(StoreError) -> Int64 {
+        let number = integer(at: column)
+        guard number.magnitude < 1 << 61 else { throw damage("a time of \(number) us") }
+        return number
+    }
+
     func duration(at column: CInt) throws(StoreError) -> Duration {
         .nanoseconds(try duration_ns(at: column))
     }

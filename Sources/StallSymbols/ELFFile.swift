@@ -80,6 +80,17 @@ package struct ELFFile {
 
     func size(of name: String) -> UInt64? { section(name)?.size }
 
+    /// The name of the file that this one's debug information was moved to.
+    var debugLink: String? { string(inSection: ".gnu_debuglink", at: 0) }
+
+    var hasSymbolTable: Bool { sections.contains { $0.type == 2 } }
+
+    /// Whether the file has debug information of a kind that is not read here.
+    var hasCompressedDebugInformation: Bool {
+        sectionNumbers[".zdebug_info"] != nil
+            || sectionNumbers[".debug_info"].map { sections[$0].flags & 0x800 != 0 } ?? false
+    }
+
     /// One zero-ended string of a section.
     func string(inSection name: String, at index: UInt64) -> String? {
         section(name).flatMap { string(at: index, of: $0) }

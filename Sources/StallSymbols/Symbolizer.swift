@@ -5,8 +5,11 @@ package import StallModel
 
 /// What symbolication may use and spend.
 package struct SymbolizerOptions: Hashable, Sendable {
-    /// Where separate debug files are, by build ID: `<directory>/.build-id/ab/cdef....debug`.
+    /// Where separate debug files are: by build ID, `<directory>/ab/cdef....debug` or that below
+    /// `<directory>/.build-id`; by the name that a stripped binary gives, `<directory>/<its path>/<name>`.
     package var debugDirectories = ["/usr/lib/debug"]
+    /// Files that are known to carry a build ID; they come before the image's own path.
+    package var files: [BuildID: [String]] = [:]
     /// Whether to look for source lines and inlined calls as well as for names.
     package var findsLines = true
     /// How long that may take in one go. Names are always found first.
@@ -56,14 +59,11 @@ package struct Symbolizer: Sendable {
         of image: Image, at offsets: [UInt64], deadline: ContinuousClock.Instant
     ) -> ImageDetails {
         var details = ImageDetails()
-        for path in paths(of: image) {
+        forEachFile(of: image) { _, file in
             let unnamed = offsets.filter { details.symbols[$0] == nil }
             guard !unnamed.isEmpty || (options.findsLines && details.contexts.isEmpty) else {
-                break
+                return false
             }
-            guard let bytes = bytes(of: image, at: path), let file = ELFFile(bytes),
-                file.isFile(of: image)
-            else { continue }
             for (address, symbol) in file.symbols(at: unnamed.map { $0 &+ file.lowestAddress }) {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
@@ -71,24 +71,61 @@ package struct Symbolizer: Sendable {
                 var debug = DebugInformation(
                     file, limit: options.debugInformationLimit,
                     isOverBudget: { ContinuousClock.now > deadline })
-            else { continue }
+            else { return true }
             for (address, context) in debug.contexts(at: offsets.map { $0 &+ file.lowestAddress }) {
                 details.contexts[address &- file.lowestAddress] = context
             }
+            return true
         }
         return details
+    }
+
+    /// Gives every file that carries the image's build ID to `body`, the likeliest first, until that answers false.
+    private func forEachFile(of image: Image, _ body: (_ path: String, ELFFile) -> Bool) {
+        var (paths, seen) = (paths(of: image)[...], Set<String>())
+        while let path = paths.popFirst() {
+            guard seen.insert(path).inserted, let bytes = bytes(of: image, at: path),
+                let file = ELFFile(bytes), file.isFile(of: image)
+            else { continue }
+            guard body(path, file) else { return }
+            if let name = file.debugLink, image.buildID != nil {
+                paths += debugFiles(named: name, besides: path == ownPath ? image.path : path)
+            }
+        }
+    }
+
+    /// The files that names of this image would be taken from, the likeliest first.
+    package func files(of image: Image) -> [SymbolFile] {
+        var files: [SymbolFile] = []
+        forEachFile(of: image) { path, file in
+            files.append(SymbolFile(path: path, file))
+            return true
+        }
+        return files
     }
 
     /// Where an image's symbols may be, the likeliest first.
     private func paths(of image: Image) -> [String] {
         // The link leads to the running program also when its path now holds another build.
-        let own = image.path == executablePath() ? "/proc/self/exe" : image.path
-        guard let digits = image.buildID?.description else { return [own] }
-        return [own]
-            + options.debugDirectories.map { directory in
-                "\(directory)/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2)).debug"
-            }
+        let own = image.path == executablePath() ? ownPath : image.path
+        guard let buildID = image.buildID else { return [own] }
+        let digits = buildID.description
+        let name = "\(digits.prefix(2))/\(digits.dropFirst(2)).debug"
+        return options.files[buildID, default: []] + [own]
+            + options.debugDirectories.flatMap { ["\($0)/.build-id/\(name)", "\($0)/\(name)"] }
     }
+
+    /// Where the debug file may be that a stripped binary names.
+    ///
+    /// **Source:** GDB manual, "Debugging Information in Separate Files".
+    private func debugFiles(named name: String, besides binary: String) -> [String] {
+        guard !name.contains("/"), let end = binary.lastIndex(of: "/") else { return [] }
+        let directory = binary[..<end]
+        return ["\(directory)/\(name)", "\(directory)/.debug/\(name)"]
+            + options.debugDirectories.map { "\($0)\(directory)/\(name)" }
+    }
+
+    private var ownPath: String { "/proc/self/exe" }
 
     private func bytes(of image: Image, at path: String) -> (any ByteSource)? {
         path == "[vdso]" ? CopiedBytes(vdso: image) : FileBytes(path: path)

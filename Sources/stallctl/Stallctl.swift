@@ -21,7 +21,8 @@ struct Stallctl: ParsableCommand {
             Exit codes: 0 done, 1 failed, 64 wrong usage.
             """,
         subcommands: [
-            Top.self, List.self, Show.self, Why.self, Export.self, IngestCommand.self, Migrate.self,
+            Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self, Export.self,
+            IngestCommand.self, Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,
         ])

@@ -13,16 +13,16 @@ import Testing
             loop.add(LoopSource { _ in }, toMode: "other")
             loop.add(LoopSource { _ in }, toMode: .default)
             nonisolated(unsafe) var log: [Int] = []
-            for number in 0..<200 {
+            for number in 0..<2_000 {
                 loop.perform(inMode: number.isMultiple(of: 3) ? "other" : .default) {
                     log.append(number)
                 }
             }
             loop.run(for: .zero)
-            #expect(log == (0..<200).filter { !$0.isMultiple(of: 3) })
+            #expect(log == (0..<2_000).filter { !$0.isMultiple(of: 3) })
             log = []
             loop.run(mode: "other", for: .zero)
-            #expect(log == (0..<200).filter { $0.isMultiple(of: 3) })
+            #expect(log == (0..<2_000).filter { $0.isMultiple(of: 3) })
         }
     }
 

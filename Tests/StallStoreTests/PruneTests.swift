@@ -108,6 +108,6 @@ import Testing
         #expect(try checkStore(path: path).isEmpty)
         try RawDatabase(path).query(change)
         let faults = try checkStore(path: path)
-        #expect(faults.contains { $0.contains(fault) }, "\(faults)")
+        #expect(faults.contains { $0.description.contains(fault) }, "\(faults)")
     }
 }

@@ -98,6 +98,89 @@ import Testing
         }
     }
 
+    @Test func `tree, diff and trend speak of the same stalls as top`() throws {
+        try withTemporaryDirectory { directory in
+            var reports = (1...12).map { (number: Int) in
+                SampleReports.report(
+                    UInt64(number), startingAfter: Int64(number) * 7200, lasting: 500 + number * 10)
+            }
+            reports.append(SampleReports.report(20, verdict: .starved))
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
+            try writeStore(
+                at: directory.appending(path: "before.sqlite"),
+                [SampleReports.report(31), SampleReports.report(32, startingAfter: 10)])
+            let total = try firstObject(stallctl(["top", "--json"], in: directory).output)[
+                "total_ms"]
+            let tree = try objects(stallctl(["tree", "--json", "--invert"], in: directory).output)
+            let roots = tree.filter { $0["depth"] as? Int == 0 }
+            #expect(roots.reduce(0) { $0 + ($1["total_ms"] as? Double ?? 0) } == total as? Double)
+            #expect(tree.first?["count"] as? Int == 12)
+            let trend = try objects(stallctl(["trend", "--json"], in: directory).output)
+            #expect(trend.reduce(0) { $0 + ($1["total_ms"] as? Double ?? 0) } == total as? Double)
+            let commands = [
+                ["tree"], ["tree", "--invert", "--focus", "waitForWorker"],
+                ["tree", "--ignore", "waitForWorker", "--min-share", "0"],
+                ["diff", "before.sqlite", "stalls.sqlite"],
+                ["diff", "2.3.0", "2024-11-21T20:00Z..", "--csv"],
+                ["trend", "--by", "hour"], ["trend", "waitForWorker", "--csv"],
+            ]
+            let text = try commands.map { arguments in
+                let result = try stallctl(arguments, in: directory, environment: ["TZ": "UTC"])
+                #expect(result.status == 0 && result.errors == "")
+                return "$ stallctl \(arguments.joined(separator: " "))\n" + result.output + "\n"
+            }
+            try expectSnapshot(text.joined(), "walk-analysis")
+        }
+    }
+
+    @Test func `diff fails when a threshold is crossed, beyond chance`() throws {
+        try withTemporaryDirectory { directory in
+            for (name, count) in [("few", UInt64(6)), ("many", 40)] {
+                try writeStore(
+                    at: directory.appending(path: name + ".sqlite"),
+                    (1...count).map {
+                        SampleReports.report($0 + count * 100, startingAfter: Int64($0))
+                    })
+            }
+            let worse = ["diff", "few.sqlite", "many.sqlite", "--fail-above"]
+            #expect(try stallctl(worse + ["2"], in: directory).status == 2)
+            #expect(try stallctl(worse + ["9"], in: directory).status == 0)
+            #expect(try stallctl(worse + ["0.5"], in: directory).status == 64)
+            let better = ["diff", "many.sqlite", "few.sqlite", "--fail-above", "1"]
+            #expect(try stallctl(better, in: directory).status == 0)
+            let typo = try stallctl(
+                ["diff", "2.3.0", "2.3.1", "--store", "few.sqlite"], in: directory)
+            #expect(typo.status == 0)
+            #expect(
+                typo.errors
+                    == "stallctl: few.sqlite: no report of '2.3.1': there is no version '2.3.1'; did you mean '2.3.0'?\n"
+            )
+        }
+    }
+
+    @Test func `rules are found beside the store, and a wrong one is named`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let rules = directory.appending(path: "stallwatch.rules")
+            try Data("skip function waitForWorker*\n".utf8).write(to: rules)
+            let group = try firstObject(stallctl(["top", "--json"], in: directory).output)
+            #expect((group["frames"] as? [String])?.first == "Timeline.tick()")
+            let why = try stallctl(["why", "01aa5f320001"], in: directory).output
+            #expect(why.contains("stallwatch.rules:1: function waitForWorker*"))
+            try Data("skip waitForWorker\n".utf8).write(to: directory.appending(path: "bad.rules"))
+            let bad = try stallctl(["top", "--rules", "bad.rules"], in: directory)
+            #expect(bad.status == 1)
+            #expect(
+                bad.errors
+                    == "stallctl: bad.rules:1: expected a selector: image, module, function or kind, not 'waitForWorker'\n"
+            )
+            let missing = try stallctl(["top", "--rules", "none.rules"], in: directory)
+            #expect(
+                missing.status == 1
+                    && missing.errors.hasPrefix("stallctl: none.rules: the rules cannot be read"))
+        }
+    }
+
     @Test func `filters select, and a mistyped one is answered with what there is`() throws {
         try withTemporaryDirectory { directory in
             try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])

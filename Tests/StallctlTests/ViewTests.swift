@@ -127,7 +127,8 @@ import Testing
         let ranking = Ranking(
             reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
         let entry = Listing.Entry(
-            report: SampleReports.summary(report), run: run, signature: report.signature)
+            report: SampleReports.summary(report), run: run,
+            signature: report.signature(by: .builtIn))
         let listing = Listing(
             entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
         var status = status
@@ -152,6 +153,7 @@ import Testing
             signature: Signature(hash: Int64(number), keyFrames: [name] + callers, title: name),
             title: name, frames: [name] + callers, count: count, total: .milliseconds(total),
             p50: .milliseconds(total / count), p95: .milliseconds(total / count + 200),
+            p99: .milliseconds(total / count + 250),
             max: .milliseconds(total / count + 300), apps: ["photos"],
             versions: ["2.2.9", "2.3.0"],
             firstSeen: SampleReports.noon, lastSeen: SampleReports.noon,
@@ -199,7 +201,8 @@ import Testing
                 state: state.0,
                 verdict: state.1, startingAfter: Int64(-index * 86400))
             return Listing.Entry(
-                report: SampleReports.summary(report), run: report.run, signature: report.signature)
+                report: SampleReports.summary(report), run: report.run,
+                signature: report.signature(by: .builtIn))
         }
         return Listing(
             entries: entries, reportCount: 7,

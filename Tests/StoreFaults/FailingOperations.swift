@@ -4,6 +4,7 @@ import CFaultyDisk
 import Foundation
 import StallModel
 import StallStore
+import TestSupport
 
 enum FailingOperations {
     static func run(_ tally: inout Tally) throws {
@@ -73,7 +74,7 @@ enum FailingOperations {
         var reason: String?
         for _ in 0..<2 {
             do {
-                let job = try Ingest(into: central)
+                let job = try Ingest(into: central, grouper: PlainGrouper())
                 let outcome = try job.run([store]).files.first?.outcome
                 try job.close()
                 guard case .skipped(let error)? = outcome else { return nil }

@@ -4,6 +4,7 @@
 import Foundation
 import StallModel
 import StallStore
+import TestSupport
 
 enum KillRounds {
     static func run(_ count: Int, _ tally: inout Tally) throws {
@@ -38,7 +39,7 @@ enum KillRounds {
             }
             _ = ingest.kill(afterLines: .random(in: 0...4), and: .random(in: 0...3_000))
 
-            let job = try Ingest(into: central)
+            let job = try Ingest(into: central, grouper: PlainGrouper())
             let summary = try job.run([directory + "/agents"])
             for file in summary.files {
                 guard case .skipped(let error) = file.outcome else { continue }

@@ -3,6 +3,7 @@
 import Glibc
 import StallModel
 import StallStore
+import TestSupport
 
 /// A process of its own while it writes or ingests; the generator of its reports otherwise.
 enum Victim {
@@ -48,7 +49,7 @@ enum Victim {
     }
 
     static func ingest(_ paths: [String], into central: String) throws {
-        let ingest = try Ingest(into: central)
+        let ingest = try Ingest(into: central, grouper: PlainGrouper())
         let summary = try ingest.run(paths) { say("\($0.filesDone) of \($0.fileCount)") }
         try ingest.close()
         let (added, changed) = (summary.addedCount, summary.changedCount)

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// A thread that agreed to be captured. Filled in on the thread itself, once.
+/// A thread that can be captured.
 typedef struct {
-    uint64_t stack_low;    ///< the lowest usable address of its stack
-    uint64_t stack_high;   ///< one past the highest
+    uint64_t stack_low;    ///< the lowest usable address of its stack; 0: not known
+    uint64_t stack_high;   ///< one past the highest; 0: not known
     uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id
     int32_t id;            ///< gettid
 } stall_thread;
@@ -20,6 +20,13 @@ typedef struct {
 /// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while
 /// capturing.
 int stall_thread_describe(stall_thread *_Nonnull thread);
+
+/// Describes another thread of this process, of which nobody knows where its stack lies: a capture then takes
+/// what is mapped from its stack pointer on. Returns 0, ESRCH or the errno of a /proc that cannot be read.
+int stall_thread_find(int32_t id, stall_thread *_Nonnull thread);
+
+/// The calling thread's id.
+int32_t stall_thread_self(void);
 
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.
 typedef enum : uint8_t {

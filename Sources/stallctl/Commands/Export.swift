@@ -35,6 +35,7 @@ struct Export: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
+    @OptionGroup var grouping: GroupingOptions
 
     @Option(help: ArgumentHelp("What to write.", valueName: "format"))
     var format: Format
@@ -93,7 +94,8 @@ struct Export: ParsableCommand {
             try Output.write(csv: ReportCSV.header, rows, isRaw: csvRaw, to: output)
         case .groups:
             let ranking = try Ranking(
-                store: store, filter: filters.filter, by: .total, group: .signature)
+                store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
+                by: .total, group: .signature)
             let rows = ranking.rows.lazy.map(HotspotCSV.fields)
             try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
         case .frames:
@@ -107,7 +109,10 @@ struct Export: ParsableCommand {
         let reports = try store.reports(filters.filter, limit: limit)
         var images: [UniqueID: [Image]] = [:]
         for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
-        return reports.lazy.map { [images] in ReportRow($0, images: images[$0.run.id] ?? []) }
+        let rules = try grouping.rules(forStore: store.path)
+        return reports.lazy.map { [images] report in
+            ReportRow(report, images: images[report.run.id] ?? [], rules: rules)
+        }
     }
 }
 

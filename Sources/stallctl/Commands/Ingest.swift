@@ -31,7 +31,7 @@ struct IngestCommand: ParsableCommand {
 
     func run() throws {
         let showsProgress = isatty(STDERR_FILENO) == 1
-        let ingest = try Ingest(into: target.pathToCreate())
+        let ingest = try Ingest(into: target.pathToCreate(), grouper: StoredGrouper())
         let summary = try ingest.run(paths) { progress in
             guard showsProgress else { return }
             report(

@@ -21,6 +21,7 @@ struct List: ParsableCommand {
     @Option(help: ArgumentHelp("Show at most this many reports.", valueName: "count"))
     var limit = 20
 
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var rows: RowOptions
 
     func validate() throws {
@@ -31,7 +32,9 @@ struct List: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let listing = try Listing(store: store, filter: filters.filter, limit: limit)
+        let listing = try Listing(
+            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
+            limit: limit)
         if rows.output.json {
             try Output.write(json: listing.rows)
         } else if rows.csv {

@@ -22,6 +22,7 @@ struct Show: ParsableCommand {
     @Option(help: ArgumentHelp("Show at most this many different stacks.", valueName: "count"))
     var stacks = 3
 
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -33,12 +34,14 @@ struct Show: ParsableCommand {
     func run() throws {
         let store = try source.open()
         let report = try report.find(in: store)
+        let rules = try grouping.rules(forStore: store.path)
         if output.json {
             let images = try store.images(ofRun: report.run.id)
-            try Output.write(json: [ReportRow(report, images: images)])
+            try Output.write(json: [ReportRow(report, images: images, rules: rules)])
         } else {
             let view = ReportView(
-                report: report, stackLimit: stacks, terminal: output.colors.terminal)
+                report: report, stackLimit: stacks, rules: rules,
+                terminal: output.colors.terminal)
             try Output.write(lines: view.lines)
         }
     }

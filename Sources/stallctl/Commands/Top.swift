@@ -38,6 +38,7 @@ struct Top: ParsableCommand {
             valueName: "count"))
     var frames = 2
 
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var rows: RowOptions
 
     func validate() throws {
@@ -51,7 +52,10 @@ struct Top: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let ranking = try Ranking(store: store, filter: filters.filter, by: by, group: group)
+        let ranking = try Ranking(
+            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
+            by: by,
+            group: group)
         if rows.output.json {
             try Output.write(json: ranking.rows.prefix(limit))
         } else if rows.csv {

@@ -19,10 +19,13 @@ struct Why: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
     @OptionGroup var report: ReportArgument
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        let explanation = Explanation(try report.find(in: source.open()))
+        let store = try source.open()
+        let explanation = Explanation(
+            try report.find(in: store), rules: try grouping.rules(forStore: store.path))
         if output.json {
             try Output.write(json: [WhyRow(explanation)])
         } else {

@@ -17,11 +17,7 @@ extension FilterOptions {
         for (option, values, known) in given {
             let known = Set(known).sorted()
             for value in values where !known.contains(value) {
-                let closest = Suggestion.closest(to: value, in: known)
-                let hint =
-                    closest.map { "did you mean '\($0)'?" }
-                    ?? "it has "
-                    + (known.isEmpty ? "none" : listed(known.prefix(8).map { "'\($0)'" }))
+                let hint = Suggestion.hint(for: value, among: known)
                 say(
                     "stallctl: \(store.path): no report has \(option) '\(value)'; \(hint)".printable
                 )

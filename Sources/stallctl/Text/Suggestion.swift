@@ -14,6 +14,13 @@ enum Suggestion {
             ? best.candidate : nil
     }
 
+    /// What to say of a name that is not known: the closest one, or those there are.
+    static func hint(for name: String, among known: [String]) -> String {
+        let closest = closest(to: name, in: known).map { "did you mean '\($0)'?" }
+        let all = known.isEmpty ? "none" : listed(known.prefix(8).map { "'\($0)'" })
+        return closest ?? "it has \(all)"
+    }
+
     /// The least number of insertions, deletions, replacements and swaps between two words.
     ///
     /// **Source:** "optimal string alignment" distance; Damerau (1964), restricted.

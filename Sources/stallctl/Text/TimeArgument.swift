@@ -32,6 +32,20 @@ enum TimeArgument {
         return try parseDate(text, timeZone: timeZone)
     }
 
+    /// Reads a time that a range ends at: a day is meant with all its hours.
+    static func parseEnd(_ text: String, now: UnixTime, timeZone: TimeZone)
+        throws(TimeArgumentError) -> UnixTime
+    {
+        let time = try parse(text, now: now, timeZone: timeZone)
+        let isDay =
+            text.wholeMatch(of: /\d{4}-\d\d-\d\d/) != nil
+            || ["today", "yesterday"].contains(text.lowercased())
+        guard isDay else { return time }
+        let day = Date(timeIntervalSince1970: Double(time.microseconds) / 1_000_000)
+        return calendar(in: timeZone).date(byAdding: .day, value: 1, to: day).map(UnixTime.init)
+            ?? time
+    }
+
     private static func midnight(
         daysAgo: Int, now: UnixTime, timeZone: TimeZone, _ text: String
     ) throws(TimeArgumentError) -> UnixTime {
@@ -92,11 +106,14 @@ enum TimeArgumentError: Error, Equatable, CustomStringConvertible {
     case unreadable(String)
     /// The form is right, but the calendar has no such day, or the clock no such time.
     case noSuchDate(String)
+    /// A range that ends before it begins.
+    case emptyRange(String)
 
     var description: String {
         switch self {
         case .unreadable(let text):
             "'\(text.printable)' is not a time; expected \(TimeArgument.forms)."
+        case .emptyRange(let text): "The range '\(text.printable)' ends before it begins."
         case .noSuchDate(let text): "There is no '\(text.printable)' in the calendar."
         }
     }

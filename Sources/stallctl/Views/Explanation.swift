@@ -20,7 +20,8 @@ struct Explanation {
         var isBelowLoop: Bool
 
         var rule: String {
-            classified.rule + (isBelowLoop ? ", outside of the loop's callout" : "")
+            ([classified.rule] + classified.notes).joined(separator: "; ")
+                + (isBelowLoop ? ", outside of the loop's callout" : "")
         }
     }
 
@@ -29,50 +30,36 @@ struct Explanation {
     /// The heaviest first.
     var stacks: [Stack]
 
-    init(_ report: StallReport) {
-        let signature = report.signature
+    init(_ report: StallReport, rules: GroupingRules = .builtIn) {
+        let signature = report.signature(by: rules)
         self.report = report
         self.signature = signature
         stacks = Timeline(report: report, signature: signature).stacks.map { stack in
             Stack(
                 sampleCount: stack.sampleCount, weight: stack.weight,
-                frames: Self.explain(stack.frames, signature, executable: report.run.buildID))
+                frames: Self.explain(
+                    stack.frames.map {
+                        ClassifiedFrame($0, executable: report.run.buildID, rules: rules)
+                    }, signature))
         }
     }
 
     /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's
     /// callout.
     private static func explain(
-        _ frames: [Frame], _ signature: Signature, executable: BuildID?
+        _ frames: [ClassifiedFrame], _ signature: Signature
     ) -> [Explained] {
         var isFound: Set<Int> = []
         var isBelowLoop = false
-        return frames.map { frame in
-            let classified = ClassifiedFrame(frame, executable: executable)
+        return frames.map { classified in
             isBelowLoop = isBelowLoop || classified.isLoop
-            let isCandidate = classified.frameClass == .app || signature.isWithoutAppFrame
+            let isCandidate = classified.counts || signature.isWithoutAppFrame
             let index = signature.keyFrames.firstIndex(of: classified.key.display)
             let isKey =
                 isCandidate && !isBelowLoop && index.map { isFound.insert($0).inserted } == true
             return Explained(
                 classified: classified, keyNumber: isKey ? index.map { $0 + 1 } : nil,
-                isBelowLoop: isBelowLoop && classified.frameClass == .app)
-        }
-    }
-}
-
-extension FrameClass {
-    var word: String {
-        switch self {
-        case .app: "app"
-        case .wait: "wait"
-        case .base: "base"
-        case .thunk: "thunk"
-        case .runtime: "runtime"
-        case .allocator: "allocator"
-        case .monitor: "monitor"
-        case .system: "system"
-        case .kernel: "kernel"
+                isBelowLoop: isBelowLoop && classified.counts)
         }
     }
 }
@@ -89,6 +76,7 @@ struct WhyView {
                 + terminal.paint(signature.title.printable, .strong),
             "signature \(hexadecimal(signature.hash)), family \(hexadecimal(signature.family))",
         ]
+        if let rule = signature.rule { lines.append("by \(rule)".printable) }
         if signature.isWithoutAppFrame {
             lines.append("Mostly, none of the app's functions was on the stack.")
         }
@@ -111,7 +99,7 @@ struct WhyView {
                 let isKey = frame.keyNumber != nil
                 return [
                     .init(frame.keyNumber.map { "> \($0)" } ?? "", style: .pointing),
-                    .init(frame.classified.frameClass.word),
+                    .init(frame.classified.frameClass.rawValue),
                     .init(frame.classified.frame.title, style: isKey ? .strong : nil),
                     .init(frame.rule, style: .faint),
                 ]
@@ -162,7 +150,7 @@ struct WhyRow: Encodable {
                         function: frame.classified.frame.function,
                         image: frame.classified.frame.imagePath,
                         symbolKey: frame.classified.key.text,
-                        class: frame.classified.frameClass.word, rule: frame.rule,
+                        class: frame.classified.frameClass.rawValue, rule: frame.rule,
                         key: frame.keyNumber)
                 })
         }

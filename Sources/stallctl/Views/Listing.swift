@@ -23,7 +23,9 @@ struct Listing {
 }
 
 extension Listing {
-    init(store: ReportStore, filter: ReportFilter, limit: Int) throws {
+    init(
+        store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
+    ) throws {
         let selection = try store.summaries(filter)
         let newest = selection.reports
             .sorted { ($1.start, $1.id.description) < ($0.start, $0.id.description) }
@@ -33,7 +35,8 @@ extension Listing {
             let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
             let run = selection.runs[report.run]
             return Entry(
-                report: report, run: run, signature: signature(of: stacks, executable: run.buildID))
+                report: report, run: run,
+                signature: signature(of: stacks, executable: run.buildID, rules: rules))
         }
         self.init(
             entries: entries, reportCount: selection.reports.count,

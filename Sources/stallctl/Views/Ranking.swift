@@ -13,23 +13,47 @@ struct Ranking {
     var hotspots: [Hotspot]
     /// What makes one group.
     var group = GroupKey.signature
+    /// How the groups' trends are divided; nil without stalls.
+    var buckets: TimeBuckets?
 }
 
 extension Ranking {
-    init(store: ReportStore, filter: ReportFilter, by order: RankingOrder, group: GroupKey) throws {
+    init(
+        store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn,
+        by order: RankingOrder, group: GroupKey,
+        buckets makeBuckets: (UnixTime, UnixTime) throws -> TimeBuckets = Self.sparkline
+    ) throws {
         let selection = try store.summaries(filter)
         let stalls = selection.reports.filter { $0.verdict == .stalled }
+        let starts = stalls.lazy.map(\.start)
+        var buckets: TimeBuckets?
+        if let first = starts.min(), let last = starts.max() {
+            buckets = try makeBuckets(first, last)
+        }
         let stacks = Set(stalls.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
         let frames = try store.frames(ofStacks: stacks)
         self.init(
             reports: selection.reports, runs: selection.runs,
-            hotspots: rank(stalls, runs: selection.runs, frames: frames, by: order, group: group),
-            group: group)
+            hotspots: rank(
+                stalls, runs: selection.runs, frames: frames, by: order, group: group,
+                buckets: buckets, rules: rules),
+            group: group, buckets: buckets)
+    }
+
+    /// As many parts as the column TREND has characters.
+    static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
+        TimeBuckets(from: first, through: last, count: 8)
     }
 
     /// The time lost in all ranked reports.
     var totalLost: Duration {
         reports.reduce(.zero) { $1.verdict == .stalled ? $0 + $1.duration : $0 }
+    }
+
+    /// Whether the stalls are spread over more than a few minutes, so that a trend says something.
+    var hasTrend: Bool {
+        guard let bounds = buckets?.bounds else { return false }
+        return bounds[bounds.count - 1].microseconds - bounds[0].microseconds >= 600_000_000
     }
 
     /// The groups as data, the worst first.
@@ -53,6 +77,7 @@ struct HotspotRow: Encodable {
     var share: Double
     var p50Ms: Double
     var p95Ms: Double
+    var p99Ms: Double
     var maxMs: Double
     /// The functions that make the group, app frame first; empty for groups that other things make.
     var frames: [String]
@@ -64,6 +89,8 @@ struct HotspotRow: Encodable {
     var versions: [String]
     var firstSeen: String
     var lastSeen: String
+    /// The time lost in equal parts of the time from the first stall of all to the last one.
+    var trendMs: [Double]
     /// The id of a report that shows it well.
     var example: String
     /// The kernel's evidence for a cause. Not recorded yet.
@@ -81,6 +108,7 @@ struct HotspotRow: Encodable {
         share = totalLostMs > 0 ? totalMs / totalLostMs : 0
         p50Ms = hotspot.p50.milliseconds
         p95Ms = hotspot.p95.milliseconds
+        p99Ms = hotspot.p99.milliseconds
         maxMs = hotspot.max.milliseconds
         frames = hotspot.frames
         withoutAppFrame = hotspot.signature.isWithoutAppFrame
@@ -89,6 +117,7 @@ struct HotspotRow: Encodable {
         versions = hotspot.versions
         firstSeen = hotspot.firstSeen.rfc3339
         lastSeen = hotspot.lastSeen.rfc3339
+        trendMs = hotspot.trend.map(\.total.milliseconds)
         example = hotspot.example.description
         cause = nil
         rateMsPerHour = nil
@@ -105,7 +134,7 @@ enum HotspotCSV {
     static let header = [
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
-        "frames", "apps", "versions", "first_seen", "last_seen", "example",
+        "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -117,6 +146,7 @@ enum HotspotCSV {
             .text(row.frames.joined(separator: " <- ")),
             .text(row.apps.joined(separator: " ")), .text(row.versions.joined(separator: " ")),
             .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example),
+            .plain("\(row.p99Ms)"),
         ]
     }
 }

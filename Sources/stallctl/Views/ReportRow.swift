@@ -37,8 +37,8 @@ struct ReportRow: Encodable {
     var samples: [SampleRow]
     var threads: [ThreadRow]
 
-    init(_ report: StallReport, images: [Image]) {
-        let signature = report.signature
+    init(_ report: StallReport, images: [Image], rules: GroupingRules = .builtIn) {
+        let signature = report.signature(by: rules)
         id = report.id.description
         app = report.run.app
         version = report.run.version
@@ -138,9 +138,9 @@ struct ThreadRow: Encodable {
 
 extension StallReport {
     /// The group that its samples put it in; late ones have no say.
-    var signature: Signature {
+    func signature(by rules: GroupingRules) -> Signature {
         StallAnalysis.signature(
             of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },
-            executable: run.buildID)
+            executable: run.buildID, rules: rules)
     }
 }

@@ -6,9 +6,10 @@ internal import StallModel
 struct ReportView {
     var report: StallReport
     var stackLimit: Int
+    var rules = GroupingRules.builtIn
     var terminal: Terminal
 
-    private var signature: Signature { report.signature }
+    private var signature: Signature { report.signature(by: rules) }
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)

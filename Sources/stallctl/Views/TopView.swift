@@ -55,7 +55,7 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WAIT"), .init(ranking.group.title),
+            .init("WAIT"), .init("TREND"), .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
@@ -67,6 +67,8 @@ struct TopView {
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
                 .init(hotspot.signature.wait?.rawValue ?? ""),
+                .init(
+                    ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
             ]
         }
@@ -75,7 +77,7 @@ struct TopView {
 
     /// `Not ranked: 4 starved, 1 stopped.` or nothing.
     private func notRanked(_ indentation: String) -> String {
-        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let counts = verdicts.map { verdict in
             (ranking.reports.count { $0.verdict == verdict }, verdict.word)
         }.filter { $0.0 > 0 }
@@ -119,9 +121,9 @@ extension String {
 
 extension GroupKey {
     /// What the last column of the ranking is called.
-    fileprivate var title: String {
+    var title: String {
         switch self {
-        case .signature, .family, .function: "WHERE"
+        case .signature, .family, .function, .inclusive: "WHERE"
         case .loop, .version, .host, .app: rawValue.uppercased()
         }
     }

@@ -1,0 +1,104 @@
+// Plays contestants in turns, each in a process of its own, and compares the medians.
+
+import Foundation
+
+/// What a play measures. The raw values are the names in its output.
+enum Column: String {
+    case perIteration, monitorCPU, switches, wakeUps, busyCPU, found, missed, error50, error99
+    case errorMax, pollPath, sleepPath, clock
+
+    var heading: String {
+        switch self {
+        case .perIteration: "CPU ns/iter"
+        case .monitorCPU: "monitor CPU %"
+        case .switches: "switches/s"
+        case .wakeUps: "wake-ups/s"
+        case .busyCPU: "watchdog CPU %"
+        case .found: "found"
+        case .missed: "missed"
+        case .error50: "p50 ms late"
+        case .error99: "p99 ms late"
+        case .errorMax: "max ms late"
+        case .pollPath: "poll path ns"
+        case .sleepPath: "sleep path ns"
+        case .clock: "clock ns"
+        }
+    }
+}
+
+struct Comparison {
+    let rounds: Int
+    /// Only comparisons whose name contains it.
+    let filter: String?
+    private var lines: [String] = []
+
+    init(rounds: Int, filter: String?) {
+        self.rounds = rounds
+        self.filter = filter
+    }
+
+    mutating func compare(_ name: String, _ plays: [Play], columns: [Column]) {
+        if let filter, !name.contains(filter) { return }
+        var values: [Play: [String: [Double]]] = [:]
+        for _ in 0..<rounds {
+            for play in plays {
+                for (column, value) in measure(play) {
+                    values[play, default: [:]][column, default: []].append(value)
+                }
+            }
+        }
+        print("\n" + row(name, columns.map(\.heading)))
+        for play in plays {
+            let cells = columns.map { column -> String in
+                let measured = (values[play]?[column.rawValue] ?? []).sorted()
+                guard !measured.isEmpty else { return "failed" }
+                lines.append(json(name, play, column, measured))
+                return String(format: "%.2f", measured[measured.count / 2])
+            }
+            print(row("  " + play.watcher.rawValue, cells))
+        }
+    }
+
+    private func row(_ first: String, _ cells: [String]) -> String {
+        first.padding(toLength: 28, withPad: " ", startingAt: 0)
+            + cells.map { String(repeating: " ", count: max(1, 16 - $0.count)) + $0 }.joined()
+    }
+
+    private func json(_ name: String, _ play: Play, _ column: Column, _ sorted: [Double]) -> String
+    {
+        let numbers = [sorted[sorted.count / 2], sorted.first!, sorted.last!].map {
+            $0.isFinite ? "\($0)" : "null"
+        }
+        return #"{"name":"detector: \#(name)","contestant":"\#(play.watcher.rawValue)","size":1,"#
+            + #""median":\#(numbers[0]),"min":\#(numbers[1]),"max":\#(numbers[2]),"#
+            + #""unit":"\#(column.heading)","runs":\#(sorted.count)}"#
+    }
+
+    private func measure(_ play: Play) -> [(String, Double)] {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = ["--play", play.argument]
+        process.standardOutput = output
+        guard (try? process.run()) != nil else { return [] }
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ")
+            guard words.count == 2, let value = Double(words[1]) else { return nil }
+            return (String(words[0]), value)
+        }
+    }
+
+    /// Appends the results, one JSON object a line.
+    func write(to path: String) throws {
+        let url = URL(fileURLWithPath: path)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        if !FileManager.default.fileExists(atPath: path) { try Data().write(to: url) }
+        let handle = try FileHandle(forWritingTo: url)
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
+        try handle.close()
+    }
+}

@@ -1,0 +1,232 @@
+// Where the time of many stalls went, as a tree of calls. Every stall gives its whole duration, spread over its samples,
+// so that a tree's total is what `top` says was lost.
+
+package import StallModel
+
+/// From which end of the stacks a tree begins.
+package enum TreeDirection: Sendable {
+    /// From the innermost functions; children are callers.
+    case bottomUp
+    /// From the outermost functions; children are callees.
+    case topDown
+}
+
+/// Which frames and stacks a tree is made of.
+package struct TreeSelection: Sendable {
+    /// Only stacks with a function that one of these fits; all when there are none.
+    package var focus: [NamePattern] = []
+    /// No stacks with a function that one of these fits.
+    package var ignore: [NamePattern] = []
+    package var frames = Frames.telling
+
+    package enum Frames: String, CaseIterable, Sendable {
+        /// All but what runs loops, adapts calls, and belongs to the runtime or the agent.
+        case telling
+        /// The app's own only.
+        case app
+        case all
+    }
+
+    package init() {}
+}
+
+/// A part of a name, or a glob for all of it when it has wildcards: what people type to mean a function.
+package struct NamePattern: Hashable, Sendable {
+    private let text: String
+    private let glob: Glob?
+
+    package init(_ text: String) {
+        self.text = text
+        glob = text.contains { "*?".contains($0) } ? Glob(text) : nil
+    }
+
+    package func fits(_ name: String) -> Bool { glob?.matches(name) ?? name.contains(text) }
+}
+
+/// A tree of calls with the time spent under each of them.
+package struct CallTree: Sendable {
+    package struct Node: Hashable, Sendable {
+        /// The function's key, closures and all; without a name its place.
+        package var function: String
+        package var image: String?
+        package var frameClass: FrameClass
+        package var parent: Int?
+        package var depth: Int
+        package var time: Duration
+        /// The stalls that it was seen in.
+        package var count: Int
+        package var children: [Int] = []
+    }
+
+    /// Parents before children.
+    package private(set) var nodes: [Node] = []
+    /// The heaviest first; so are the children of every node.
+    package private(set) var roots: [Int] = []
+    package private(set) var total = Duration.zero
+    package private(set) var stallCount = 0
+    /// The time of stalls, or parts of stalls, of which there is no stack.
+    package private(set) var withoutStack = Duration.zero
+
+    private struct Edge: Hashable {
+        var parent: Int32
+        var function: Int
+    }
+
+    private struct Function: Hashable {
+        var name: String
+        var owner: String
+    }
+
+    private var edges: [Edge: Int32] = [:]
+    private var functions: [Function: Int] = [:]
+    /// The nodes that a stack passes through; nil for a stack that was not selected.
+    private var paths: [Path: [Int32]?] = [:]
+
+    private struct Path: Hashable {
+        var stack: Int64
+        var executable: BuildID?
+    }
+
+    /// The tree of the stalls among the reports.
+    ///
+    /// - Parameter frames: The frames of the reports' stacks, innermost first.
+    ///
+    /// **Cost:** each different stack is classified once; a report costs the frames of its samples, as numbers.
+    package init(
+        _ reports: some Sequence<ReportSummary>, runs: [ProcessRun], frames: [Int64: [Frame]],
+        direction: TreeDirection, selection: TreeSelection = TreeSelection(),
+        rules: GroupingRules = .builtIn
+    ) {
+        var times: [Int64] = []
+        var counts: [Int] = []
+        var lastReport: [Int] = []
+        var classified = ClassifiedFrames()
+        for (number, report) in reports.enumerated() where report.verdict == .stalled {
+            let executable = runs.indices.contains(report.run) ? runs[report.run].buildID : nil
+            let weight = report.stacks.reduce(0) { $0 + Swift.max($1.weight.nanoseconds, 1) }
+            guard weight > 0 else {
+                if selection.focus.isEmpty { addWithoutStack(report.duration) }
+                continue
+            }
+            var isSeen = false
+            for stack in report.stacks {
+                let place = Path(stack: stack.stack, executable: executable)
+                if paths[place] == nil {
+                    let stack = (frames[stack.stack] ?? []).map {
+                        classified.classify($0, executable: executable, rules)
+                    }
+                    paths[place] = .some(path(of: stack, direction, selection))
+                    times += Array(repeating: 0, count: nodes.count - times.count)
+                    counts += Array(repeating: 0, count: nodes.count - counts.count)
+                    lastReport += Array(repeating: -1, count: nodes.count - lastReport.count)
+                }
+                guard let path = paths[place]! else { continue }
+                let part =
+                    Double(Swift.max(stack.weight.nanoseconds, 1)) / Double(weight)
+                    * Double(report.duration.nanoseconds)
+                let time = Int64(part.rounded())
+                total += .nanoseconds(time)
+                isSeen = true
+                if path.isEmpty { withoutStack += .nanoseconds(time) }
+                for node in path {
+                    times[Int(node)] += time
+                    guard lastReport[Int(node)] != number else { continue }
+                    lastReport[Int(node)] = number
+                    counts[Int(node)] += 1
+                }
+            }
+            if isSeen { stallCount += 1 }
+        }
+        for index in nodes.indices {
+            nodes[index].time = .nanoseconds(times[index])
+            nodes[index].count = counts[index]
+        }
+        sortChildren()
+        (edges, functions, paths) = ([:], [:], [:])
+    }
+
+    private mutating func addWithoutStack(_ duration: Duration) {
+        stallCount += 1
+        total += duration
+        withoutStack += duration
+    }
+
+    /// The nodes that a stack passes through, made where they are missing; nil when it is not selected.
+    private mutating func path(
+        of stack: [ClassifiedFrame], _ direction: TreeDirection, _ selection: TreeSelection
+    ) -> [Int32]? {
+        func contains(_ patterns: [NamePattern]) -> Bool {
+            stack.contains { frame in patterns.contains { frame.isMeant(by: $0) } }
+        }
+        guard selection.focus.isEmpty || contains(selection.focus),
+            selection.ignore.isEmpty || !contains(selection.ignore)
+        else { return nil }
+        let shown =
+            switch selection.frames {
+            case .telling: stack.callout.filter(\.isTelling)
+            case .app: stack.callout.filter(\.counts)
+            case .all: stack
+            }
+        var path: [Int32] = []
+        var parent: Int32 = -1
+        var last: Function?
+        for frame in direction == .bottomUp ? shown : shown.reversed() {
+            let function = Function(
+                name: frame.key.role == .function && frame.isNamed
+                    ? frame.key.text : frame.frame.title, owner: frame.owner)
+            guard function != last else { continue }  // a function that calls itself is one step
+            last = function
+            parent = node(function, frame, under: parent)
+            path.append(parent)
+        }
+        return path
+    }
+
+    private mutating func node(
+        _ function: Function, _ frame: ClassifiedFrame, under parent: Int32
+    ) -> Int32 {
+        let number = functions[function] ?? functions.count
+        functions[function] = number
+        let edge = Edge(parent: parent, function: number)
+        if let node = edges[edge] { return node }
+        let node = Int32(nodes.count)
+        edges[edge] = node
+        nodes.append(
+            Node(
+                function: function.name, image: frame.frame.imageName, frameClass: frame.frameClass,
+                parent: parent < 0 ? nil : Int(parent),
+                depth: parent < 0 ? 0 : nodes[Int(parent)].depth + 1, time: .zero, count: 0))
+        if parent >= 0 { nodes[Int(parent)].children.append(Int(node)) }
+        return node
+    }
+
+    private mutating func sortChildren() {
+        let nodes = nodes
+        func isHeavier(_ left: Int, _ right: Int) -> Bool {
+            (nodes[right].time, nodes[left].function, left) < (
+                nodes[left].time, nodes[right].function, right
+            )
+        }
+        roots = nodes.indices.filter { nodes[$0].parent == nil }.sorted(by: isHeavier)
+        for index in nodes.indices where nodes[index].children.count > 1 {
+            self.nodes[index].children.sort(by: isHeavier)
+        }
+    }
+}
+
+extension ClassifiedFrame {
+    fileprivate func isMeant(by pattern: NamePattern) -> Bool {
+        pattern.fits(key.text) || pattern.fits(frame.title)
+    }
+
+    fileprivate var isNamed: Bool { frame.function != nil || frame.rawName != nil }
+
+    /// What runs loops and adapts calls is the same on every stack.
+    fileprivate var isTelling: Bool {
+        switch frameClass {
+        case .app, .wait, .allocator, .system: true
+        case .base: isKept || isEntryPoint
+        case .thunk, .runtime, .monitor, .kernel, .skipped: isKept
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// Two sets of stalls side by side: what got worse, and whether that can be chance. Time lost is compared per watched
+// hour; where nobody knows how long was watched, both sides count as watched equally long.
+
+internal import Glibc
+internal import StallModel
+
+/// One of two sets that are compared.
+package struct ComparedSide: Sendable {
+    package var hotspots: [Hotspot]
+    /// How long loops were watched; nil when that is not known.
+    package var watched: Duration?
+
+    package init(hotspots: [Hotspot], watched: Duration?) {
+        self.hotspots = hotspots
+        self.watched = watched
+    }
+}
+
+/// What became of a group.
+package enum GroupChange: String, CaseIterable, Hashable, Sendable {
+    case new, worse, better, gone
+    /// The difference can be chance.
+    case unclear
+}
+
+/// How many times as much time a group lost per watched hour, and the interval that holds the truth 19 times of 20.
+package struct RateRatio: Hashable, Sendable {
+    /// Infinite for a new group, 0 for one that is gone.
+    package var value: Double
+    package var low: Double
+    package var high: Double
+
+    /// - Parameters:
+    ///   - exposure: How many times as long the second side was watched.
+    ///
+    /// Stalls are taken as a compound Poisson process: they come at random, each as long as those seen. The logarithm
+    /// of a total then varies by the sum of squares over the square of the sum. A side without stalls has no such
+    /// variance; then the counts tell: of n stalls, all came on one side.
+    package init(_ first: StallTotals, _ second: StallTotals, exposure: Double) {
+        let normal95 = 1.959_963_985
+        let firstTotal = first.total / .seconds(1)
+        let secondTotal = second.total / .seconds(1)
+        if first.count == 0 || second.count == 0 {
+            // Clopper and Pearson's interval for 0 of n.
+            let share = pow(0.025, 1 / Double(Swift.max(first.count + second.count, 1)))
+            let odds = share / (1 - share)
+            value = first.count == 0 ? .infinity : 0
+            low = first.count == 0 ? odds / exposure : 0
+            high = first.count == 0 ? .infinity : 1 / odds / exposure
+            return
+        }
+        value = secondTotal / firstTotal / exposure
+        let variance =
+            first.squares / (firstTotal * firstTotal) + second.squares / (secondTotal * secondTotal)
+        let factor = exp(normal95 * variance.squareRoot())
+        low = value / factor
+        high = value * factor
+    }
+}
+
+/// One group on both sides.
+package struct ComparedGroup: Hashable, Sendable {
+    package var signature: Signature
+    package var title: String
+    package var frames: [String]
+    package var first: StallTotals
+    package var second: StallTotals
+    package var ratio: RateRatio
+    package var change: GroupChange
+}
+
+/// The answer to "what changed".
+package struct Comparison: Sendable {
+    /// The groups, those whose time per watched hour changed most first.
+    package let groups: [ComparedGroup]
+    package let first: StallTotals
+    package let second: StallTotals
+    /// Of all groups together.
+    package let ratio: RateRatio
+    package let change: GroupChange
+    /// How long each side was watched, when both are known.
+    package let watched: (first: Duration, second: Duration)?
+
+    package init(_ first: ComparedSide, _ second: ComparedSide) {
+        let watched: (first: Duration, second: Duration)? =
+            if let one = first.watched, let other = second.watched, one > .zero, other > .zero {
+                (one, other)
+            } else {
+                nil
+            }
+        let exposure = watched.map { $0.second / $0.first } ?? 1
+        var order: [Int64] = []
+        var hotspots: [Int64: (first: Hotspot?, second: Hotspot?)] = [:]
+        for hotspot in first.hotspots {
+            order.append(hotspot.signature.hash)
+            hotspots[hotspot.signature.hash] = (hotspot, nil)
+        }
+        for hotspot in second.hotspots {
+            let hash = hotspot.signature.hash
+            if hotspots[hash] == nil { order.append(hash) }
+            hotspots[hash, default: (nil, nil)].second = hotspot
+        }
+        var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
+        let groups = order.map { hash -> ComparedGroup in
+            let pair = hotspots[hash]!
+            let (one, other) = (StallTotals(pair.first), StallTotals(pair.second))
+            firstTotals.add(one)
+            secondTotals.add(other)
+            let ratio = RateRatio(one, other, exposure: exposure)
+            let shown = (pair.second ?? pair.first)!
+            return ComparedGroup(
+                signature: shown.signature, title: shown.title, frames: shown.frames, first: one,
+                second: other, ratio: ratio,
+                change: GroupChange(one, other, ratio, exposure: exposure))
+        }
+        self.groups = groups.sorted { left, right in
+            let (one, other) = (left.difference(exposure), right.difference(exposure))
+            return (other, left.title, left.signature.hash) < (
+                one, right.title, right.signature.hash
+            )
+        }
+        (self.first, self.second) = (firstTotals, secondTotals)
+        ratio = RateRatio(firstTotals, secondTotals, exposure: exposure)
+        change = GroupChange(firstTotals, secondTotals, ratio, exposure: exposure)
+        self.watched = watched
+    }
+
+    /// Whether all together or any group lost more than so many times as much time per watched hour, beyond chance.
+    package func exceeds(_ limit: Double) -> Bool {
+        func exceeds(_ change: GroupChange, _ ratio: RateRatio) -> Bool {
+            (change == .worse || change == .new) && ratio.value > limit && ratio.low > 1
+        }
+        return exceeds(change, ratio) || groups.contains { exceeds($0.change, $0.ratio) }
+    }
+}
+
+extension ComparedGroup {
+    /// How much the time lost changed, per time that the first side was watched.
+    fileprivate func difference(_ exposure: Double) -> Double {
+        abs(second.total / .seconds(1) / exposure - first.total / .seconds(1))
+    }
+}
+
+extension StallTotals {
+    fileprivate init(_ hotspot: Hotspot?) {
+        guard let hotspot else { return }
+        count = hotspot.count
+        total = hotspot.total
+        squares = hotspot.squares
+        longest = hotspot.max
+    }
+}
+
+extension GroupChange {
+    fileprivate init(
+        _ first: StallTotals, _ second: StallTotals, _ ratio: RateRatio, exposure: Double
+    ) {
+        if first.count == 0 {
+            self = .new
+        } else if second.count == 0 {
+            self = .gone
+        } else {
+            // One stall, however long, makes no trend.
+            let isWorse = ratio.low > 1 && second.total - second.longest > first.total * exposure
+            let isBetter = ratio.high < 1 && (first.total - first.longest) * exposure > second.total
+            self = isWorse ? .worse : isBetter ? .better : .unclear
+        }
+    }
+}

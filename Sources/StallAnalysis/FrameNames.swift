@@ -1,0 +1,24 @@
+// The spellings of names that rules see.
+
+enum FrameNames {
+    /// The bare name of a C function: leading underscores and the marks of libc's internal variants are gone, so that
+    /// `__GI___poll`, `__poll` and `poll` are one.
+    static func plainName(_ name: String) -> String {
+        var name = name[...]
+        for prefix in ["__GI_", "__libc_", "__new_", "__old_"] where name.hasPrefix(prefix) {
+            name = name.dropFirst(prefix.count)
+        }
+        name = name.drop { $0 == "_" }
+        for suffix in ["_nocancel", "_time64", "_internal"] where name.hasSuffix(suffix) {
+            name = name.dropLast(suffix.count)
+        }
+        return String(name)
+    }
+
+    /// `main`; SwiftPM calls it `photos_main` in the executable `photos`.
+    static func isEntryPoint(_ name: String, image: String) -> Bool {
+        guard name.hasSuffix("main") else { return false }
+        let module = image.utf8.map { $0.isIdentifier ? $0 : UInt8(ascii: "_") }
+        return name == "main" || name == String(decoding: module, as: UTF8.self) + "_main"
+    }
+}

@@ -1,0 +1,112 @@
+// One line of a rules file.
+
+/// What a thread waits for, as far as function names tell.
+package enum WaitClass: String, CaseIterable, Hashable, Sendable {
+    case sleep, lock, disk, network, ipc, io
+    /// For any of several descriptors.
+    case poll
+}
+
+/// What to do with the frames or groups that a rule fits.
+package enum RuleAction: Hashable, Sendable {
+    /// The frame is of this class.
+    case classify(FrameClass)
+    case wait(WaitClass)
+    /// Runs callouts, or begins the program, as `Base` says.
+    case base(Base)
+    /// The frame counts on the way to a key as the app's frames do, whatever its class.
+    case keep
+    /// What called the frame does not count.
+    case stop
+    /// The groups that the rule fits are one.
+    case merge(into: String)
+    /// The group that the rule fits is told apart further.
+    case split(by: SplitKey)
+
+    package enum Base: String, CaseIterable, Hashable, Sendable {
+        case plain, loop, entry
+    }
+}
+
+/// What tells the parts of a split group apart.
+package enum SplitKey: String, CaseIterable, Hashable, Sendable {
+    /// The function that the accounting one called for most of the time, whoever's it is.
+    case callee
+    /// All callers instead of two.
+    case callers
+    /// What was waited for.
+    case wait
+}
+
+/// What is known of a frame besides its names.
+package enum FrameKind: String, CaseIterable, Hashable, Sendable {
+    /// Adapts calling conventions.
+    case thunk
+    /// Made by the compiler, or part of the language runtime.
+    case runtime
+    /// The program's `main`.
+    case entry
+    /// In no known image.
+    case nowhere
+    /// In the program's own executable.
+    case program
+}
+
+/// One rule: what it looks at, and what it does. All selectors must fit; of one selector's globs, one.
+package struct GroupingRule: Hashable, Sendable {
+    package var action: RuleAction
+    package var images: [Glob] = []
+    package var modules: [Glob] = []
+    package var functions: [Glob] = []
+    /// The key frames in one text, `a() <- b() <- c()`; for merges only.
+    package var paths: [Glob] = []
+    package var kinds: [FrameKind] = []
+    /// The file it stands in; nil for a built-in rule.
+    package var file: String?
+    package var line: Int
+
+    init(_ action: RuleAction, file: String?, line: Int) {
+        self.action = action
+        self.file = file
+        self.line = line
+    }
+}
+
+/// What rules look at in a frame.
+struct FrameFacts {
+    var imagePath: String?
+    var imageName: String?
+    /// The Swift module; nil for other languages.
+    var module: String?
+    /// The spellings that a name may be known by.
+    var names: [String]
+    var kinds: Set<FrameKind>
+}
+
+extension GroupingRule {
+    /// Whether the rule fits a frame. One that only names functions is found by them instead: see ``GroupingRules``.
+    func fits(_ facts: FrameFacts) -> Bool {
+        fits(kinds: facts.kinds) && modules.fit(facts.module) && fitsImage(of: facts)
+            && (functions.isEmpty || facts.names.contains { functions.fit($0) })
+    }
+
+    private func fits(kinds found: Set<FrameKind>) -> Bool {
+        kinds.isEmpty || kinds.contains { found.contains($0) }
+    }
+
+    /// A glob with a slash is for the whole path.
+    private func fitsImage(of facts: FrameFacts) -> Bool {
+        images.isEmpty
+            || images.contains { glob in
+                let name = glob.pattern.contains("/") ? facts.imagePath : facts.imageName
+                return name.map(glob.matches) ?? false
+            }
+    }
+}
+
+extension [Glob] {
+    /// Whether one of them fits; without any, everything does.
+    func fit(_ name: String?) -> Bool {
+        isEmpty || name.map { name in contains { $0.matches(name) } } ?? false
+    }
+}

@@ -1,0 +1,94 @@
+// The rules that a report is grouped by: those of the user, then the built-in ones of Rules/builtin.rules. The first
+// rule that fits a frame decides what it is.
+
+internal import StallModel
+
+/// Rules in the order in which they are asked.
+package struct GroupingRules: Sendable {
+    /// The rules that come with stallwatch, alone.
+    package static let builtIn: GroupingRules = {
+        do {
+            return try GroupingRules(user: nil)
+        } catch {
+            fatalError("\(error)")  // our own file; every test reads it
+        }
+    }()
+
+    /// Changes when what any rule says does, but not with comments and spaces.
+    package let hash: Int64
+    /// The file that the user's rules came from; nil when there are none.
+    package let file: String?
+    /// The user's merges and splits; the first that fits a group decides.
+    let groupRules: [GroupingRule]
+    private let frameRules: [GroupingRule]
+    /// Rules that name a function without wildcards and nothing else, by that name.
+    private let byFunction: [String: [Int]]
+    /// The others, which are tried one by one.
+    private let tried: [Int]
+
+    /// Rules of the user before the built-in ones.
+    ///
+    /// - Parameters:
+    ///   - text: The contents of a rules file.
+    ///   - file: What messages call it.
+    package init(_ text: String, file: String) throws(RulesError) {
+        try self.init(user: RulesText(text, file: file), file: file)
+    }
+
+    private init(user: RulesText?, file: String? = nil) throws(RulesError) {
+        let text = String(decoding: PackageResources.builtin_rules, as: UTF8.self)
+        let builtIn = try RulesText(text, file: nil)
+        let rules = (user?.rules ?? []) + builtIn.rules
+        self.file = file
+        groupRules = rules.filter(\.isForGroups)
+        frameRules = rules.filter { !$0.isForGroups }
+        var byFunction: [String: [Int]] = [:]
+        var tried: [Int] = []
+        for (index, rule) in frameRules.enumerated() {
+            guard rule.namesFunctionsOnly else {
+                tried.append(index)
+                continue
+            }
+            for name in rule.functions.compactMap(\.literal) {
+                byFunction[name, default: []].append(index)
+            }
+            if rule.functions.contains(where: { $0.literal == nil }) { tried.append(index) }
+        }
+        self.byFunction = byFunction
+        self.tried = tried
+        var hash = ContentHash()
+        hash.combine(signatureVersion)
+        for words in builtIn.words + (user?.words ?? []) {
+            hash.combine(UInt64(words.count))
+            for word in words { hash.combine(word) }
+        }
+        self.hash = hash.value
+    }
+
+    /// Calls `body` with the rules that fit the frame, in order, until it says that it has seen enough.
+    func forEachFitting(_ facts: FrameFacts, _ body: (GroupingRule) -> Bool) {
+        let named = facts.names.flatMap { byFunction[$0] ?? [] }.sorted()
+        var next = 0
+        for index in tried {
+            while next < named.count, named[next] <= index {
+                if body(frameRules[named[next]]) { return }
+                next += 1
+            }
+            if frameRules[index].fits(facts), body(frameRules[index]) { return }
+        }
+        for index in named[next...] where body(frameRules[index]) { return }
+    }
+}
+
+extension GroupingRule {
+    fileprivate var isForGroups: Bool {
+        switch action {
+        case .merge, .split: true
+        default: false
+        }
+    }
+
+    fileprivate var namesFunctionsOnly: Bool {
+        images.isEmpty && modules.isEmpty && kinds.isEmpty && !functions.isEmpty
+    }
+}

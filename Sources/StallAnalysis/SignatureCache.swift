@@ -1,0 +1,114 @@
+// Many reports share few stacks. What was once found out about a stack is kept, here for one question and in
+// DefaultGrouper for all.
+
+package import StallModel
+internal import Synchronization
+
+/// Each frame is classified once, and equal sets of stacks are grouped once.
+package struct SignatureCache {
+    private struct Stall: Hashable {
+        var stacks: [WeightedStack]
+        var executable: BuildID?
+    }
+
+    private let frames: [Int64: [Frame]]
+    private let rules: GroupingRules
+    private var classified = ClassifiedFrames()
+    private var signatures: [Stall: Signature] = [:]
+
+    /// - Parameter frames: The frames of the stacks that reports will name, innermost first.
+    package init(frames: [Int64: [Frame]], rules: GroupingRules) {
+        self.frames = frames
+        self.rules = rules
+    }
+
+    package mutating func signature(of report: ReportSummary, in run: ProcessRun?) -> Signature {
+        let stall = Stall(stacks: report.stacks, executable: run?.buildID)
+        if let known = signatures[stall] { return known }
+        let answer = StallAnalysis.signature(of: stacks(of: stall), rules: rules)
+        signatures[stall] = answer
+        return answer
+    }
+
+    /// Each function that counts and was on the report's stacks, with its share of the report's time.
+    package mutating func functions(
+        of report: ReportSummary, in run: ProcessRun?
+    ) -> [(signature: Signature, share: Double)] {
+        let stacks = stacks(of: Stall(stacks: report.stacks, executable: run?.buildID))
+        let total = stacks.reduce(0) { $0 + max($1.weight, 1) }
+        var weights: [PathStep: Double] = [:]
+        for stack in stacks {
+            for step in Set(stack.frames.callout.filter(\.counts).map(PathStep.init)) {
+                weights[step, default: 0] += max(stack.weight, 1)
+            }
+        }
+        return weights.map { (Signature(function: $0), $1 / total) }
+    }
+
+    private mutating func stacks(of stall: Stall) -> [WeightedFrames] {
+        stall.stacks.map { stack in
+            WeightedFrames(
+                frames: (frames[stack.stack] ?? []).map {
+                    classified.classify($0, executable: stall.executable, rules)
+                }, weight: Double(stack.weight.nanoseconds))
+        }
+    }
+}
+
+/// Groups by rules; what the store's ingest is given.
+///
+/// **Thread safety:** any number of threads; they share what was found out about frames.
+package final class DefaultGrouper: ReportGrouper {
+    package let rules: GroupingRules
+    private let classified = Mutex(ClassifiedFrames())
+
+    package init(rules: GroupingRules = .builtIn) { self.rules = rules }
+
+    package var rulesHash: Int64 { rules.hash }
+
+    package func group(
+        of samples: [(frames: [Frame], weight: Duration)], cause: CauseClass?, executable: BuildID?
+    ) -> ReportGroup {
+        let stacks = classified.withLock { classified in
+            samples.filter { !$0.frames.isEmpty }.map { sample in
+                WeightedFrames(
+                    frames: sample.frames.map {
+                        classified.classify($0, executable: executable, rules)
+                    }, weight: Double(sample.weight.nanoseconds))
+            }
+        }
+        return ReportGroup(signature(of: stacks, rules: rules))
+    }
+}
+
+extension ReportGroup {
+    package init(_ signature: Signature) {
+        self.init(
+            signature: signature.hash, family: signature.family, title: signature.title,
+            frames: signature.keyFrames)
+    }
+}
+
+/// Frames by what decides their class.
+struct ClassifiedFrames {
+    private struct Place: Hashable {
+        var frame: Frame
+        var executable: BuildID?
+    }
+
+    /// Beyond it the memory is worth more than the time: all is forgotten.
+    private static let capacity = 200_000
+
+    private var known: [Place: ClassifiedFrame] = [:]
+
+    mutating func classify(
+        _ frame: Frame, executable: BuildID?, _ rules: GroupingRules
+    ) -> ClassifiedFrame {
+        let place = Place(frame: frame, executable: executable)
+        if let known = known[place] { return known }
+        if known.count == Self.capacity { known.removeAll() }
+        let answer = ClassifiedFrame(frame, executable: executable, rules: rules)
+        known[place] = answer
+        return answer
+    }
+}

@@ -1,0 +1,35 @@
+// Time divided into parts, for trends.
+
+package import StallModel
+
+/// Parts of a window of time, one after the other without gaps.
+package struct TimeBuckets: Hashable, Sendable {
+    /// Where each part begins, and where the last one ends.
+    package let bounds: [UnixTime]
+
+    package var count: Int { bounds.count - 1 }
+
+    /// - Parameter bounds: At least two, in order.
+    package init(bounds: [UnixTime]) { self.bounds = bounds }
+
+    /// Equal parts from the first instant to the last one, which belongs to the last part.
+    package init(from first: UnixTime, through last: UnixTime, count: Int) {
+        let span = max(last.microseconds - first.microseconds + 1, Int64(count))
+        bounds = (0...count).map { part in
+            let (product, overflow) = span.multipliedReportingOverflow(by: Int64(part))
+            let offset = overflow ? span / Int64(count) * Int64(part) : product / Int64(count)
+            return UnixTime(microseconds: first.microseconds + offset)
+        }
+    }
+
+    /// The part that holds the instant; nil outside of the window.
+    package func index(of time: UnixTime) -> Int? {
+        guard time >= bounds[0], time < bounds[count] else { return nil }
+        var (low, high) = (0, count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if bounds[middle] <= time { low = middle } else { high = middle }
+        }
+        return low
+    }
+}

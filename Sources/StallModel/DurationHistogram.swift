@@ -1,0 +1,92 @@
+// How many stalls lasted how long, in little space: the median of millions without looking at each. The buckets are part
+// of the store's format; never change them.
+
+/// Counts of durations in log-linear buckets: whole microseconds up to 64, then 64 buckets a power of two, so that a
+/// bucket is at most 1.6 % wide.
+package struct DurationHistogram: Hashable, Sendable {
+    /// Of bucket `first` and those after it, up to the last one in use.
+    private var counts: [Int64] = []
+    private var first = 0
+    package private(set) var total: Int64 = 0
+
+    private static let logOfParts = 6
+
+    package init() {}
+
+    /// The bucket of a duration; negative ones count as none at all.
+    package static func bucket(of duration: Duration) -> Int {
+        let microseconds = UInt64(max(0, duration.nanoseconds)) / 1000
+        guard microseconds >= 1 << logOfParts else { return Int(microseconds) }
+        let shift = 63 - microseconds.leadingZeroBitCount - logOfParts
+        return shift << logOfParts + Int(microseconds >> UInt64(shift))
+    }
+
+    /// The shortest duration of a bucket.
+    package static func lowerBound(of bucket: Int) -> Duration {
+        let parts = 1 << logOfParts
+        guard bucket >= 2 * parts else { return .microseconds(bucket) }
+        let shift = bucket / parts - 1
+        return .microseconds((bucket - shift * parts) << shift)
+    }
+
+    /// The number of the last bucket that a duration can have.
+    package static let lastBucket = bucket(of: .nanoseconds(Int64.max))
+
+    package mutating func add(_ duration: Duration, count: Int64 = 1) {
+        add(bucket: Self.bucket(of: duration), count: count)
+    }
+
+    package mutating func add(bucket: Int, count: Int64) {
+        if counts.isEmpty {
+            first = bucket
+        } else if bucket < first {
+            counts.insert(contentsOf: repeatElement(0, count: first - bucket), at: 0)
+            first = bucket
+        }
+        let index = bucket - first
+        if index >= counts.count {
+            counts.append(contentsOf: repeatElement(0, count: index + 1 - counts.count))
+        }
+        counts[index] += count
+        total += count
+    }
+
+    package mutating func merge(_ other: DurationHistogram) {
+        for entry in other.entries { add(bucket: entry.bucket, count: entry.count) }
+    }
+
+    /// The buckets in use with their counts, in order.
+    package var entries: some Sequence<(bucket: Int, count: Int64)> {
+        counts.indices.lazy.filter { counts[$0] != 0 }.map { (first + $0, counts[$0]) }
+    }
+
+    /// The duration that this part of all lasted at most, interpolated within its bucket; zero when empty.
+    ///
+    /// - Parameter part: From 0 to 1: 0.5 for the median.
+    package func quantile(_ part: Double) -> Duration {
+        let wanted = part * Double(total)
+        var passed = 0.0
+        for (bucket, count) in entries {
+            if passed + Double(count) >= wanted {
+                let (lower, upper) = (
+                    Self.lowerBound(of: bucket), Self.lowerBound(of: bucket + 1)
+                )
+                return lower + (upper - lower) * ((wanted - passed) / Double(count))
+            }
+            passed += Double(count)
+        }
+        return .zero
+    }
+
+    package static func == (left: DurationHistogram, right: DurationHistogram) -> Bool {
+        left.total == right.total
+            && left.entries.elementsEqual(right.entries) { $0 == $1 }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for (bucket, count) in entries {
+            hasher.combine(bucket)
+            hasher.combine(count)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// Totals over many stalls: what ranking, comparing and trends read instead of reports.
+
+/// What the stalls of one roll-up have in common.
+package enum RollUpDimension: Hashable, Sendable, CaseIterable {
+    /// The accounting function and its callers.
+    case signature
+    /// The accounting function in its module.
+    case family
+    /// The accounting function by its name alone.
+    case function
+    case cause, loop, version, host, app
+}
+
+/// The stalls of one group, added up.
+package struct RollUp: Hashable, Sendable {
+    /// What makes the group where no function does: the app, the version, the host, the loop, or the cause's word.
+    package var name: String
+    /// The group; where others share the name or the family, the one of them that lost the most time.
+    package var group: ReportGroup
+    package var count: Int
+    package var total: Duration
+    package var cpuTime: Duration
+    package var min: Duration
+    package var max: Duration
+    package var p50: Duration
+    package var p95: Duration
+    package var p99: Duration
+    /// When the first and the last of them began.
+    package var first: UnixTime
+    package var last: UnixTime
+    /// The longest of them that the store still has.
+    package var example: UniqueID?
+    /// In alphabetical order.
+    package var apps: [String]
+    package var versions: [String]
+    package var loops: [String]
+    /// The time lost by cause; stalls without one are absent.
+    package var causes: [CauseClass: Duration]
+    /// The time lost by day (days since 1970, UTC); empty unless it was asked for.
+    package var days: [Int: Duration]
+
+    package init(
+        name: String, group: ReportGroup, count: Int, total: Duration, cpuTime: Duration,
+        min: Duration, max: Duration, p50: Duration, p95: Duration, p99: Duration,
+        first: UnixTime, last: UnixTime, example: UniqueID?, apps: [String], versions: [String],
+        loops: [String], causes: [CauseClass: Duration], days: [Int: Duration]
+    ) {
+        self.name = name
+        self.group = group
+        self.count = count
+        self.total = total
+        self.cpuTime = cpuTime
+        self.min = min
+        self.max = max
+        self.p50 = p50
+        self.p95 = p95
+        self.p99 = p99
+        self.first = first
+        self.last = last
+        self.example = example
+        self.apps = apps
+        self.versions = versions
+        self.loops = loops
+        self.causes = causes
+        self.days = days
+    }
+
+    /// The cause that took the most of the time, when there is one.
+    package var cause: CauseClass? {
+        causes.max { ($0.value, $1.key.rawValue) < ($1.value, $0.key.rawValue) }?.key
+    }
+}
+
+/// The answer to a question for roll-ups.
+package struct RollUpAnswer: Hashable, Sendable {
+    /// Only stalls whose verdict is `stalled`; in no order that means anything.
+    package var groups: [RollUp]
+    /// How many reports there are of each verdict, `stalled` among them.
+    package var counts: [StallVerdict: Int]
+    /// The apps, versions and loops of all of them, ranked or not.
+    package var apps: [String]
+    package var versions: [String]
+    package var loops: [String]
+    /// When the first and the last of them began.
+    package var first: UnixTime?
+    package var last: UnixTime?
+
+    package init(
+        groups: [RollUp] = [], counts: [StallVerdict: Int] = [:], apps: [String] = [],
+        versions: [String] = [], loops: [String] = [], first: UnixTime? = nil,
+        last: UnixTime? = nil
+    ) {
+        self.groups = groups
+        self.counts = counts
+        self.apps = apps
+        self.versions = versions
+        self.loops = loops
+        self.first = first
+        self.last = last
+    }
+}

@@ -1,0 +1,94 @@
+// Which group a report belongs to. The rules are the caller's (`ReportGrouper`); here they are asked
+// once for stalls that show the same functions, since asking costs a hundred times what a report
+// may.
+
+internal import StallModel
+
+/// Decides reports' groups. When names or stacks have changed, `forget`.
+final class GroupDecider {
+    /// What was decided of one report.
+    struct Decision: Hashable {
+        var signature: Int64
+        /// Somebody has looked up every place on its stacks.
+        var isNamed: Bool
+    }
+
+    private let grouper: any ReportGrouper
+    private let connection: Connection
+    private let number: (ReportGroup) throws -> Int64
+    private var stacks: StackReader
+    private var paths: [Int64: FunctionPath] = [:]
+    private var groups: [Key: Int64] = [:]
+
+    private struct Key: Hashable {
+        var path: Int64?
+        var cause: CauseClass?
+        var executable: BuildID?
+    }
+
+    /// More than this is forgotten rather than held.
+    private static let pathLimit = 200_000
+
+    /// - Parameter number: Gives a group the number that decisions name it by.
+    init(
+        _ connection: Connection, _ grouper: any ReportGrouper,
+        number: @escaping (ReportGroup) throws -> Int64
+    ) throws {
+        self.grouper = grouper
+        self.connection = connection
+        self.number = number
+        stacks = try StackReader(connection)
+    }
+
+    var rulesHash: Int64 { grouper.rulesHash }
+
+    func forget() throws {
+        paths.removeAll(keepingCapacity: true)
+        groups.removeAll(keepingCapacity: true)
+        stacks = try StackReader(connection)
+    }
+
+    /// - Parameter samples: With the store's numbers of stacks; late ones have no say.
+    func decide(
+        _ samples: [StoredSample], cause: CauseClass?, executable: BuildID?
+    ) throws -> Decision {
+        if paths.count > Self.pathLimit { try forget() }
+        var first: FunctionPath?
+        var (isNamed, isOnePath) = (true, true)
+        for sample in samples where !sample.isLate {
+            guard let stack = sample.stack else { continue }
+            let path = try path(ofStack: stack)
+            isNamed = isNamed && path.isLookedUp
+            isOnePath = isOnePath && path.hash == first?.hash ?? path.hash
+            first = path
+        }
+        // Stacks of one path decide alike, whatever time each stands for.
+        let key = Key(path: first?.hash, cause: cause, executable: executable)
+        if isOnePath, let known = groups[key] {
+            return Decision(signature: known, isNamed: isNamed)
+        }
+        let signature = try number(
+            grouper.group(of: try frames(samples), cause: cause, executable: executable))
+        if isOnePath { groups[key] = signature }
+        return Decision(signature: signature, isNamed: isNamed)
+    }
+
+    /// The stacks of samples that are not late, as groupers see them.
+    private func frames(
+        _ samples: [StoredSample]
+    ) throws -> [(frames: [Frame], weight: Duration)] {
+        try samples.compactMap { sample in
+            guard !sample.isLate, let stack = sample.stack,
+                let frames = try stacks.frames(ofStack: stack), !frames.isEmpty
+            else { return nil }
+            return (frames, .nanoseconds(sample.weight_ns))
+        }
+    }
+
+    private func path(ofStack stack: Int64) throws -> FunctionPath {
+        if let path = paths[stack] { return path }
+        let path = try stacks.path(ofStack: stack) ?? FunctionPath(hash: 0, isLookedUp: true)
+        paths[stack] = path
+        return path
+    }
+}

@@ -1,0 +1,110 @@
+// `diff`: what got worse from one version, time or store to another. Comparison decides, DiffView.swift tells.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Diff: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Compare two versions, ranges of time or stores.",
+        discussion: """
+            Time lost is compared per watched hour. A group is worse or better when
+            the difference is not likely to be chance: the interval, which holds the
+            true ratio 19 times of 20, does not hold 1. Where the store does not tell
+            how long loops were watched, both sides count as watched equally long.
+
+            A and B are versions, ranges such as 2026-11-01..2026-11-07 or 7d..,
+            or paths of stores. The filters apply to both.
+
+            EXAMPLES
+              stallctl diff 2.2.9 2.3.0 --app photos
+              stallctl diff 2026-11-01..2026-11-07 2026-11-08..2026-11-14
+              stallctl diff before.sqlite after.sqlite
+              stallctl diff 2.2.9 2.3.0 --fail-above 1.2 || echo 'it got slower'
+            """)
+
+    @OptionGroup var source: StoreOptions
+
+    @Argument(help: ArgumentHelp("What to compare with: the old version, say.", valueName: "A"))
+    var first: String
+
+    @Argument(help: ArgumentHelp("What is compared: the new version.", valueName: "B"))
+    var second: String
+
+    @OptionGroup var filters: FilterOptions
+
+    @Option(help: ArgumentHelp("What makes one group.", valueName: "key"))
+    var group = GroupKey.signature
+
+    @Option(
+        help: ArgumentHelp(
+            "Exit with 2 when a group, or all together, lost more than so many times as much, and that is no chance.",
+            valueName: "ratio"))
+    var failAbove: Double?
+
+    @Option(help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+    var limit = 20
+
+    @OptionGroup var grouping: GroupingOptions
+    @OptionGroup var rows: RowOptions
+
+    func validate() throws {
+        guard limit > 0 else {
+            throw ValidationError("--limit must be 1 or more; it was \(limit).")
+        }
+        if let failAbove, !(failAbove >= 1 && failAbove.isFinite) {
+            throw ValidationError("--fail-above must be 1 or more; it was \(failAbove).")
+        }
+    }
+
+    func run() throws {
+        let sides = try [first, second].map(side)
+        let comparison = Comparison(sides[0].compared, sides[1].compared)
+        if rows.output.json {
+            try Output.write(json: DiffRow.rows(comparison))
+        } else if rows.csv {
+            try Output.write(csv: DiffRow.csvHeader, DiffRow.rows(comparison).map(\.csvFields))
+        } else {
+            let view = DiffView(
+                comparison: comparison, names: sides.map(\.name), key: group, limit: limit,
+                terminal: rows.output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+        if let failAbove, comparison.exceeds(failAbove) { throw ExitCode(2) }
+    }
+
+    private func side(_ text: String) throws -> (name: String, compared: ComparedSide) {
+        var filter = filters.filter
+        var path = source.path
+        let set = try ComparedSet(
+            text, now: .now, timeZone: .current, exists: FileManager.default.fileExists(atPath:))
+        switch set {
+        case .version(let version): filter.versions = [version]
+        case .range(let since, let until):
+            filter.since = [filter.since, since].compactMap(\.self).max()
+            filter.until = [filter.until, until].compactMap(\.self).min()
+        case .store(let other): path = other
+        }
+        let store = try ReportStore.open(path: path)
+        let ranking = try Ranking(
+            store: store, filter: filter, rules: grouping.rules(forStore: source.path), by: .total,
+            group: group)
+        if ranking.reports.isEmpty { try explainNothing(in: store, set, text) }
+        return (text, ComparedSide(hotspots: ranking.hotspots, watched: nil))
+    }
+
+    private func explainNothing(in store: ReportStore, _ set: ComparedSet, _ text: String) throws {
+        var reason = ""
+        if case .version(let version) = set {
+            let known = Set(try store.summaries(ReportFilter()).runs.map(\.version)).sorted()
+            if !known.contains(version) {
+                reason =
+                    ": there is no version '\(version)'; "
+                    + Suggestion.hint(for: version, among: known)
+            }
+        }
+        say("stallctl: \(store.path): no report of '\(text)'\(reason)".printable)
+    }
+}

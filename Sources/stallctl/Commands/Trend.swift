@@ -1,0 +1,61 @@
+// `trend`: how a group, or all, did over time. Ranking asks, TrendView.swift tells.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Trend: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show one group, or all stalls, over time.",
+        discussion: """
+            Without a name, all stalls. A name is a part of a group's title, a pattern
+            for all of it, or the beginning of the signature that top --json gives.
+            Days and hours are those of this machine's time zone; in JSON and CSV, UTC.
+
+            EXAMPLES
+              stallctl trend
+              stallctl trend waitForWorker --since 4w
+              stallctl trend --by hour --since yesterday
+              stallctl trend --json | jq -r '[.begin, .total_ms] | @tsv'
+            """)
+
+    /// How long a part of the time is.
+    enum Unit: String, CaseIterable, ExpressibleByArgument {
+        case hour, day
+    }
+
+    @OptionGroup var source: StoreOptions
+
+    @Argument(help: ArgumentHelp("Which groups: a name in their titles.", valueName: "name"))
+    var name: String?
+
+    @OptionGroup var filters: FilterOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The parts of the time. Without it: hours up to two days, then days.", valueName: "unit"
+        ))
+    var by: Unit?
+
+    @OptionGroup var grouping: GroupingOptions
+    @OptionGroup var rows: RowOptions
+
+    func run() throws {
+        let store = try source.open()
+        let terminal = rows.output.colors.terminal
+        let isData = rows.csv || rows.output.json
+        let trend = try TrendOverTime(
+            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
+            name: name, unit: by, timeZone: isData ? .gmt : terminal.timeZone)
+        if rows.output.json {
+            try Output.write(json: trend.rows)
+        } else if rows.csv {
+            try Output.write(csv: TrendRow.csvHeader, trend.rows.map(\.csvFields))
+        } else {
+            try Output.write(lines: TrendView(trend: trend, terminal: terminal).lines)
+        }
+        if trend.totals.count == 0 { try filters.explainEmptyAnswer(from: store) }
+    }
+}

@@ -1,0 +1,59 @@
+// Which rules reports are grouped by; the same for every command that groups.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallAnalysis
+
+struct GroupingOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Rules to group by, before the built-in ones. Without it: stallwatch.rules beside the store, or in the configuration folder.",
+            valueName: "path"),
+        completion: .file(extensions: ["rules"]))
+    var rules: String?
+
+    /// The rules for reports of a store.
+    func rules(forStore store: String) throws -> GroupingRules {
+        let path = Self.path(
+            option: rules, store: store, environment: ProcessInfo.processInfo.environment,
+            exists: FileManager.default.fileExists(atPath:))
+        guard let path else { return .builtIn }
+        let text: String
+        do {
+            text = try String(contentsOf: URL(filePath: path), encoding: .utf8)
+        } catch {
+            throw UnreadableRules(path: path, reason: (error as NSError).localizedDescription)
+        }
+        return try GroupingRules(text, file: path)
+    }
+
+    /// The first of: the option, `stallwatch.rules` beside the store, the one in the configuration folder of the XDG
+    /// base directory specification; nil when there is none.
+    static func path(
+        option: String?, store: String, environment: [String: String], exists: (String) -> Bool
+    ) -> String? {
+        if let option { return option }
+        return [pathBeside(store: store), configurationPath(environment)].first(where: exists)
+    }
+
+    /// Where `merge` writes rules when it is not told another place.
+    static func pathBeside(store: String) -> String {
+        String(store[..<(store.lastIndex(of: "/").map(store.index(after:)) ?? store.startIndex)])
+            + "stallwatch.rules"
+    }
+
+    private static func configurationPath(_ environment: [String: String]) -> String {
+        var folder = environment["XDG_CONFIG_HOME"] ?? ""
+        // The specification says to ignore relative paths.
+        if !folder.hasPrefix("/") { folder = (environment["HOME"] ?? "") + "/.config" }
+        return folder + "/stallwatch/stallwatch.rules"
+    }
+}
+
+/// The rules file is not there, or not text.
+private struct UnreadableRules: Error, CustomStringConvertible {
+    var path: String
+    var reason: String
+
+    var description: String { "\(path): the rules cannot be read: \(reason)" }
+}

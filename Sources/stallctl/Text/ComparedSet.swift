@@ -1,0 +1,32 @@
+// What may be compared with `diff`: versions, ranges of time, stores.
+
+internal import Foundation
+internal import StallModel
+
+/// One side of a comparison, as a person types it.
+enum ComparedSet: Equatable {
+    case version(String)
+    /// `2026-11-01..2026-11-07`; either end may be missing. A day at the end is meant with all its hours.
+    case range(since: UnixTime?, until: UnixTime?)
+    case store(path: String)
+
+    /// - Parameter exists: Whether there is a file of this path.
+    init(
+        _ text: String, now: UnixTime, timeZone: TimeZone, exists: (String) -> Bool
+    ) throws(TimeArgumentError) {
+        if exists(text) || text.hasSuffix(".sqlite") || text.contains("/") {
+            self = .store(path: text)
+        } else if let dots = text.firstRange(of: "..") {
+            let (first, last) = (String(text[..<dots.lowerBound]), String(text[dots.upperBound...]))
+            let since =
+                first.isEmpty ? nil : try TimeArgument.parse(first, now: now, timeZone: timeZone)
+            let until =
+                last.isEmpty ? nil : try TimeArgument.parseEnd(last, now: now, timeZone: timeZone)
+            guard since != nil || until != nil else { throw .unreadable(text) }
+            if let since, let until, since >= until { throw .emptyRange(text) }
+            self = .range(since: since, until: until)
+        } else {
+            self = .version(text)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+// `diff` as data and for people.
+
+internal import StallAnalysis
+internal import StallModel
+
+/// One group on both sides, or all together, as data: the shape of `diff --json`. Scripts depend on the names.
+struct DiffRow: Encodable {
+    let schema = "stallctl.diff/1"
+    /// `total` for all groups together, which comes first, or `group`.
+    var kind: String
+    var change: String
+    @Nullable var signature: String?
+    var title: String
+    var frames: [String]
+    var countA: Int
+    var countB: Int
+    var totalMsA: Double
+    var totalMsB: Double
+    /// Null where the watched time is not known on both sides.
+    @Nullable var rateMsPerHourA: Double?
+    @Nullable var rateMsPerHourB: Double?
+    /// How many times as much B lost, per watched hour where that is known; null when A lost nothing.
+    @Nullable var ratio: Double?
+    /// The true ratio is between these 19 times of 20; null for no bound.
+    @Nullable var ratioLow: Double?
+    @Nullable var ratioHigh: Double?
+
+    static func rows(_ comparison: Comparison) -> [DiffRow] {
+        let total = DiffRow(
+            kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
+            comparison.first, comparison.second, comparison.ratio, comparison)
+        return [total]
+            + comparison.groups.map { group in
+                DiffRow(
+                    kind: "group", group.change, signature: hexadecimal(group.signature.hash),
+                    title: group.title, frames: group.frames, group.first, group.second,
+                    group.ratio,
+                    comparison)
+            }
+    }
+
+    private init(
+        kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
+        _ first: StallTotals, _ second: StallTotals, _ ratio: RateRatio, _ comparison: Comparison
+    ) {
+        self.kind = kind
+        self.change = change.rawValue
+        self.signature = signature
+        self.title = title
+        self.frames = frames
+        countA = first.count
+        countB = second.count
+        totalMsA = first.total.milliseconds
+        totalMsB = second.total.milliseconds
+        rateMsPerHourA = comparison.watched.map {
+            first.total.milliseconds / ($0.first / .seconds(3600))
+        }
+        rateMsPerHourB = comparison.watched.map {
+            second.total.milliseconds / ($0.second / .seconds(3600))
+        }
+        func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
+        self.ratio = finite(ratio.value)
+        ratioLow = finite(ratio.low)
+        ratioHigh = finite(ratio.high)
+    }
+
+    static let csvHeader = [
+        "kind", "change", "signature", "title", "frames", "count_a", "count_b", "total_ms_a",
+        "total_ms_b", "rate_ms_per_hour_a", "rate_ms_per_hour_b", "ratio", "ratio_low",
+        "ratio_high",
+    ]
+
+    var csvFields: [CSVWriter.Field] {
+        func number(_ value: Double?) -> CSVWriter.Field { .plain(value.map { "\($0)" } ?? "") }
+        return [
+            .plain(kind), .plain(change), .plain(signature ?? ""), .text(title),
+            .text(frames.joined(separator: " <- ")), .plain("\(countA)"), .plain("\(countB)"),
+            number(totalMsA), number(totalMsB), number(rateMsPerHourA), number(rateMsPerHourB),
+            number(ratio), number(ratioLow), number(ratioHigh),
+        ]
+    }
+}
+
+/// `diff` for people.
+struct DiffView {
+    var comparison: Comparison
+    /// What A and B were called.
+    var names: [String]
+    var key: GroupKey
+    var limit: Int
+    var terminal: Terminal
+
+    var lines: [String] {
+        var lines = [
+            sideLine("A", names[0], comparison.first, comparison.watched?.first),
+            sideLine("B", names[1], comparison.second, comparison.watched?.second),
+        ]
+        guard !comparison.groups.isEmpty else { return lines + ["No stalls on either side."] }
+        lines.append(summary)
+        if comparison.watched == nil {
+            lines.append(
+                "How long the loops were watched is not recorded: both count as watched equally long."
+            )
+        }
+        lines += [""] + table.lines(for: terminal)
+        let rest = comparison.groups.count - limit
+        if rest > 0 {
+            lines.append(
+                terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
+        }
+        return lines
+    }
+
+    private func sideLine(
+        _ letter: String, _ name: String, _ totals: StallTotals, _ watched: Duration?
+    ) -> String {
+        var line =
+            "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
+        if let watched {
+            let hours = watched / .seconds(3600)
+            line += " in \(hours.short) watched hours (\((totals.total / hours).compact)/h)"
+        }
+        return line
+    }
+
+    /// `B lost 1.47 times as much as A, per watched hour (95 % sure: 1.31 to 1.66).`
+    private var summary: String {
+        let ratio = comparison.ratio
+        let unit = comparison.watched == nil ? "" : ", per watched hour"
+        guard ratio.value.isFinite, ratio.value > 0 else {
+            return ratio.value > 0 ? "A lost nothing." : "B lost nothing."
+        }
+        let text =
+            "B lost \(ratio.value.short) times as much as A\(unit) (95 % sure: \(ratio.low.short) to \(ratio.high.short))."
+        return terminal.paint(text, .strong)
+    }
+
+    private var table: Table {
+        let unit = comparison.watched == nil ? "" : "/h"
+        let rows = comparison.groups.prefix(limit).map { group -> [Table.Cell] in
+            func lost(_ totals: StallTotals, _ watched: Duration?) -> Table.Cell {
+                guard totals.count > 0 else { return .init("-", style: .faint) }
+                let time = watched.map { totals.total / ($0 / .seconds(3600)) } ?? totals.total
+                return .init(time.compact + unit)
+            }
+            let frames = group.frames.isEmpty ? [group.title] : group.frames
+            return [
+                .init(group.change.rawValue, style: group.change.style),
+                .init(
+                    group.ratio.value.isFinite && group.ratio.value > 0
+                        ? group.ratio.value.short : ""),
+                .init(interval(group.ratio), style: .faint),
+                lost(group.first, comparison.watched?.first),
+                lost(group.second, comparison.watched?.second),
+                .init("\(group.first.count)"), .init("\(group.second.count)"),
+                .init(
+                    frames[0], additions: frames.dropFirst().prefix(1).map { "  <- " + $0 },
+                    style: .strong),
+            ]
+        }
+        return Table(
+            columns: [
+                .init("CHANGE"), .init("TIMES", .trailing), .init("95 % SURE", .trailing),
+                .init("LOST A", .trailing), .init("LOST B", .trailing),
+                .init("STALLS A", .trailing),
+                .init("STALLS B", .trailing), .init(key.title),
+            ], rows: rows)
+    }
+
+    private func interval(_ ratio: RateRatio) -> String {
+        switch (ratio.low.isFinite && ratio.low > 0, ratio.high.isFinite) {
+        case (true, true): "\(ratio.low.short) to \(ratio.high.short)"
+        case (true, false): "over \(ratio.low.short)"
+        case (false, true): "under \(ratio.high.short)"
+        case (false, false): ""
+        }
+    }
+}
+
+extension GroupChange {
+    fileprivate var style: TextStyle? {
+        switch self {
+        case .new, .worse: .alarming
+        case .gone, .better: .pointing
+        case .unclear: .faint
+        }
+    }
+}
+
+extension Double {
+    /// Two or three digits that matter: `0.05`, `1.47`, `26.1`, `340`.
+    var short: String {
+        let digits = abs(self) < 9.995 ? 2 : abs(self) < 99.95 ? 1 : 0
+        let scale = [1.0, 10, 100][digits]
+        let steps = Int64((self * scale).rounded().clamped)
+        guard digits > 0 else { return String(steps) }
+        let rest = String(abs(steps) % Int64(scale)).padded(with: "0", to: digits)
+        return (steps < 0 ? "-" : "") + "\(abs(steps) / Int64(scale)).\(rest)"
+    }
+
+    private var clamped: Double { isNaN ? 0 : Swift.min(Swift.max(self, -9e15), 9e15) }
+}

@@ -1,0 +1,127 @@
+// Which of the files that people name may lend their symbols to which images. A build ID decides, never a name.
+
+internal import Foundation
+internal import StallModel
+internal import StallSymbols
+
+/// The images that have places to name: those with a build ID, each once.
+struct ImagesToName {
+    let images: [Image]
+
+    init(_ locations: [CodeLocation]) {
+        var seen: Set<Image> = []
+        images = locations.compactMap { location in
+            guard let path = location.imagePath, let buildID = location.buildID else { return nil }
+            // Where it was loaded does not matter: places are offsets.
+            let image = Image(path: path, buildID: buildID, loadAddress: 0, endAddress: .max)
+            return seen.insert(image).inserted ? image : nil
+        }
+    }
+
+    func has(_ buildID: BuildID) -> Bool { images.contains { $0.buildID == buildID } }
+
+    /// The build IDs under which an image of this file's name ran.
+    func buildIDs(ofImagesNamed file: String) -> [BuildID] {
+        let name = file.hasSuffix(".debug") ? String(file.dropLast(6)) : file
+        return images.filter { $0.name == name }.compactMap(\.buildID)
+    }
+}
+
+/// Why a file that was given is not used.
+enum SymbolRefusal: Error, Hashable, CustomStringConvertible {
+    case missing(path: String)
+    case notELF(path: String)
+    case noBuildID(path: String)
+    /// It is another build of an image that has places to name.
+    case otherBuild(path: String, has: BuildID, expected: [BuildID], image: String)
+    /// The reports do not speak of such an image.
+    case unknownImage(path: String, has: BuildID)
+    case notADirectory(path: String)
+
+    var path: String {
+        switch self {
+        case .missing(let path), .notELF(let path), .noBuildID(let path),
+            .otherBuild(let path, _, _, _), .unknownImage(let path, _), .notADirectory(let path):
+            path
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .missing: "\(path): no such file"
+        case .notELF: "\(path): not an ELF file; expected a binary or a separate debug file"
+        case .noBuildID:
+            "\(path): it has no build ID; names are only taken from files with the build ID of what ran"
+        case .otherBuild(_, let has, let expected, let image):
+            "\(path): it has build ID \(has), but the reports' \(image) has "
+                + listed(expected.prefix(4).map(\.description)) + "; not used"
+        case .unknownImage(_, let has):
+            "\(path): it has build ID \(has), which is of no image in these reports; not used"
+        case .notADirectory: "\(path): no such directory"
+        }
+    }
+}
+
+/// What the files and directories on the command line have to offer.
+struct SymbolOffer {
+    private(set) var options = SymbolizerOptions()
+    private(set) var refusals: [SymbolRefusal] = []
+
+    init(_ paths: [String], debugDirectories: [String], for images: ImagesToName) {
+        // Nobody waits for a stalled app here.
+        options.budget = .seconds(24 * 3600)
+        options.debugInformationLimit = 1 << 30
+        for path in debugDirectories where !Self.isDirectory(path) {
+            refusals.append(.notADirectory(path: path))
+        }
+        options.debugDirectories =
+            debugDirectories.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+            + options.debugDirectories
+        for path in paths {
+            if Self.isDirectory(path) {
+                search(path, for: images)
+            } else {
+                do throws(SymbolRefusal) { try take(path, for: images) } catch {
+                    refusals.append(error)
+                }
+            }
+        }
+    }
+
+    private mutating func take(_ path: String, for images: ImagesToName) throws(SymbolRefusal) {
+        guard FileManager.default.fileExists(atPath: path) else { throw .missing(path: path) }
+        guard let file = SymbolFile(path: path) else { throw .notELF(path: path) }
+        guard let buildID = file.buildID else { throw .noBuildID(path: path) }
+        guard images.has(buildID) else {
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            let expected = images.buildIDs(ofImagesNamed: name)
+            guard !expected.isEmpty else { throw .unknownImage(path: path, has: buildID) }
+            throw .otherBuild(path: path, has: buildID, expected: expected, image: name)
+        }
+        add(file, buildID)
+    }
+
+    /// Takes every file below the directory that belongs to an image. All others are no business of ours.
+    private mutating func search(_ directory: String, for images: ImagesToName) {
+        let below = FileManager.default.enumerator(atPath: directory)
+        for case let name as String in below ?? FileManager.DirectoryEnumerator() {
+            guard let file = SymbolFile(path: directory + "/" + name), let buildID = file.buildID,
+                images.has(buildID)
+            else { continue }
+            add(file, buildID)
+        }
+    }
+
+    /// Those with more to tell come first.
+    private mutating func add(_ file: SymbolFile, _ buildID: BuildID) {
+        var paths = options.files[buildID, default: []]
+        paths.insert(file.path, at: file.hasLines ? 0 : paths.count)
+        options.files[buildID] = paths
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var isDirectory: ObjCBool = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+            && isDirectory.boolValue
+    }
+}

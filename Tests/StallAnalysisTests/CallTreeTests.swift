@@ -1,0 +1,104 @@
+import StallModel
+import TestSupport
+import Testing
+
+@testable import StallAnalysis
+
+/// Goal: a tree holds all the time that was lost, each call with the part that was spent under it.
+/// Method: a few stacks whose sums can be done by hand; then random ones against sums over all stacks.
+@Suite struct CallTreeTests {
+    let stacks: [Int64: [Frame]] = [
+        1: frames("usleep <- sleepy() <- tick() <- StallRunLoop/EventRunLoop.run() <- main"),
+        2: frames(
+            "Swift/Array.sort() <- layout(_:) <- tick() <- StallRunLoop/EventRunLoop.run() <- main"),
+        3: frames(
+            "swift_retain <- layout(_:) <- layout(_:) <- other() <- StallRunLoop/EventRunLoop.run() <- main"
+        ),
+    ]
+
+    private func report(
+        _ milliseconds: Int, _ stacks: [Int64: Int], verdict: StallVerdict = .stalled
+    ) -> ReportSummary {
+        ReportSummary(
+            id: UniqueID(bytes: [UInt8](repeating: 1, count: 16))!, run: 0, loop: "main",
+            start: UnixTime(microseconds: 0), duration: .milliseconds(milliseconds), state: .ended,
+            verdict: verdict,
+            stacks: stacks.sorted { $0.key < $1.key }
+                .map { WeightedStack(stack: $0, weight: .milliseconds($1)) })
+    }
+
+    private func lines(
+        _ direction: TreeDirection, _ selection: TreeSelection = TreeSelection()
+    ) -> [String] {
+        let tree = CallTree(
+            [
+                report(1000, [1: 800]), report(400, [2: 100, 3: 300]), report(100, [2: 1]),
+                report(50, [:]), report(9000, [1: 9000], verdict: .stopped),
+            ], runs: [], frames: stacks, direction: direction, selection: selection)
+        func lines(_ node: Int) -> [String] {
+            let found = tree.nodes[node]
+            let line = "\(found.function) \(Int(found.time.milliseconds)) \(found.count)"
+            return [String(repeating: ".", count: found.depth) + line]
+                + found.children.flatMap(lines)
+        }
+        let sum = tree.roots.reduce(tree.withoutStack) { $0 + tree.nodes[$1].time }
+        #expect(sum == tree.total)
+        return tree.roots.flatMap(lines) + ["\(tree.stallCount) \(Int(tree.total.milliseconds))"]
+    }
+
+    @Test func `callees above callers, without what runs loops`() {
+        #expect(
+            lines(.bottomUp) == [
+                "usleep 1000 1", ".sleepy() 1000 1", "..tick() 1000 1",
+                "layout(_:) 300 1", ".other() 300 1",
+                "Array.sort() 200 2", ".layout(_:) 200 2", "..tick() 200 2", "4 1550",
+            ])
+    }
+
+    @Test func `callers above callees`() {
+        #expect(
+            lines(.topDown) == [
+                "tick() 1200 3", ".sleepy() 1000 1", "..usleep 1000 1", ".layout(_:) 200 2",
+                "..Array.sort() 200 2", "other() 300 1", ".layout(_:) 300 1", "4 1550",
+            ])
+    }
+
+    @Test func `a tree of some stacks holds their time only`() {
+        var selection = TreeSelection()
+        selection.focus = [NamePattern("layout")]
+        selection.ignore = [NamePattern("oth?r()")]
+        #expect(
+            lines(.topDown, selection) == [
+                "tick() 200 2", ".layout(_:) 200 2", "..Array.sort() 200 2", "2 200",
+            ])
+    }
+
+    @Test func `all frames are shown when all are asked for`() {
+        var selection = TreeSelection()
+        selection.frames = .all
+        #expect(lines(.topDown, selection).contains("main 1500 3"))
+        #expect(lines(.topDown, selection).contains { $0.contains("swift_retain") })
+    }
+
+    @Test func `a tree of the app's functions gives them the time of what they called`() {
+        var selection = TreeSelection()
+        selection.frames = .app
+        #expect(
+            lines(.bottomUp, selection) == [
+                "sleepy() 1000 1", ".tick() 1000 1", "layout(_:) 500 2", ".other() 300 1",
+                ".tick() 200 2", "4 1550",
+            ])
+    }
+
+    @Test func `a name is a part of one, or a pattern for all of it`() {
+        #expect(NamePattern("lay").fits("layout(_:)") && !NamePattern("lay*x").fits("layout(_:)"))
+        #expect(NamePattern("lay*").fits("layout(_:)") && !NamePattern("ay*").fits("layout(_:)"))
+    }
+
+    @Test func `the deepest stack makes a tree`() {
+        let names = (0..<5000).map { "f\($0)()" }.joined(separator: " <- ")
+        let tree = CallTree(
+            [report(5, [9: 5])], runs: [], frames: [9: frames(names)], direction: .bottomUp)
+        #expect(tree.nodes.count == 5000 && tree.nodes.last?.depth == 4999)
+    }
+}

@@ -1,0 +1,18 @@
+// The store's calls with the tests' plain rules of grouping.
+
+import StallModel
+import StallStore
+import TestSupport
+
+extension Ingest {
+    convenience init(into path: String) throws(StoreError) {
+        try self.init(into: path, grouper: PlainGrouper())
+    }
+}
+
+func pruneStore(
+    path: String, startedBefore time: UnixTime? = nil, toBytes bytes: Int64? = nil
+) throws(StoreError) -> PruneSummary {
+    try pruneStore(
+        path: path, keeping: Retention(reportsSince: time, bytes: bytes), grouper: PlainGrouper())
+}

@@ -1,0 +1,290 @@
+import Foundation
+import StallModel
+import StallStore
+import Testing
+import TestSupport
+
+/// Goal: roll-ups say exactly what the reports say, after whatever came and changed, and go on
+/// saying it when the reports are gone. Method: seeded agents that write, change and name reports
+/// between runs of ingest; whole reports, grouped and added up here, are the oracle.
+@Suite struct RollUpTests {
+    let directory = try! TemporaryDirectory()
+    let rules = PlainGrouper()
+    var central: String { directory("central.sqlite") }
+
+    /// What the roll-ups of a store should say: count, total and longest, by title.
+    func expected(_ path: String, _ filter: ReportFilter = ReportFilter()) throws -> [String:
+        [Int64]]
+    {
+        var sums: [String: [Int64]] = [:]
+        for report in try ReportStore.open(path: path).reports(filter)
+        where report.verdict == .stalled {
+            let samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+            let group = rules.group(
+                of: samples.map { ($0.frames, $0.weight) }, cause: nil,
+                executable: report.run.buildID)
+            let sum = sums[group.title] ?? [0, 0, 0]
+            let duration = report.duration.nanoseconds
+            sums[group.title] = [sum[0] + 1, sum[1] + duration, max(sum[2], duration)]
+        }
+        return sums
+    }
+
+    func found(
+        _ path: String, _ filter: ReportFilter = ReportFilter(), withDays: Bool = false
+    ) throws -> [String: [Int64]] {
+        let answer = try ReportStore.open(path: path).rollUps(
+            filter, withDays: withDays, grouper: rules)
+        return Dictionary(
+            uniqueKeysWithValues: answer.groups.map {
+                ($0.group.title, [Int64($0.count), $0.total.nanoseconds, $0.max.nanoseconds])
+            })
+    }
+
+    func ingest(_ paths: [String]) throws {
+        let ingest = try Ingest(into: central)
+        #expect(try ingest.run(paths).skippedCount == 0)
+        try ingest.close()
+    }
+
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
+    func `after every ingest the roll-ups are the sums of the reports`(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var agents: [(path: String, generator: ReportGenerator, store: AgentStore)] = []
+        for number in 1...2 as ClosedRange<UInt64> {
+            let generator = ReportGenerator(seed: seed * 2 + number)
+            let path = directory("\(number).sqlite")
+            agents.append((path, generator, try AgentStore(path: path, run: generator.run)))
+        }
+        var open: [[StallReport]] = [[], []]
+        for _ in 0..<8 {
+            for _ in 0..<Int.random(in: 0...12, using: &random) {
+                let index = Int.random(in: 0...1, using: &random)
+                let store = agents[index].store
+                let images = agents[index].generator.images
+                switch Int.random(in: 0...4, using: &random) {
+                case 0:
+                    open[index].append(agents[index].generator.report(state: .open))
+                    try store.record(open[index].last!, images: images)
+                case 1 where !open[index].isEmpty:
+                    var report = open[index].removeFirst()
+                    report.state = .ended
+                    report.samples.append(agents[index].generator.sample())
+                    report.duration = report.duration * Double.random(in: 0...3, using: &random)
+                    try store.record(report, images: images)
+                case 2 where !open[index].isEmpty:
+                    try store.updateDuration(
+                        of: open[index][0].id,
+                        to: .milliseconds(Int.random(in: 1...900, using: &random)), cpuTime: .zero)
+                default:
+                    let report = agents[index].generator.report(state: .ended)
+                    try store.record(report, images: images)
+                    // Half of them get their names later, or never.
+                    guard Bool.random(using: &random) else { continue }
+                    let names = report.places.map { ($0, agents[index].generator.names($0)) }
+                    try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+                }
+            }
+            try ingest(agents.map(\.path))
+            #expect(try found(central) == expected(central))
+            #expect(try found(central, withDays: true) == expected(central))
+            #expect(try checkStore(path: central).map(\.description) == [])
+        }
+        let answer = try ReportStore.open(path: central).rollUps(.init(), grouper: rules)
+        let reports = try ReportStore.open(path: central).reports(.init())
+        #expect(answer.counts == Dictionary(grouping: reports, by: \.verdict).mapValues(\.count))
+        #expect(answer.first == reports.map(\.start).min())
+        #expect(answer.last == reports.map(\.start).max())
+    }
+
+    @Test func `an agent's store answers as the central one does`() throws {
+        var generator = ReportGenerator(seed: 40)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        for _ in 0..<60 {
+            let report = generator.report()
+            try store.record(report, images: generator.images)
+            let names = report.places.map { ($0, generator.names($0)) }
+            try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+        }
+        try store.close()
+        try ingest([path])
+        for dimension in RollUpDimension.allCases {
+            let here = try ReportStore.open(path: path).rollUps(
+                .init(), by: dimension, withDays: true, grouper: rules)
+            let there = try ReportStore.open(path: central).rollUps(
+                .init(), by: dimension, withDays: true, grouper: rules)
+            func comparable(_ groups: [RollUp]) -> [String: [AnyHashable]] {
+                Dictionary(
+                    uniqueKeysWithValues: groups.map {
+                        (
+                            "\($0.name) \($0.group.title)",
+                            [
+                                $0.count, $0.total, $0.cpuTime, $0.min, $0.max, $0.first, $0.last,
+                                $0.example, $0.apps, $0.versions, $0.loops, $0.days,
+                            ]
+                        )
+                    })
+            }
+            #expect(comparable(here.groups) == comparable(there.groups), "\(dimension)")
+            #expect(here.counts == there.counts)
+            for exact in here.groups {
+                let near = there.groups.first {
+                    $0.name == exact.name && $0.group == exact.group
+                }
+                let error = try #require(near).p50.milliseconds - exact.p50.milliseconds
+                #expect(exact.count > 1 || error == 0)
+            }
+        }
+    }
+
+    /// Starts spread over three months, so that questions meet all three kinds of rows.
+    @Test func `any time that is asked for is answered exactly`() throws {
+        var generator = ReportGenerator(seed: 41)
+        var random = SeededGenerator(seed: 41)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        let day: Int64 = 86_400_000_000
+        let start = generator.run.started.microseconds
+        for _ in 0..<300 {
+            var report = generator.report(state: .ended)
+            report.start.microseconds = start + .random(in: -20 * day...80 * day, using: &random)
+            try store.record(report, images: generator.images)
+        }
+        try store.close()
+        try ingest([path])
+        for _ in 0..<60 {
+            func time() -> UnixTime? {
+                switch Int.random(in: 0...3, using: &random) {
+                case 0: return nil
+                case 1:
+                    return UnixTime(
+                        microseconds: (start / day + .random(in: -25...85, using: &random)) * day)
+                default:
+                    return UnixTime(
+                        microseconds: start + .random(in: -25 * day...85 * day, using: &random))
+                }
+            }
+            var filter = ReportFilter()
+            (filter.since, filter.until) = (time(), time())
+            if Bool.random(using: &random) { filter.loops = ["main"] }
+            #expect(try found(central, filter) == expected(central, filter), "\(filter)")
+        }
+    }
+
+    @Test func `names that come later move reports to their group`() throws {
+        var generator = ReportGenerator(seed: 42)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        var report = generator.report(state: .ended)
+        report.verdict = .stalled
+        report.samples = [generator.sample()]
+        let place = CodeLocation(
+            imagePath: "/opt/photos", buildID: generator.run.buildID, offset: 0x40,
+            kind: .interrupted)
+        report.samples[0].locations = [place]
+        report.samples[0].isLate = false
+        try store.record(report, images: generator.images)
+        try ingest([path])
+        #expect(try Array(found(central).keys) == ["photos+0x40"])
+        for name in ["tick() here", "draw()"] {
+            var frame = Frame(place)
+            frame.function = name
+            frame.line = name == "draw()" ? 7 : nil
+            try store.symbolize([place: [frame]])
+            try ingest([path])
+            #expect(try Array(found(central).keys) == [name])
+            #expect(try checkStore(path: central).isEmpty)
+        }
+        let database = try RawDatabase(central)
+        #expect(try database.number("select count(*) from unnamed_report") == 0)
+        #expect(try database.number("select count(*) from rollup") == 2)
+    }
+
+    @Test func `other rules group all anew`() throws {
+        var generator = ReportGenerator(seed: 43)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        for _ in 0..<80 {
+            let report = generator.report()
+            try store.record(report, images: generator.images)
+            let names = report.places.map { ($0, generator.names($0)) }
+            try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+        }
+        try ingest([path])
+        let before = try found(central)
+        let other = PlainGrouper(rulesHash: 2, cutsNames: true)
+        let job = try Ingest(into: central, grouper: other)
+        #expect(try job.run([path]).addedCount == 0)
+        try job.close()
+        let after = try found(central)
+        #expect(after.count < before.count)
+        #expect(after.keys.allSatisfy { !$0.contains("in Timeline") })
+        func count(_ sums: [String: [Int64]]) -> Int64 { sums.values.reduce(0) { $0 + $1[0] } }
+        #expect(count(after) == count(before))
+        #expect(try ReportStore.open(path: central).rulesHash() == 2)
+        #expect(try checkStore(path: central).isEmpty)
+        try repairStore(path: central, grouper: rules)
+        #expect(try found(central) == before)
+        #expect(try checkStore(path: central).isEmpty)
+    }
+
+    @Test func `roll-ups outlive reports, and go when they are asked to`() throws {
+        var generator = ReportGenerator(seed: 44)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        let day: Int64 = 86_400_000_000
+        let start = generator.run.started.microseconds
+        for index in 0..<200 as Range<Int64> {
+            var report = generator.report(state: .ended)
+            report.start.microseconds = start + index * day / 2
+            try store.record(report, images: generator.images)
+        }
+        try store.close()
+        try ingest([path])
+        let all = try found(central)
+        let middle = UnixTime(microseconds: start + 40 * day)
+        #expect(try pruneStore(path: central, startedBefore: middle).deletedCount == 80)
+        #expect(try found(central) == all)
+        #expect(try checkStore(path: central).isEmpty)
+        // Nothing that is left can tell what was pruned: a repair keeps it.
+        try repairStore(path: central, grouper: rules)
+        #expect(try found(central) == all)
+        #expect(try checkStore(path: central).isEmpty)
+        let late = UnixTime(microseconds: start + 60 * day)
+        let summary = try pruneStore(
+            path: central, keeping: Retention(rollUpsSince: late), grouper: rules)
+        #expect(summary.deletedCount == 40)
+        let first = UnixTime(microseconds: late.microseconds / day * day)
+        var filter = ReportFilter()
+        filter.since = first
+        #expect(try found(central) == found(central, filter))
+        #expect(try checkStore(path: central).isEmpty)
+        try expectSound(central)
+    }
+
+    @Test(arguments: [
+        "update rollup set report_count = report_count + 1 where day_count = 1",
+        "update rollup set max_ns = max_ns + 1 where day_count = 32",
+        "delete from rollup where day_count = 1", "delete from rollup where day_count = 32",
+        "delete from report_day", "update report_day set first_seq = last_seq + 1",
+        "update report set signature = null where seq % 2 = 0",
+        "update report set duration_ns = duration_ns + 1000000000",
+        "update report set verdict = (verdict + 1) % 5",
+        "delete from cohort", "delete from signature",
+    ])
+    func `a check finds what is out of step, and a repair mends it`(change: String) throws {
+        var generator = ReportGenerator(seed: 45)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        for _ in 0..<40 { try store.record(generator.report(), images: generator.images) }
+        try store.close()
+        try ingest([path])
+        #expect(try checkStore(path: central).isEmpty)
+        try RawDatabase(central).query(change)
+        #expect(try !checkStore(path: central).isEmpty)
+        try repairStore(path: central, grouper: rules)
+        #expect(try checkStore(path: central).map(\.description) == [])
+        #expect(try found(central) == expected(central))
+    }
+}
