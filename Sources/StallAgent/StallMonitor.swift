@@ -29,13 +29,15 @@ public final class StallMonitor: Sendable {
     private let configuration: Configuration
     /// Nil when the agent is disabled or the system has no threads to give.
     private let agent: Agent?
-    private let watched = Mutex<[ThreadID: WatchedLoop]>([:])
+    private let watched: Mutex<WatchList>
+    private let settings = Mutex<SettingsFile?>(nil)
 
     /// What a running agent consists of.
     private struct Agent: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
+        let controlGroup = ControlGroupProbe()
         let isStopped = Once()
     }
 
@@ -57,6 +59,7 @@ public final class StallMonitor: Sendable {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
+        watched = Mutex(WatchList(configuration))
         guard configuration.isEnabled, let recorder = Recorder(configuration),
             let watchdog = Watchdog()
         else {
@@ -71,6 +74,46 @@ public final class StallMonitor: Sendable {
             configuration.logger.error("stacks cannot be captured: \(error)")
         }
         agent = Agent(watchdog: watchdog, recorder: recorder, sampler: sampler)
+        guard let path = configuration.settings else { return }
+        let file = SettingsFile(path: path, logger: configuration.logger) { [weak self] settings in
+            self?.apply(settings)
+        }
+        settings.withLock { $0 = file }
+    }
+
+    /// Judges the loops that are watched under a name by another policy, from now on and whenever one is watched under it.
+    /// What an operator's settings file says of them still goes first.
+    public func setPolicy(_ policy: StallPolicy, for name: String) {
+        watched.withLock { $0.change(policy, of: name) }
+        updatePolicies()
+    }
+
+    /// Changes the threshold of the loops that are watched under a name; the rest of their policy stays. At least 20 ms.
+    public func setThreshold(_ threshold: Duration, for name: String) {
+        watched.withLock { watched in
+            var policy = watched.policy(of: name)
+            policy.threshold = max(threshold, .milliseconds(20))
+            watched.change(policy, of: name)
+        }
+        updatePolicies()
+    }
+
+    private func apply(_ settings: AgentSettings) {
+        watched.withLock { $0.apply(settings) }
+        let debuggerPolicy = settings.debugger.flatMap(DebuggerPolicy.init(rawValue:))
+        agent?.recorder.limit(
+            settings.limits(over: configuration.limits),
+            debuggerPolicy ?? configuration.debuggerPolicy)
+        updatePolicies()
+    }
+
+    private func updatePolicies() {
+        watched.withLock { watched in
+            for entry in watched.entries.values {
+                agent?.watchdog.setPolicies(
+                    watched.policies(for: entry.name, threshold: entry.threshold), of: entry.loop)
+            }
+        }
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
@@ -95,23 +138,26 @@ public final class StallMonitor: Sendable {
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
         guard let agent else { return }
-        let threshold = max(threshold ?? configuration.threshold, .milliseconds(20))
         let thread: RegisteredThread
         do { thread = try .current() } catch {
             return configuration.logger.error("\(name) cannot be watched: \(error)")
         }
         let beacon = LoopBeacon(loop.beacon)
+        let policies = watched.withLock { $0.policies(for: name, threshold: threshold) }
         let witness = LoopWitness(
-            name: name, threshold: threshold, thread: thread, sampler: agent.sampler,
+            name: name, threshold: policies.base.threshold, thread: thread, sampler: agent.sampler,
+            controlGroup: agent.controlGroup,
             modeName: { [weak loop] number in loop?.modeName(number: number) },
             queue: agent.recorder.queue)
-        let entry = WatchedLoop(
-            beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
-        let earlier = watched.withLock { watched in
-            watched.updateValue(entry, forKey: thread.id)
-        }
+        let watchedLoop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
+        let entry = WatchList.Entry(loop: watchedLoop, name: name, threshold: threshold)
+        let earlier = watched.withLock { $0.add(entry, on: thread.id) }
         if let earlier { agent.watchdog.unwatch(earlier) }
-        agent.watchdog.watch(entry)
+        agent.watchdog.watch(watchedLoop)
+        ThreadEnd.run { [weak self] in
+            self?.watched.withLock { $0.remove(thread.id, watchedLoop) }
+            agent.watchdog.unwatch(watchedLoop)
+        }
     }
 
     /// Labels what the calling thread's watched loop does while `body` runs: reports of stalls in it carry the label.
@@ -122,7 +168,7 @@ public final class StallMonitor: Sendable {
         _ label: String, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let thread = ThreadID(rawValue: stall_gettid())
-        guard let beacon = watched.withLock({ $0[thread]?.beacon }) else { return try body() }
+        guard let beacon = watched.withLock({ $0.entries[thread]?.loop.beacon }) else { return try body() }
         let outer = beacon.label
         beacon.writeLabel(label)
         defer { beacon.writeLabel(outer) }
@@ -147,6 +193,7 @@ public final class StallMonitor: Sendable {
     /// returns before that thread has ended.
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }
+        settings.withLock { $0.take() }?.stop()
         agent.watchdog.stop()
         agent.recorder.stop()
     }

@@ -7,7 +7,7 @@ import Foundation
 final class Helper {
     private let process = Process()
 
-    init(_ role: String, _ arguments: CustomStringConvertible...) {
+    init(_ role: String, _ arguments: any CustomStringConvertible...) {
         process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = ["helper", role] + arguments.map(\.description)
         try! process.run()
@@ -52,6 +52,10 @@ func help(_ arguments: [String]) -> Never {
             guard mishap_debug_thread(number, 3, 400, 100) else { exit(1) }
         }
     case "freezer":
+        // The parent's group is to be frozen without its freezer.
+        let parent = (arguments[3] as NSString).deletingLastPathComponent
+        let root = (parent as NSString).deletingLastPathComponent
+        guard ControlGroup.write("\(getpid())", to: root + "/cgroup.procs") else { exit(1) }
         let thaw = ControlGroup.isUnified ? "0" : "THAWED"
         let freeze = ControlGroup.isUnified ? "1" : "FROZEN"
         while monotonic() < end {

@@ -16,7 +16,9 @@ struct Part {
 /// A process with an agent and victims in it.
 final class Stage: @unchecked Sendable {
     // Unchecked because parts use it from one thread, and victims touch `truth` only.
-    let monitor: StallMonitor
+    /// Started when a part first asks for it: by then its process is where it is to be.
+    private(set) lazy var monitor = try! StallMonitor.start(configuration)
+    private let configuration: StallMonitor.Configuration
     let truth = Truth()
     let seconds: Double
     private(set) var notes: [String] = []
@@ -24,11 +26,11 @@ final class Stage: @unchecked Sendable {
     private var victims: [VictimLoop] = []
     private var isMainUsed = false
 
-    init(store: String, seconds: Double) throws {
+    init(store: String, seconds: Double) {
         var configuration = StallMonitor.Configuration(
             app: "truth", version: "1", store: store, symbolizes: false)
         configuration.prepareForTruth()
-        monitor = try .start(configuration)
+        self.configuration = configuration
         self.seconds = seconds
     }
 
@@ -159,11 +161,11 @@ let parts: [Part] = [
         group.remove()
     },
     Part(name: "quota") { stage in
-        stage.addVictims(1, threshold: .milliseconds(50))
-        stage.addVictims(1, threshold: .milliseconds(250))
         guard let group = ControlGroup(limitingTo: 0.15, "stall-truth-\(getpid())") else {
             return stage.note("no control group has a CPU quota here")
         }
+        stage.addVictims(1, threshold: .milliseconds(50))
+        stage.addVictims(1, threshold: .milliseconds(250))
         stage.drive(Diet(stalls: nil, healthyShare: 0.25, computing: 0.5, pause: 0.1...2))
         group.remove()
     },

@@ -207,5 +207,5 @@ extension VictimLoop {
 
 extension StallMonitor.Configuration {
     /// Every stall is to be seen, however many there are at one place.
-    mutating func prepareForTruth() {}
+    mutating func prepareForTruth() { limits = .none }
 }

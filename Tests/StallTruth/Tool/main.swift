@@ -73,7 +73,7 @@ func playPart(_ name: String, seconds: Double) throws -> Never {
     let directory = FileManager.default.temporaryDirectory.appending(path: "truth-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     let store = directory.appending(path: "stalls.sqlite").path
-    let stage = try Stage(store: store, seconds: seconds)
+    let stage = Stage(store: store, seconds: seconds)
     part.play(stage)
     stage.monitor.stop()
     var result = try PartResult(
