@@ -127,6 +127,18 @@ let package = Package(
             name: "stall-truth",
             dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
             path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "WatchDispatchMain", dependencies: ["StallAgent"], path: "Examples/WatchDispatchMain",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "WatchMainRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchMainRunLoop",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "WatchEventRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchEventRunLoop",
+            swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
             swiftSettings: settings),

@@ -47,7 +47,7 @@ int stall_thread_describe(stall_thread *thread) {
 
 int32_t stall_thread_self(void) { return (int32_t)syscall(SYS_gettid); }
 
-int stall_thread_find(int32_t id, stall_thread *thread) {
+int stall_thread_describe_other(int32_t id, stall_thread *thread) {
     *thread = (stall_thread){.id = id};
     return stall_thread_start_ticks(id, &thread->start_ticks);
 }

@@ -26,6 +26,13 @@ extension StallMonitor {
         public var settings: String?
         /// Whether reports carry names, files and lines. Without it they hold images and offsets only.
         public var symbolizes: Bool
+        /// Whether reports carry files, lines and inlined calls too, which are read from debug information (DWARF).
+        /// `stallctl symbolicate` can add them later.
+        public var findsLines = true
+        /// How long the agent may look for lines at a time. Names come first and need no debug information.
+        public var lineBudget = Duration.milliseconds(200)
+        /// Whose stacks a report holds.
+        public var threads = ThreadScope.stalled
         /// Where the agent's own few lines go; by default to standard error.
         public var logger: Logger
         /// A disabled agent starts no thread and writes nothing; all its calls are accepted.
@@ -78,6 +85,15 @@ extension StallMonitor {
             }
             return configuration
         }
+    }
+
+    /// Whose stacks a report holds.
+    public enum ThreadScope: Sendable {
+        /// The stalled thread's, and those that explain its wait.
+        case stalled
+        /// Those of all threads of the process, once, when the threshold is crossed: one after another, each at an
+        /// instant of its own, up to 512 threads and 200 ms. No thread that waits is disturbed.
+        case all
     }
 
     /// A configuration that makes no sense; the app's own mistake, told before anything starts.

@@ -27,8 +27,8 @@ struct PendingMeasure: Sendable {
 /// What the recorder is asked to do.
 enum RecorderRequest: Sendable {
     case openStore
-    case measured(PendingMeasure)
     case record(PendingReport)
+    case measured(PendingMeasure)
     case limit(RateLimits, DebuggerPolicy)
 }
 
@@ -50,30 +50,29 @@ final class SharedSampler: @unchecked Sendable {
 final class LoopWitness: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`.
     private let name: String
-    private let thread: RegisteredThread
+    private let place: any WatchedPlace
+    private let beacon: LoopBeacon
     private let sampler: SharedSampler?
-    private let controlGroup: ControlGroupProbe
-    private let modeName: @Sendable (UInt32) -> String?
     private let queue: BoundedQueue<RecorderRequest>
-    private var probe: ThreadProbe
-    /// The threshold that was crossed last: what a stretch of watched time was judged by.
+    private var account: ThreadAccount
+    /// The threshold that was crossed last: what a stretch of watched time is judged by.
     private var threshold: Duration
     /// The open incidents; a loop may be saturated while a callout of it is stalled.
     private var open: [Incident: (id: UniqueID, start: UnixTime)] = [:]
     private var random = SystemRandomNumberGenerator()
 
     init(
-        name: String, threshold: Duration, thread: RegisteredThread, sampler: SharedSampler?,
-        controlGroup: ControlGroupProbe, modeName: @escaping @Sendable (UInt32) -> String?, queue: BoundedQueue<RecorderRequest>
+        name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
+        sampler: SharedSampler?, controlGroup: ControlGroupProbe,
+        queue: BoundedQueue<RecorderRequest>
     ) {
         self.name = name
         self.threshold = threshold
-        self.thread = thread
+        self.place = place
+        self.beacon = beacon
         self.sampler = sampler
-        self.controlGroup = controlGroup
-        self.modeName = modeName
         self.queue = queue
-        probe = ThreadProbe(thread.id)
+        account = ThreadAccount(place, controlGroup)
     }
 
     private struct Incident: Hashable {
@@ -81,22 +80,17 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         var isSaturation: Bool
     }
 
+    func correct(_ reading: LoopReading, at now: MonotonicInstant) {
+        place.correct(reading.word, at: now)
+    }
+
     func evidence(isSuspect: Bool) -> ThreadEvidence {
-        guard isSuspect else {
-            return ThreadEvidence(
-                cpuTime: probe.cpuTime(), runDelay: probe.runDelay(),
-                throttleCount: controlGroup.throttleCount())
-        }
-        let (before, state, now) = (probe.cpuTime(), probe.state(), probe.cpuTime())
-        // The CPU clock of a thread that runs now moves between two readings.
-        return ThreadEvidence(
-            cpuTime: now, runDelay: probe.runDelay(), state: state,
-            waitsForCPU: state == UInt8(ascii: "R") && before == now, isTraced: probe.isTraced(),
-            throttleCount: controlGroup.throttleCount())
+        account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)
     }
 
     func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
+        guard let thread = account.thread else { return .failure(NoThread()) }
         return Result { () throws in try sampler.captureStack(of: thread, within: limit) }
     }
 
@@ -104,12 +98,16 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let description = "no memory for the sampler when the agent started"
     }
 
+    private struct NoThread: Error, CustomStringConvertible {
+        let description = "no thread was running its work"
+    }
+
     func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
         let (id, start) = identity(of: incident)
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
             id: id, start: start, loop: name,
-            mode: culprit.flatMap { modeName($0.mode) } ?? "", incident: incident, samples: samples)
+            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident, samples: samples)
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }

@@ -59,7 +59,10 @@ private struct Recording {
     init(_ configuration: StallMonitor.Configuration, notifier: StallNotifier) {
         self.configuration = configuration
         self.notifier = notifier
-        symbolizer = Symbolizer()
+        var options = SymbolizerOptions()
+        options.findsLines = configuration.findsLines
+        options.budget = configuration.lineBudget
+        symbolizer = Symbolizer(options: options)
         limiter = ReportLimiter(
             limits: configuration.limits, debuggerPolicy: configuration.debuggerPolicy)
         let executable = ImageTable.current().images.first
@@ -102,7 +105,7 @@ private struct Recording {
         lost = 0
         guard configuration.symbolizes else { return notifier.notify(report) }
 
-        let locations = report.samples.flatMap(\.locations)
+        let locations = report.locations
         let isWanted = notifier.isWanted(report.state)
         var unnamed = Set(store.unsymbolized(locations))
         if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
@@ -114,15 +117,22 @@ private struct Recording {
         }
         guard isWanted else { return }
         for index in report.samples.indices {
-            report.samples[index].frames = report.samples[index].locations.flatMap { location in
-                (names[location] ?? [Frame(location)]).map { frame in
-                    var frame = frame
-                    frame.isGuessed = location.isGuessed
-                    return frame
-                }
-            }
+            report.samples[index].frames = frames(of: report.samples[index].locations)
+        }
+        for index in report.threads.indices {
+            report.threads[index].frames = frames(of: report.threads[index].locations)
         }
         notifier.notify(report)
+    }
+
+    private func frames(of locations: [CodeLocation]) -> [Frame] {
+        locations.flatMap { location in
+            (names[location] ?? [Frame(location)]).map { frame in
+                var frame = frame
+                frame.isGuessed = location.isGuessed
+                return frame
+            }
+        }
     }
 }
 

@@ -24,10 +24,11 @@ final class SettingsFile: Sendable {
         if !isWatched {
             logger.warning("\(path): changes of it are not noticed: errno \(errno)")
         }
-        var last = Self.read(path, logger: logger) ?? AgentSettings()
-        apply(last)
+        let first = Self.read(path, logger: logger) ?? AgentSettings()
+        apply(first)
         thread = !isWatched ? nil : AgentThread(name: "stall-settings") {
             let name = (path as NSString).lastPathComponent
+            var last = first
             while Self.waitForChange(of: name, changes, end) {
                 guard let settings = Self.read(path, logger: logger), settings != last else { continue }
                 last = settings

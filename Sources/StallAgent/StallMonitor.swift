@@ -26,19 +26,21 @@ internal import Synchronization
 ///
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
-    private let configuration: Configuration
+    let configuration: Configuration
     /// Nil when the agent is disabled or the system has no threads to give.
-    private let agent: Agent?
-    private let watched: Mutex<WatchList>
+    let agent: Agent?
+    let watches = WatchList()
+    let policies: Mutex<PolicyBook>
     private let settings = Mutex<SettingsFile?>(nil)
 
     /// What a running agent consists of.
-    private struct Agent: Sendable {
+    struct Agent: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
+        let heart = Heart()
         let controlGroup = ControlGroupProbe()
-        let isStopped = Once()
+        fileprivate let isStopped = Once()
     }
 
     /// Starts an agent: two threads, and a store that is created when it is missing.
@@ -59,7 +61,7 @@ public final class StallMonitor: Sendable {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
-        watched = Mutex(WatchList(configuration))
+        policies = Mutex(PolicyBook(configuration))
         guard configuration.isEnabled, let recorder = Recorder(configuration),
             let watchdog = Watchdog()
         else {
@@ -79,41 +81,6 @@ public final class StallMonitor: Sendable {
             self?.apply(settings)
         }
         settings.withLock { $0 = file }
-    }
-
-    /// Judges the loops that are watched under a name by another policy, from now on and whenever one is watched under it.
-    /// What an operator's settings file says of them still goes first.
-    public func setPolicy(_ policy: StallPolicy, for name: String) {
-        watched.withLock { $0.change(policy, of: name) }
-        updatePolicies()
-    }
-
-    /// Changes the threshold of the loops that are watched under a name; the rest of their policy stays. At least 20 ms.
-    public func setThreshold(_ threshold: Duration, for name: String) {
-        watched.withLock { watched in
-            var policy = watched.policy(of: name)
-            policy.threshold = max(threshold, .milliseconds(20))
-            watched.change(policy, of: name)
-        }
-        updatePolicies()
-    }
-
-    private func apply(_ settings: AgentSettings) {
-        watched.withLock { $0.apply(settings) }
-        let debuggerPolicy = settings.debugger.flatMap(DebuggerPolicy.init(rawValue:))
-        agent?.recorder.limit(
-            settings.limits(over: configuration.limits),
-            debuggerPolicy ?? configuration.debuggerPolicy)
-        updatePolicies()
-    }
-
-    private func updatePolicies() {
-        watched.withLock { watched in
-            for entry in watched.entries.values {
-                agent?.watchdog.setPolicies(
-                    watched.policies(for: entry.name, threshold: entry.threshold), of: entry.loop)
-            }
-        }
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
@@ -137,27 +104,59 @@ public final class StallMonitor: Sendable {
 
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
-        guard let agent else { return }
-        let thread: RegisteredThread
-        do { thread = try .current() } catch {
-            return configuration.logger.error("\(name) cannot be watched: \(error)")
-        }
-        let beacon = LoopBeacon(loop.beacon)
-        let policies = watched.withLock { $0.policies(for: name, threshold: threshold) }
-        let witness = LoopWitness(
-            name: name, threshold: policies.base.threshold, thread: thread, sampler: agent.sampler,
-            controlGroup: agent.controlGroup,
-            modeName: { [weak loop] number in loop?.modeName(number: number) },
-            queue: agent.recorder.queue)
-        let watchedLoop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
-        let entry = WatchList.Entry(loop: watchedLoop, name: name, threshold: threshold)
-        let earlier = watched.withLock { $0.add(entry, on: thread.id) }
-        if let earlier { agent.watchdog.unwatch(earlier) }
-        agent.watchdog.watch(watchedLoop)
+        guard let thread = registerThread(toWatch: name) else { return }
+        let place = OneThread(
+            thread, beacon: SharedBeacon(loop.beacon),
+            modeName: { [weak loop] number in loop?.modeName(number: number) })
+        watch(
+            place, LoopBeacon(loop.beacon), as: name, threshold: threshold,
+            key: .eventRunLoop(thread.id), thread: thread.id)
+        let key = WatchKey.eventRunLoop(thread.id)
+        guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else { return }
         ThreadEnd.run { [weak self] in
-            self?.watched.withLock { $0.remove(thread.id, watchedLoop) }
-            agent.watchdog.unwatch(watchedLoop)
+            if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
         }
+    }
+
+    /// The calling thread, for captures; nil, with a word to the logger, when it cannot be looked up.
+    func registerThread(toWatch name: String) -> RegisteredThread? {
+        do { return try .current() } catch {
+            configuration.logger.error("\(name) cannot be watched: \(error)")
+            return nil
+        }
+    }
+
+    /// The threshold that counts now, by all that was said of loops of this name; never below 20 ms.
+    func effectiveThreshold(_ asked: Duration?, of name: String) -> Duration {
+        policies.withLock { $0.policies(for: name, asked: asked).base.threshold }
+    }
+
+    /// Puts a place under watch, in the place of an earlier watch with the same key.
+    func watch(
+        _ place: any WatchedPlace, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
+        key: WatchKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
+    ) {
+        guard let agent else { return detach() }
+        let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
+        let witness = LoopWitness(
+            name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
+            sampler: agent.sampler, controlGroup: agent.controlGroup, queue: agent.recorder.queue)
+        let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
+        let watch = Watch(
+            loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
+        let superseded = watches.insert(watch, for: key)
+        if let superseded { end(superseded) }
+        if superseded?.loop !== loop { agent.watchdog.watch(loop) }
+    }
+
+    /// Ends the watch with this key, if there is one.
+    func unwatch(_ key: WatchKey) {
+        if let watch = watches.remove(key) { end(watch) }
+    }
+
+    private func end(_ watch: Watch) {
+        watch.detach()
+        agent?.watchdog.unwatch(watch.loop)
     }
 
     /// Labels what the calling thread's watched loop does while `body` runs: reports of stalls in it carry the label.
@@ -168,10 +167,9 @@ public final class StallMonitor: Sendable {
         _ label: String, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let thread = ThreadID(rawValue: stall_gettid())
-        guard let beacon = watched.withLock({ $0.entries[thread]?.loop.beacon }) else { return try body() }
-        let outer = beacon.label
-        beacon.writeLabel(label)
-        defer { beacon.writeLabel(outer) }
+        let labelled = watches.beacons(of: thread).map { ($0, outer: $0.label) }
+        for (beacon, _) in labelled { beacon.writeLabel(label) }
+        defer { for (beacon, outer) in labelled { beacon.writeLabel(outer) } }
         return try body()
     }
 
@@ -194,6 +192,8 @@ public final class StallMonitor: Sendable {
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }
         settings.withLock { $0.take() }?.stop()
+        for watch in watches.close() { watch.detach() }
+        agent.heart.stop()
         agent.watchdog.stop()
         agent.recorder.stop()
     }

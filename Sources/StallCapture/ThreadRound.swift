@@ -68,14 +68,14 @@ extension StackSampler {
         _ id: ThreadID, timeout: Duration
     ) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
-            return .success(try captureStack(of: .found(id), timeout: timeout))
+            return .success(try captureStack(of: .other(id), timeout: timeout))
         } catch {
             return .failure(error)
         }
     }
 
     /// The threads of this process, in the order of their ids.
-    private static func threads() -> [ThreadID] {
+    package static func threads() -> [ThreadID] {
         guard let directory = opendir("/proc/self/task") else { return [] }
         defer { closedir(directory) }
         var threads: [ThreadID] = []

@@ -77,6 +77,7 @@ package final class LoopBeacon: @unchecked Sendable {
     }
 
     package var word: UInt64 { stall_beacon_word(beacon) }
+    package var isBusy: Bool { word >> 56 == UInt64(STALL_LOOP_BUSY) }
     package var thread: ThreadID { ThreadID(rawValue: stall_beacon_thread(beacon)) }
     package var mode: UInt32 { stall_beacon_mode(beacon) }
     package var phase: LoopPhase {

@@ -131,10 +131,14 @@ struct Watch: ~Copyable {
     private mutating func look(at index: Int, _ now: MonotonicInstant) {
         let loop = posts[index].loop
         let beacon = loop.beacon
-        let reading = beacon.read(at: now)
+        var reading = beacon.read(at: now)
         let rests = beacon.rests
         let suspected = posts[index].detector.suspectedWord
         if suspected == nil { posts[index].detector.policy = posts[index].policies[beacon.mode] }
+        if reading.status == .busy, posts[index].detector.isSuspect(reading, at: now) {
+            loop.responder.correct(reading, at: now)
+            reading = beacon.read(at: now)
+        }
         let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
         let evidence = loop.responder.evidence(
             isSuspect: posts[index].detector.isSuspect(reading, at: now))

@@ -19,6 +19,8 @@ package final class WatchedLoop: Sendable {
 
 /// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only.
 package protocol StallResponder: AnyObject, Sendable {
+    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
+    func correct(_ reading: LoopReading, at now: MonotonicInstant)
     /// What the kernel says of the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: everything is wanted. Otherwise the thread's counters will do.
@@ -31,6 +33,10 @@ package protocol StallResponder: AnyObject, Sendable {
     func stallChanged(_ incident: StallIncident, samples: [RawSample])
     /// A stretch of watched time is over. False when it cannot be taken now: then the next one begins as this did.
     func measured(_ measure: LoopMeasure) -> Bool
+}
+
+extension StallResponder {
+    package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
 }
 
 /// One look at a suspected thread, before anything is symbolized.

@@ -36,13 +36,15 @@ package struct ReportSummary: Hashable, Sendable {
     package var duration: Duration
     package var state: StallState
     package var verdict: StallVerdict
+    /// Why it stalled, when the store knows.
+    package var cause: CauseClass?
     /// The stacks of samples that are not late, in order of time.
     package var stacks: [WeightedStack]
 
     package init(
         id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration,
         state: StallState,
-        verdict: StallVerdict, stacks: [WeightedStack]
+        verdict: StallVerdict, cause: CauseClass? = nil, stacks: [WeightedStack]
     ) {
         self.id = id
         self.run = run
@@ -51,6 +53,7 @@ package struct ReportSummary: Hashable, Sendable {
         self.duration = duration
         self.state = state
         self.verdict = verdict
+        self.cause = cause
         self.stacks = stacks
     }
 }

@@ -119,13 +119,17 @@ public struct StallReport: Hashable, Sendable {
     public var verdict: StallVerdict
     /// What was seen on the stalled thread, in order of time.
     public var samples: [Sample]
+    /// Why it stalled; nil when nothing looked for a cause.
+    public var cause: StallCause?
+    /// Other threads: the holder of the lock, the members of a pool, or all that the app asked for.
+    public var threads: [ThreadSnapshot]
 
     package init(
         id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase,
         activity: String? = nil,
         start: UnixTime, duration: Duration, cpuTime: Duration = .zero, threshold: Duration,
         detectionDelay: Duration = .zero, state: StallState, verdict: StallVerdict = .stalled,
-        samples: [Sample] = []
+        samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = []
     ) {
         self.id = id
         self.run = run
@@ -141,5 +145,12 @@ public struct StallReport: Hashable, Sendable {
         self.state = state
         self.verdict = verdict
         self.samples = samples
+        self.cause = cause
+        self.threads = threads
+    }
+
+    /// The places on all its stacks, the stalled thread's first.
+    package var locations: [CodeLocation] {
+        samples.flatMap(\.locations) + threads.flatMap(\.locations)
     }
 }

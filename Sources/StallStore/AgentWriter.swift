@@ -80,9 +80,10 @@ final class AgentWriter {
             state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
-            samples: try report.samples.map(stored))
+            samples: try report.samples.map(stored), cause: report.cause,
+            threads: try report.threads.map(stored))
         _ = try reports.put(row, source: source)
-        let used = Set(report.samples.flatMap(\.locations).map(key))
+        let used = Set(report.locations.map(key))
         for image in images {
             let key = ImageKey(path: image.path, buildID: image.buildID)
             guard used.contains(key) else { continue }
@@ -190,25 +191,34 @@ final class AgentWriter {
         StoredSample(
             offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
             isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
-            stack: try stack(of: sample), captureCost_ns: sample.captureCost.nanoseconds,
+            stack: try stack(sample.locations, isTruncated: sample.isTruncated),
+            captureCost_ns: sample.captureCost.nanoseconds,
             failure: sample.failure)
     }
 
-    /// The number of the sample's stack; nil when it has none.
-    private func stack(of sample: Sample) throws -> Int64? {
-        if sample.locations.isEmpty && !sample.isTruncated { return nil }
-        let places = try sample.locations.map {
+    private func stored(_ thread: ThreadSnapshot) throws -> StoredThread {
+        StoredThread(
+            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
+            method: thread.method,
+            stack: try stack(thread.locations, isTruncated: thread.isTruncated),
+            failure: thread.failure)
+    }
+
+    /// The number of a stack; nil for one without anything in it.
+    private func stack(_ locations: [CodeLocation], isTruncated: Bool) throws -> Int64? {
+        if locations.isEmpty && !isTruncated { return nil }
+        let places = try locations.map {
             (location: try self.hash($0), isGuessed: $0.isGuessed)
         }
-        let hash = ContentHash.stack(places, isTruncated: sample.isTruncated)
+        let hash = ContentHash.stack(places, isTruncated: isTruncated)
         if let id = try interner.knownStack(hash: hash) { return id }
-        let entries = try sample.locations.map { location in
+        let entries = try locations.map { location in
             let row = try interner.location(
                 image: image(key(location)), offset: Int64(bitPattern: location.offset),
                 kind: Int64(location.kind.rawValue))
             return StackEntry(location: row.id, isGuessed: location.isGuessed)
         }
-        return try interner.addStack(hash: hash, entries, isTruncated: sample.isTruncated)
+        return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)
     }
 
     private func hash(_ location: CodeLocation) throws -> Int64 {

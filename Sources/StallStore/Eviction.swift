@@ -154,14 +154,16 @@ struct Eviction {
         }
     }
 
-    /// Stacks that no sample of any report names.
+    /// Stacks that no report names.
     private func collectStacks() throws {
         try keepOnly("stack") { keep in
             var seen: Set<Int64> = []
-            let rows = try connection.prepare("select samples from report")
+            let rows = try connection.prepare("select samples, threads from report")
             while try rows.step() {
-                for stack in try rows.samples(at: 0).compactMap(\.stack)
-                where seen.insert(stack).inserted { try keep(stack) }
+                let stacks =
+                    try rows.samples(at: 0).compactMap(\.stack)
+                    + rows.threads(at: 1).compactMap(\.stack)
+                for stack in stacks where seen.insert(stack).inserted { try keep(stack) }
             }
         }
     }

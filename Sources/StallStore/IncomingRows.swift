@@ -14,7 +14,8 @@ struct IncomingRows {
         findReports = try connection.prepare(
             """
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
-                duration_ns, cpu_ns, detection_delay_ns, samples
+                duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
+                cause_detail, threads
             from report where source = ? and revision > ? order by seq
             """)
         findRun = try connection.prepare(
@@ -63,7 +64,8 @@ struct IncomingRows {
                     state: rows.value(at: 7), verdict: rows.value(at: 8),
                     start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
                     cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
-                    samples: rows.samples(at: 13)))
+                    samples: rows.samples(at: 13), cause: rows.cause(at: 14),
+                    threads: rows.threads(at: 17)))
         }
     }
 

@@ -1,6 +1,5 @@
 // How a stack's places and a report's samples are written into one blob each. Part of the file
-// format. The numbers are LEB128: seven bits a byte, lowest first, and the eighth bit says that
-// more follow.
+// format.
 
 internal import StallModel
 
@@ -79,10 +78,7 @@ extension [StoredSample] {
                 bytes.append(leb128: UInt64(Swift.max(0, sample.thread)))
             }
             if let stack = sample.stack { bytes.append(leb128: UInt64(bitPattern: stack)) }
-            if let failure = sample.failure {
-                bytes.append(leb128: UInt64(failure.utf8.count))
-                bytes += failure.utf8
-            }
+            if let failure = sample.failure { bytes.append(text: failure) }
             lastThread = sample.thread
         }
         return bytes
@@ -117,9 +113,8 @@ extension [StoredSample] {
                 sample.stack = stack
             }
             if flags.contains(.hasFailure) {
-                guard let count = rest.popLEB128(), count <= UInt64(rest.count) else { return nil }
-                sample.failure = String(decoding: rest.prefix(Int(count)), as: UTF8.self)
-                rest = rest.dropFirst(Int(count))
+                guard let failure = rest.popText() else { return nil }
+                sample.failure = failure
             }
             append(sample)
         }
@@ -181,31 +176,4 @@ extension LengthHistogram {
         }
         self.init(counts: counts)
     }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(leb128 number: UInt64) {
-        var rest = number
-        while rest >= 0x80 {
-            append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        append(UInt8(rest))
-    }
-}
-
-extension Slice<UnsafeRawBufferPointer> {
-    /// Takes a number off the front; nil when the bytes end inside it or it has more than 63 bits.
-    fileprivate mutating func popLEB128() -> UInt64? {
-        var (number, shift): (UInt64, UInt64) = (0, 0)
-        while shift < 63, let byte = popFirst() {
-            number |= UInt64(byte & 0x7f) << shift
-            if byte < 0x80 { return number }
-            shift += 7
-        }
-        return nil
-    }
-
-    /// Takes a number off the front as the positive one that it is.
-    fileprivate mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
 }

@@ -164,7 +164,8 @@ struct ReportReader {
     static let query = """
         select report.id, report.phase, report.state, report.verdict,
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
-            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, \(ProcessRun.columns)
+            loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, report.cause,
+            report.cause_confidence, report.cause_detail, report.threads, \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
@@ -182,30 +183,47 @@ struct ReportReader {
         while try rows.step() {
             reports.append(
                 StallReport(
-                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 13),
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 17),
                     loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
                     activity: rows.optionalText(at: 11),
                     start: UnixTime(microseconds: rows.integer(at: 4)),
                     duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
                     threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
                     state: try rows.value(at: 2), verdict: try rows.value(at: 3),
-                    samples: try rows.samples(at: 12).map { try sample($0, rows) }))
+                    samples: try rows.samples(at: 12).map { try sample($0, rows) },
+                    cause: try rows.cause(at: 13),
+                    threads: try rows.threads(at: 16).map { try thread($0, rows) }))
         }
         return reports
     }
 
     private func sample(_ stored: StoredSample, _ rows: Statement) throws -> Sample {
-        let stack = try stored.stack.map { number in
-            guard let stack = try stacks.stack(number) else {
-                throw rows.damage("a sample names stack \(number), which is missing")
-            }
-            return stack
-        }
+        let stack = try stack(stored.stack, of: "sample", rows)
         return Sample(
             offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(stored.weight_ns),
             isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
             method: stored.method, isTruncated: stack?.isTruncated ?? false,
             captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
             locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+    }
+
+    private func thread(_ stored: StoredThread, _ rows: Statement) throws -> ThreadSnapshot {
+        let stack = try stack(stored.stack, of: "thread", rows)
+        return ThreadSnapshot(
+            thread: ThreadID(rawValue: stored.thread), name: stored.name, role: stored.role,
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            failure: stored.failure, locations: stack?.locations ?? [],
+            frames: stack?.frames ?? [])
+    }
+
+    private func stack(
+        _ number: Int64?, of noun: String, _ rows: Statement
+    ) throws -> StoredStack? {
+        try number.map { number in
+            guard let stack = try stacks.stack(number) else {
+                throw rows.damage("a \(noun) names stack \(number), which is missing")
+            }
+            return stack
+        }
     }
 }

@@ -18,6 +18,8 @@ struct ReportRow: Hashable {
     var cpu_ns: Int64
     var detectionDelay_ns: Int64
     var samples: [StoredSample]
+    var cause: StallCause?
+    var threads: [StoredThread]
     /// Its group; nil in an agent's store.
     var signature: Int64?
 }
@@ -33,7 +35,7 @@ struct CountedReport: Hashable {
 
     /// The columns that `init(_:at:)` reads, in its order.
     static let columns = """
-        report.source, report.seq, report.loop, report.verdict, null, report.signature,
+        report.source, report.seq, report.loop, report.verdict, report.cause, report.signature,
         report.start_us, report.duration_ns, report.cpu_ns
         """
 
@@ -49,7 +51,7 @@ struct CountedReport: Hashable {
     }
 
     init(_ row: ReportRow, source: Int64) {
-        (loop, verdict, cause, signature) = (row.loop, row.verdict, nil, row.signature)
+        (loop, verdict, cause, signature) = (row.loop, row.verdict, row.cause?.cause, row.signature)
         entry = RollUpEntry(
             source: source, seq: row.seq, start_us: row.start_us, duration_ns: row.duration_ns,
             cpu_ns: row.cpu_ns)
@@ -66,14 +68,16 @@ struct ReportRows {
         add = try connection.prepare(
             """
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
-                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples, signature)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
+                cause, cause_confidence, cause_detail, threads, signature)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
-                samples = ?, signature = ?
+                samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
+                signature = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
@@ -90,11 +94,13 @@ struct ReportRows {
     ///
     /// - Returns: nil when another report has this number already.
     func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
+        let cause = row.cause.map { Int64($0.cause.rawValue) }
+        let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try add.run(
             source, row.seq, row.revision, row.id.bytes, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded,
-            row.signature)
+            cause, row.cause?.confidence, row.cause?.encodedDetail, threads, row.signature)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -103,8 +109,8 @@ struct ReportRows {
         try update.run(
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
-            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, row.signature, source, row.seq,
-            row.id.bytes)
+            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, cause, row.cause?.confidence,
+            row.cause?.encodedDetail, threads, row.signature, source, row.seq, row.id.bytes)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

@@ -45,7 +45,7 @@ package final class ReportStore {
             let condition = Condition(filter)
             let rows = try connection.prepare(
                 """
-                select id, loop, start_us, duration_ns, state, verdict, samples from report
+                select id, loop, start_us, duration_ns, state, verdict, samples, cause from report
                 where \(condition.sql)
                 """)
             try condition.bind(to: rows)
@@ -63,7 +63,8 @@ package final class ReportStore {
                         id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
                         start: UnixTime(microseconds: rows.integer(at: 2)),
                         duration: try rows.duration(at: 3), state: try rows.value(at: 4),
-                        verdict: try rows.value(at: 5), stacks: stacks))
+                        verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
+                        stacks: stacks))
             }
             return ReportSelection(runs: runs, reports: reports)
         }

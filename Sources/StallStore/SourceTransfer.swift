@@ -42,6 +42,9 @@ final class SourceTransfer {
             for index in row.samples.indices {
                 row.samples[index].stack = try row.samples[index].stack.map(stack)
             }
+            for index in row.threads.indices {
+                row.threads[index].stack = try row.threads[index].stack.map(stack)
+            }
             try grouping.decide(&row, source: target)
             guard let outcome = try reports.put(row, source: target) else {
                 throw StoreError.sharedIdentity(path: path)

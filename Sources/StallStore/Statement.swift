@@ -99,6 +99,7 @@ final class Statement {
     func optionalInteger(at column: CInt) -> Int64? {
         isNull(at: column) ? nil : integer(at: column)
     }
+    func double(at column: CInt) -> Double { sqlite3_column_double(handle, column) }
     func text(at column: CInt) -> String {
         guard let start = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
@@ -127,6 +128,12 @@ private var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_dest
 extension Int64: SQLValue {
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_int64(statement, index, self)
+    }
+}
+
+extension Double: SQLValue {
+    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+        sqlite3_bind_double(statement, index, self)
     }
 }
 

@@ -141,7 +141,8 @@ private struct StoreCheck {
     private mutating func checkReports(_ stacks: Set<Int64>) throws {
         let rows = try connection.prepare(
             """
-            select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples
+            select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples,
+                cause, cause_confidence, cause_detail, threads
             from report
             """)
         while try rows.step() {
@@ -153,6 +154,11 @@ private struct StoreCheck {
                 for stack in try rows.samples(at: 7).compactMap(\.stack)
                 where !stacks.contains(stack) {
                     throw rows.damage("a sample names stack \(stack), which is missing")
+                }
+                _ = try rows.cause(at: 8)
+                for stack in try rows.threads(at: 11).compactMap(\.stack)
+                where !stacks.contains(stack) {
+                    throw rows.damage("a thread names stack \(stack), which is missing")
                 }
             } catch StoreError.damaged(_, let detail) {
                 complain("report \(rows.blob(at: 0).hexadecimal): \(detail)")

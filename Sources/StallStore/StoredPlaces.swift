@@ -16,9 +16,13 @@ package struct StoredPlace: Hashable, Sendable {
 /// **Thread safety:** one thread at a time. Agents may go on writing the store.
 package final class StoredPlaces {
     private let file: StoreFile
+    private let grouper: any ReportGrouper
 
     /// Opens an existing store; one of an older schema is migrated.
-    package init(path: String) throws(StoreError) {
+    ///
+    /// - Parameter grouper: Decides again which groups the reports of a central store belong to, since names make groups.
+    package init(path: String, grouper: any ReportGrouper) throws(StoreError) {
+        self.grouper = grouper
         let role = try StoreFile.openForReading(path: path, wait: .seconds(5)).role
         file = try StoreFile.openForWriting(
             path: path, role: role, followsLinks: true, wait: .seconds(60))
@@ -54,6 +58,8 @@ package final class StoredPlaces {
     ) throws(StoreError) -> Set<CodeLocation> {
         try transaction { connection in
             let (interner, reader) = (try Interner(connection), try StackReader(connection))
+            let grouping = file.role == .central ? try Grouping(connection, grouper) : nil
+            try grouping?.bringUpToDate()
             var changed: Set<CodeLocation> = []
             var revision: Int64?
             for (location, frames) in frames {
@@ -71,8 +77,10 @@ package final class StoredPlaces {
                 if revision == nil { revision = try nextRevision(connection) }
                 try interner.name(
                     location: Interned(id: known.id, hash: hash), names, revision: revision!)
+                grouping?.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
                 changed.insert(location)
             }
+            try grouping?.flush()
             return changed
         }
     }

@@ -64,4 +64,25 @@ extension Statement {
         }
         return samples
     }
+
+    func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
+        guard let threads = [StoredThread](encoded: blob(at: column)) else {
+            throw damage("a report's threads are no list of threads")
+        }
+        return threads
+    }
+
+    /// A class of cause alone; nil where none is stored.
+    func causeClass(at column: CInt) throws(StoreError) -> CauseClass? {
+        isNull(at: column) ? nil : try value(at: column)
+    }
+
+    /// A cause in the columns `cause`, `cause_confidence` and `cause_detail`; nil where none is stored.
+    func cause(at column: CInt) throws(StoreError) -> StallCause? {
+        guard let cause = try causeClass(at: column) else { return nil }
+        let stored = StallCause(
+            cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
+        guard let stored else { throw damage("a report's cause is none") }
+        return stored
+    }
 }

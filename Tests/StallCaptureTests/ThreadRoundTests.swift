@@ -54,11 +54,11 @@ import Testing
         }
     }
 
-    @Test func `a thread that is gone cannot be found`() {
+    @Test func `a thread that is gone is told as such`() {
         let victim = Victim(.nothing)
         victim.waitForEnd()
         #expect(throws: CaptureError.threadEnded(victim.thread.id)) {
-            try RegisteredThread.found(victim.thread.id)
+            try RegisteredThread.other(victim.thread.id)
         }
         #expect(threadName(victim.thread.id) == nil)
     }

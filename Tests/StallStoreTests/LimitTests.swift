@@ -58,8 +58,10 @@ import Testing
         let selection = try reader.summaries(ReportFilter())
         #expect(selection.reports.count == kept.count)
         let stacks = Set(
-            kept.flatMap(\.samples).filter { !$0.locations.isEmpty || $0.isTruncated }
-                .map { [$0.locations.description, $0.isTruncated.description] })
+            kept.flatMap { report in
+                report.samples.map { ($0.locations, $0.isTruncated) }
+                    + report.threads.map { ($0.locations, $0.isTruncated) }
+            }.filter { !$0.isEmpty || $1 }.map { [$0.description, $1.description] })
         #expect(try database.query("select id from stack").count == stacks.count)
         let places = kept.reduce(into: Set()) { $0.formUnion($1.places) }
         #expect(try database.query("select id from location").count == places.count)

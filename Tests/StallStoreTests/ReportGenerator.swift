@@ -50,7 +50,38 @@ struct ReportGenerator {
             detectionDelay: duration(),
             state: state ?? StallState(rawValue: UInt8.random(in: 0...2, using: &random))!,
             verdict: StallVerdict(rawValue: UInt8.random(in: 0...4, using: &random))!,
-            samples: (0..<count).map { _ in sample() })
+            samples: (0..<count).map { _ in sample() }, cause: cause(),
+            threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() })
+    }
+
+    /// None in a third of the reports; evidence of every kind of name.
+    mutating func cause() -> StallCause? {
+        if Int.random(in: 0..<3, using: &random) == 0 { return nil }
+        let classes = CauseClass.allCases.shuffled(using: &random).prefix(3)
+        let names = ["system call", "not readable", "of a later version", ""]
+        return StallCause(
+            classes[0], confidence: .random(in: 0...1, using: &random),
+            shares: classes.map {
+                CauseShare($0, Double(Int.random(in: 0...1000, using: &random)) / 1000)
+            },
+            evidence: names.prefix(Int.random(in: 0...4, using: &random)).map {
+                CauseEvidence($0, "fsync(7: /größe \(Int.random(in: 0...99, using: &random)))")
+            },
+            holder: Bool.random(using: &random)
+                ? nil
+                : LockHolder(
+                    thread: ThreadID(rawValue: .random(in: 1...(.max), using: &random)),
+                    name: [nil, "", "compactor"].randomElement(using: &random)!,
+                    isDeadlock: Bool.random(using: &random)))
+    }
+
+    mutating func thread() -> ThreadSnapshot {
+        let sample = sample()
+        return ThreadSnapshot(
+            thread: sample.thread, name: [nil, "", "größer"].randomElement(using: &random)!,
+            role: [.holder, .member, .other].randomElement(using: &random)!,
+            method: sample.method, isTruncated: sample.isTruncated, failure: sample.failure,
+            locations: sample.locations)
     }
 
     mutating func sample() -> Sample {
@@ -112,9 +143,8 @@ struct ReportGenerator {
 extension StallReport {
     /// The report as the store answers it once these names are attached.
     func named(_ names: [CodeLocation: [Frame]] = [:]) -> StallReport {
-        var report = self
-        for index in report.samples.indices {
-            report.samples[index].frames = samples[index].locations.flatMap { location in
+        func frames(_ locations: [CodeLocation]) -> [Frame] {
+            locations.flatMap { location in
                 var place = location
                 place.isGuessed = false
                 return (names[place] ?? [Frame(place)]).map { frame in
@@ -124,13 +154,20 @@ extension StallReport {
                 }
             }
         }
+        var report = self
+        for index in report.samples.indices {
+            report.samples[index].frames = frames(samples[index].locations)
+        }
+        for index in report.threads.indices {
+            report.threads[index].frames = frames(threads[index].locations)
+        }
         return report
     }
 
-    /// The places that its samples name, as no guess, each once.
+    /// The places that its stacks name, as no guess, each once.
     var places: Set<CodeLocation> {
         Set(
-            samples.flatMap(\.locations).map { location in
+            locations.map { location in
                 var place = location
                 place.isGuessed = false
                 return place

@@ -64,6 +64,7 @@ import Testing
         let reader = try ReportStore.open(path: directory("agent.sqlite"))
         var report = generator.report(state: .open)
         report.samples = []
+        report.threads = []
         try store.record(report, images: generator.images)
         #expect(try reader.reports(ReportFilter()) == [report])
 
@@ -73,6 +74,8 @@ import Testing
         #expect(try reader.reports(ReportFilter()) == [report])
 
         report.samples = [generator.sample(), generator.sample()]
+        report.threads = [generator.thread()]
+        report.cause = generator.cause()
         try store.record(report, images: generator.images)
         #expect(try reader.reports(ReportFilter()) == [report.named()])
 
@@ -140,6 +143,7 @@ import Testing
             #expect(selection.runs[summary.run] == report.run)
             #expect(summary.loop == report.loop && summary.duration == report.duration)
             #expect(summary.state == report.state && summary.verdict == report.verdict)
+            #expect(summary.cause == report.cause?.cause)
             let seen = report.samples.filter {
                 !$0.isLate && !($0.locations.isEmpty && !$0.isTruncated)
             }

@@ -97,8 +97,8 @@ import Testing
     @Test func `an older central store is the user's to migrate`() throws {
         let path = directory("central.sqlite")
         try RawDatabase(path).query(
-            "\(embeddedMigrations[0].sql); pragma application_id = \(0x5354_4c43); pragma user_version = 1"
-        )
+            "pragma application_id = \(0x5354_4c43); pragma user_version = 1; "
+                + embeddedMigrations[0].sql)
         let newest = embeddedMigrations.count
         #expect(throws: StoreError.older(path: path, version: 1, supported: newest)) {
             try ReportStore.open(path: path)
@@ -120,13 +120,14 @@ import Testing
         let database = try RawDatabase(path)
         let stalls = try database.query(
             """
-            select id, app, loop, mode, activity, state, verdict, phase, round(duration_ms * 1e6)
+            select id, app, loop, mode, activity, state, verdict, cause, phase,
+                round(duration_ms * 1e6)
             from stall
             """)
         let expected = reports.map { report -> [String?] in
             [
                 report.id.description, report.run.app, report.loop, report.mode, report.activity,
-                "\(report.state)", "\(report.verdict)",
+                "\(report.state)", "\(report.verdict)", report.cause?.cause.word,
                 report.phase == .unknown ? nil : "\(report.phase)",
                 "\(Double(report.duration.nanoseconds))",
             ]

@@ -1,4 +1,5 @@
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallStore
@@ -7,6 +8,7 @@ import Testing
 /// through the public calls, checked against what the calls were given.
 @Suite struct StoredPlacesTests {
     let directory = try! TemporaryDirectory()
+    let rules = PlainGrouper()
 
     private func names(_ location: CodeLocation, _ function: String?, line: Int? = nil) -> [Frame] {
         var frame = Frame(location)
@@ -27,7 +29,7 @@ import Testing
 
     @Test func `every place with a build ID is offered, and the others are counted`() throws {
         let all = try writeStore(seed: 1)
-        let store = try StoredPlaces(path: directory("agent.sqlite"))
+        let store = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
         let (places, withoutBuildID) = try store.places(ReportFilter())
         #expect(Set(places.map(\.location)) == all.filter { $0.buildID != nil })
         #expect(withoutBuildID == all.count { $0.buildID == nil })
@@ -44,7 +46,7 @@ import Testing
         let all = try writeStore(seed: 2)
         let place = try #require(all.first { $0.buildID != nil })
         let unidentified = try #require(all.first { $0.buildID == nil })
-        let store = try StoredPlaces(path: directory("agent.sqlite"))
+        let store = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
         func rename(_ names: [Frame]) throws -> Bool { try !store.rename([place: names]).isEmpty }
         #expect(try rename(names(place, nil)))  // looked up: there is no symbol
         #expect(try !rename(names(place, nil)))
@@ -70,12 +72,12 @@ import Testing
             try ingest.close()
         }
         func stored(_ name: String) throws -> Set<StoredPlace> {
-            let store = try StoredPlaces(path: directory(name))
+            let store = try StoredPlaces(path: directory(name), grouper: rules)
             defer { try? store.close() }
             return Set(try store.places(ReportFilter()).places)
         }
         try ingest()
-        let agent = try StoredPlaces(path: directory("agent.sqlite"))
+        let agent = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
         let better = Dictionary(
             uniqueKeysWithValues: all.map { ($0, names($0, "at\($0.offset)()", line: 3)) })
         #expect(try agent.rename(better) == all)
@@ -84,15 +86,25 @@ import Testing
         #expect(try stored("central.sqlite") == stored("agent.sqlite"))
         #expect(try stored("central.sqlite").allSatisfy { better[$0.location] == $0.frames })
 
-        // A central store's own places can be named as well.
-        let central = try StoredPlaces(path: directory("central.sqlite"))
-        let place = try #require(all.first)
-        #expect(try central.rename([place: names(place, "best()", line: 4)]) == [place])
+        // A central store's own places can be named as well; its groups follow.
+        let central = try StoredPlaces(path: directory("central.sqlite"), grouper: rules)
+        let best = Dictionary(
+            uniqueKeysWithValues: all.map { ($0, names($0, "best\($0.offset)()", line: 4)) })
+        #expect(try central.rename(best) == all)
         try central.close()
         try ingest()
-        #expect(
-            try stored("central.sqlite").contains {
-                $0.location == place && $0.frames.first?.function == "best()"
-            })
+        #expect(try stored("central.sqlite").allSatisfy { best[$0.location] == $0.frames })
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+        let reader = try ReportStore.open(path: directory("central.sqlite"))
+        let groups = try reader.rollUps(ReportFilter(), grouper: rules).groups.map(\.group.title)
+        let expected = try reader.reports(ReportFilter()).filter { $0.verdict == .stalled }
+            .map { report in
+                let samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+                return rules.group(
+                    of: samples.map { ($0.frames, $0.weight) }, cause: nil,
+                    executable: report.run.buildID
+                ).title
+            }
+        #expect(Set(groups) == Set(expected) && groups.contains { $0.contains("best") })
     }
 }

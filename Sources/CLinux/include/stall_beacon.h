@@ -104,6 +104,7 @@ static inline void stall_tally_span(stall_beacon *_Nonnull beacon, uint64_t now_
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
     if (word >> 56 != STALL_LOOP_BUSY) return;
     uint64_t span = (now_ns - word) & STALL_BEACON_TIME_MASK;
+    if (__builtin_expect(span > STALL_BEACON_TIME_MASK / 2, 0)) return;  // it began after `now_ns`
     STALL_TALLY_ADD(beacon->tally.busy_ns, span);
     STALL_TALLY_ADD(beacon->tally.unfinished_ns, span);
     if (__builtin_expect(span >= STALL_MICRO_STALL_NS, 0)) stall_tally_long_span(&beacon->tally, span);
@@ -144,6 +145,12 @@ static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uin
     stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
     if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
         stall_bell_ring(bell);
+}
+/// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
+static inline bool stall_beacon_correct(
+    stall_beacon *_Nonnull beacon, uint64_t word, uint8_t status, uint64_t now_ns) {
+    return __atomic_compare_exchange_n(
+        &beacon->word, &word, stall_beacon_pack(status, now_ns), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 /// Publishes the start of an iteration: progress, even when the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// A thread that can be captured.
+/// A thread that may be captured. Filled in on the thread itself, once, or by another one.
 typedef struct {
-    uint64_t stack_low;    ///< the lowest usable address of its stack; 0: not known
-    uint64_t stack_high;   ///< one past the highest; 0: not known
+    uint64_t stack_low;    ///< the lowest usable address of its stack; both 0 when another thread described it
+    uint64_t stack_high;   ///< one past the highest
     uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id
     int32_t id;            ///< gettid
 } stall_thread;
@@ -21,9 +21,9 @@ typedef struct {
 /// capturing.
 int stall_thread_describe(stall_thread *_Nonnull thread);
 
-/// Describes another thread of this process, of which nobody knows where its stack lies: a capture then takes
-/// what is mapped from its stack pointer on. Returns 0, ESRCH or the errno of a /proc that cannot be read.
-int stall_thread_find(int32_t id, stall_thread *_Nonnull thread);
+/// Describes another thread of this process, as far as that is possible from outside: its stack is then read up to
+/// where its mapping ends. Returns 0; ESRCH: there is no such thread; another errno. Allocates nothing.
+int stall_thread_describe_other(int32_t id, stall_thread *_Nonnull thread);
 
 /// The calling thread's id.
 int32_t stall_thread_self(void);

@@ -45,7 +45,7 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
-        let store = try StoredPlaces(path: target.path)
+        let store = try StoredPlaces(path: target.path, grouper: StoredGrouper())
         let (places, skipped) = try store.places(filters.filter)
         let images = ImagesToName(places.map(\.location))
         let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)

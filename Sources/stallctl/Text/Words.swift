@@ -86,6 +86,44 @@ extension CaptureMethod {
     }
 }
 
+extension ThreadRole {
+    var word: String {
+        switch self {
+        case .holder: "holder"
+        case .member: "member"
+        case .other: "other"
+        }
+    }
+
+    /// Why a report holds the thread, to follow its name.
+    var clause: String {
+        switch self {
+        case .holder: ", holds the lock"
+        case .member: ", of the same pool"
+        case .other: ""
+        }
+    }
+}
+
+extension CauseClass {
+    /// What the thread did, before how long it did so and after.
+    var clause: (verb: String, object: String) {
+        switch self {
+        case .unknown: ("was busy for", "; what it did is not known")
+        case .cpu: ("computed for", "")
+        case .lock: ("waited", "for a lock")
+        case .disk: ("waited", "for a file")
+        case .network: ("waited", "for the network")
+        case .ipc: ("waited", "for another process or thread")
+        case .sleep: ("slept", "")
+        case .pageFault: ("waited", "for memory to be read in")
+        case .starved: ("waited", "for a CPU")
+        case .throttled: ("waited", "for its control group's CPU quota")
+        case .stopped: ("was stopped for", "")
+        }
+    }
+}
+
 extension StoreRole {
     var word: String {
         switch self {

@@ -23,8 +23,8 @@ struct ReportRow: Encodable {
     var detectionDelayMs: Double
     var state: String
     var verdict: String
-    /// The kernel's evidence for a cause. Not recorded yet.
-    @Nullable var cause: String?
+    /// Why it stalled; null when nothing looked for a cause.
+    @Nullable var cause: CauseRow?
     /// The group, and the functions that make it, app frame first.
     var signature: String
     var family: String
@@ -56,7 +56,7 @@ struct ReportRow: Encodable {
         detectionDelayMs = report.detectionDelay.milliseconds
         state = report.state.word
         verdict = report.verdict.word
-        cause = nil
+        cause = report.cause.map(CauseRow.init)
         self.signature = hexadecimal(signature.hash)
         family = hexadecimal(signature.family)
         title = signature.title
@@ -66,9 +66,11 @@ struct ReportRow: Encodable {
         let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
         }
         samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
-        threads = Dictionary(grouping: report.samples, by: \.thread)
-            .map { ThreadRow(id: $0.rawValue, sampleCount: $1.count) }
+        threads =
+            Dictionary(grouping: report.samples, by: \.thread)
+            .map { ThreadRow(stalled: $0, sampleCount: $1.count) }
             .sorted { $0.id < $1.id }
+            + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
     }
 }
 
@@ -130,10 +132,37 @@ struct FrameRow: Encodable {
     }
 }
 
-/// A thread that was looked at.
+/// A thread that was looked at: the stalled one, whose stacks are in the samples, or another one.
 struct ThreadRow: Encodable {
     var id: Int32
+    @Nullable var name: String?
+    /// `stalled`, `holder`, `member` or `other`.
+    var role: String
     var sampleCount: Int
+    @Nullable var method: String?
+    var truncated: Bool
+    @Nullable var failure: String?
+    /// Innermost first; empty for the stalled thread.
+    var stack: [FrameRow]
+
+    init(stalled thread: ThreadID, sampleCount: Int) {
+        id = thread.rawValue
+        role = "stalled"
+        self.sampleCount = sampleCount
+        truncated = false
+        stack = []
+    }
+
+    init(_ thread: ThreadSnapshot, loadAddresses: [String: UInt64]) {
+        id = thread.thread.rawValue
+        name = thread.name
+        role = thread.role.word
+        sampleCount = 1
+        method = thread.method?.word
+        truncated = thread.isTruncated
+        failure = thread.failure
+        stack = thread.frames.map { FrameRow($0, loadAddresses: loadAddresses) }
+    }
 }
 
 extension StallReport {

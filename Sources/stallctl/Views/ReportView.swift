@@ -13,7 +13,7 @@ struct ReportView {
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
-        var lines = [sentence] + circumstances
+        var lines = [sentence] + report.causeLines(on: terminal) + circumstances
         lines += [""] + timeline.lines + [""]
         for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
             lines += stackLines(stack, number: index + 1, of: timeline) + [""]
@@ -23,6 +23,7 @@ struct ReportView {
             let hint = "\(counted(rest, "more stack")): --stacks \(timeline.stacks.count)"
             lines += [terminal.paint(hint, .faint), ""]
         }
+        for thread in report.threads { lines += threadLines(thread) + [""] }
         return Array(lines.dropLast())
     }
 
@@ -70,11 +71,25 @@ struct ReportView {
         let title =
             "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
         let naming = stack.frames.firstIndex(where: timeline.isNaming)
-        let digits = String(max(0, stack.frames.count - 1)).count + 1
+        return [title]
+            + frameLines(stack.frames, naming: naming, isTruncated: stack.isTruncated)
+    }
+
+    private func threadLines(_ thread: ThreadSnapshot) -> [String] {
+        let title = terminal.paint("Thread \(thread.label.printable)", .strong) + thread.role.clause
+        if let failure = thread.failure { return [title, "     no stack: \(failure.printable)"] }
+        let app = report.appFrame(of: thread)
+        let naming = thread.frames.firstIndex { SymbolKey(frame: $0).display == app }
+        return [title]
+            + frameLines(thread.frames, naming: naming, isTruncated: thread.isTruncated)
+    }
+
+    private func frameLines(_ frames: [Frame], naming: Int?, isTruncated: Bool) -> [String] {
+        let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
             columns: [.init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE")],
             flexibleColumn: 1)
-        table.rows = stack.frames.enumerated().map { index, frame in
+        table.rows = frames.enumerated().map { index, frame in
             let mark = (index == naming ? "> " : "  ") + "#\(index)".padded(to: digits, .leading)
             let style: TextStyle? = index == naming ? .strong : nil
             return [
@@ -83,8 +98,8 @@ struct ReportView {
                 .init(frame.sourceText),
             ]
         }
-        var lines = [title] + table.lines(for: terminal).dropFirst()
-        if stack.isTruncated { lines.append("     the stack goes deeper than what was kept") }
+        var lines = Array(table.lines(for: terminal).dropFirst())
+        if isTruncated { lines.append("     the stack goes deeper than what was kept") }
         return lines
     }
 

@@ -1,0 +1,154 @@
+#define _GNU_SOURCE
+#include "stall_queue.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "stall_clock.h"
+
+#define WEAK __attribute__((weak))
+extern void *dispatch_queue_create_with_target(const char *label, void *attributes, void *target) WEAK;
+extern void dispatch_sync_f(void *queue, void *context, void (*work)(void *)) WEAK;
+extern void dispatch_async_f(void *queue, void *context, void (*work)(void *)) WEAK;
+extern void dispatch_suspend(void *object) WEAK;
+extern void dispatch_resume(void *object) WEAK;
+extern void dispatch_release(void *object) WEAK;
+
+enum { WORDS = 16, NOWHERE = 0, DEEPEST_TARGET = 16 };
+#define OWNER_MASK UINT64_C(0x3fffffff)
+
+// Word numbers in a queue. NOWHERE is its first word, which is none of them.
+static struct {
+    int state, head, tail, target;
+    uint64_t suspended;  // bits of the state, any of which stops the queue
+} layout;
+
+typedef struct {
+    const void *queue;
+    uint64_t words[WORDS];
+} picture;
+
+static uint64_t word_of(const void *queue, int number) {
+    return __atomic_load_n((const uint64_t *)queue + number, __ATOMIC_ACQUIRE);
+}
+
+static void take(picture *into) {
+    for (int i = 0; i < WORDS; i++) into->words[i] = word_of(into->queue, i);
+}
+
+static void take_inside(void *into) { take(into); }
+static void do_nothing(void *context) { (void)context; }
+
+// The one word that differs as `differs` says; NOWHERE when there is none, or more than one.
+static int find(bool (*differs)(const picture *pictures, int word), const picture *pictures) {
+    int found = NOWHERE;
+    for (int i = 1; i < WORDS; i++) {
+        if (!differs(pictures, i)) continue;
+        if (found != NOWHERE) return NOWHERE;
+        found = i;
+    }
+    return found;
+}
+
+enum { IDLE, RUNNING, IDLE_AGAIN, SUSPENDED, ONE_ITEM, TWO_ITEMS, PICTURES };
+
+static bool names_this_thread(const picture *pictures, int word) {
+    uint64_t self = (uint64_t)stall_gettid();
+    return (pictures[RUNNING].words[word] & OWNER_MASK) == self && (pictures[IDLE].words[word] & OWNER_MASK) == 0
+        && pictures[IDLE_AGAIN].words[word] == pictures[IDLE].words[word];
+}
+static bool is_head(const picture *pictures, int word) {
+    return pictures[SUSPENDED].words[word] == 0 && pictures[ONE_ITEM].words[word] > UINT32_MAX
+        && pictures[TWO_ITEMS].words[word] == pictures[ONE_ITEM].words[word];
+}
+static bool is_tail(const picture *pictures, int word) {
+    return pictures[SUSPENDED].words[word] == 0 && pictures[ONE_ITEM].words[word] > UINT32_MAX
+        && pictures[TWO_ITEMS].words[word] > UINT32_MAX
+        && pictures[TWO_ITEMS].words[word] != pictures[ONE_ITEM].words[word];
+}
+
+static int find_target(void *parent) {
+    void *child = dispatch_queue_create_with_target("stallwatch.layout.child", NULL, parent);
+    picture targeted = {.queue = child};
+    take(&targeted);
+    int found = NOWHERE;
+    for (int i = 1; i < WORDS && found == NOWHERE; i++) {
+        if (targeted.words[i] == (uint64_t)(uintptr_t)parent) found = i;
+    }
+    dispatch_release(child);
+    return found;
+}
+
+static void find_layout(void) {
+    if (!dispatch_queue_create_with_target || !dispatch_sync_f || !dispatch_async_f || !dispatch_suspend
+        || !dispatch_resume || !dispatch_release)
+        return;
+    void *queue = dispatch_queue_create_with_target("stallwatch.layout", NULL, NULL);
+    picture pictures[PICTURES];
+    for (int i = 0; i < PICTURES; i++) pictures[i].queue = queue;
+    take(&pictures[IDLE]);
+    dispatch_sync_f(queue, &pictures[RUNNING], take_inside);  // on this thread: nobody else is at this queue
+    take(&pictures[IDLE_AGAIN]);
+    dispatch_suspend(queue);
+    take(&pictures[SUSPENDED]);
+    dispatch_async_f(queue, NULL, do_nothing);
+    take(&pictures[ONE_ITEM]);
+    dispatch_async_f(queue, NULL, do_nothing);
+    take(&pictures[TWO_ITEMS]);
+    dispatch_resume(queue);
+
+    int state = find(names_this_thread, pictures);
+    int head = find(is_head, pictures), tail = find(is_tail, pictures);
+    uint64_t suspension = pictures[SUSPENDED].words[state] & ~pictures[IDLE].words[state];
+    // A suspension is counted in the topmost bits; the lowest of them that changes says from where on. Below it are two
+    // bits for a queue that was never activated.
+    bool is_plausible = state != NOWHERE && head != NOWHERE && tail != NOWHERE && suspension >> 48 != 0
+        && (suspension & (suspension - 1)) == 0;
+    if (is_plausible) {
+        layout.head = head;
+        layout.tail = tail;
+        layout.target = find_target(queue);
+        layout.suspended = ~((suspension >> 3) - 1);
+        __atomic_store_n(&layout.state, state, __ATOMIC_RELEASE);
+    }
+    dispatch_release(queue);
+}
+
+void stall_queue_prepare(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_layout);
+}
+
+stall_queue_look stall_queue_look_at(const void *queue) {
+    int number = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
+    if (number == NOWHERE) return (stall_queue_look){.is_known = false};
+    uint64_t state = word_of(queue, number);
+    return (stall_queue_look){
+        .is_known = true,
+        .is_suspended = (state & layout.suspended) != 0,
+        .is_empty = word_of(queue, layout.tail) == 0,
+        .drainer = (int32_t)(state & OWNER_MASK),
+        .head = word_of(queue, layout.head),
+    };
+}
+
+// A queue may be given another target at any moment, and the old one may go: its memory is read by the kernel.
+static bool read_words(const void *queue, uint64_t *words) {
+    struct iovec local = {words, WORDS * sizeof *words}, remote = {(void *)(uintptr_t)queue, WORDS * sizeof *words};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(WORDS * sizeof *words);
+}
+
+int32_t stall_queue_find_drainer(const void *queue) {
+    int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
+    uint64_t words[WORDS];
+    if (state == NOWHERE) return 0;
+    for (int depth = 0; queue && depth < DEEPEST_TARGET && read_words(queue, words); depth++) {
+        int32_t drainer = (int32_t)(words[state] & OWNER_MASK);
+        if (drainer != 0) return drainer;
+        if (layout.target == NOWHERE) return 0;
+        queue = (const void *)(uintptr_t)words[layout.target];
+    }
+    return 0;
+}

@@ -1,0 +1,66 @@
+// The thread that all heartbeats of a monitor share. It is not the watchdog's: entering a queue may have to start a
+// thread, and what may wait for the app must not keep the watchdog.
+
+internal import CLinux
+internal import StallModel
+internal import Synchronization
+
+/// Ticks for every heartbeat when it is due; there is no thread before the first one.
+final class Heart: Sendable {
+    private struct State {
+        var beats: [Heartbeat] = []
+        var thread: AgentThread?
+        var isStopped = false
+    }
+    private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
+
+    private let state = Mutex(State())
+    /// Never freed; nil without memory, and then nothing beats.
+    private let bell = stall_bell_create().map { Bell(pointer: $0) }
+
+    /// Ticks for this queue from now on.
+    func add(_ beat: Heartbeat) {
+        guard let bell else { return }
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.beats.append(beat)
+            if state.thread == nil {
+                state.thread = AgentThread(name: "stall-heartbeat") { [self] in
+                    stall_thread_wake_on_time()
+                    run(bell.pointer)
+                }
+            }
+        }
+        stall_bell_ring(bell.pointer)
+    }
+
+    /// Ticks for it no more. A beat that is out runs when the queue comes to it.
+    func remove(_ beat: Heartbeat) {
+        state.withLock { state in state.beats.removeAll { $0 === beat } }
+    }
+
+    /// Ends the thread.
+    func stop() {
+        let thread = state.withLock { state in
+            state.isStopped = true
+            state.beats = []
+            return state.thread.take()
+        }
+        guard let thread, let bell else { return }
+        stall_bell_ring(bell.pointer)
+        thread.join()
+    }
+
+    private func run(_ bell: UnsafeMutablePointer<stall_bell>) {
+        while true {
+            // Announced before the list is read, so that a ring in between is not slept through.
+            stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING))
+            let (beats, isStopped) = state.withLock { ($0.beats, $0.isStopped) }
+            if isStopped { return }
+            let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+            for beat in beats where beat.nextTick <= now && !beat.tick() { remove(beat) }
+            let due = beats.lazy.map(\.nextTick).min()
+            stall_bell_sleep(bell, UInt32(STALL_WATCHDOG_DOZING), due?.nanoseconds ?? .max)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// Tells from outside whether a queue gets on. Nobody can observe a queue's items begin and end, so it is looked at, and a
+// beat is put into it only while it is at work: an idle queue is not touched.
+//
+//     tick: nothing runs ------------------------------------------> nothing to do
+//           something runs -> a beat goes in behind what waits
+//           the beat is still there, and no item has begun since --> the beacon says busy, from about when it began
+//     beat: it runs -----------------------------------------------> the beacon says waiting
+//
+// While the beat waits, all items before it are different ones, so an unchanged head of the list means that the
+// item at work is the same: a long list of short items is never taken for a stall.
+
+internal import CLinux
+internal import StallModel
+internal import Synchronization
+
+/// What a look at a queue found.
+enum HeartbeatLook: Hashable, Sendable {
+    /// Nothing runs that could stall.
+    case idle
+    /// What waits is not meant to run now: the queue is suspended, or its loop serves another mode.
+    case halted
+    /// Something runs, or should. `head` names the item that waits longest, 0 when none does.
+    case working(head: UInt64)
+    /// Nothing can be seen from outside; only a beat tells.
+    case unknown
+}
+
+/// A queue as its heartbeat sees it. Called on the heart's thread.
+protocol HeartbeatTarget: AnyObject, Sendable {
+    /// What it looks like now; nil when it is gone for good.
+    func look() -> HeartbeatLook?
+    /// Whether a first beat must have been answered before an unanswered one means anything: nobody may serve it at all.
+    var mustAnswerFirst: Bool { get }
+    /// Puts a beat behind what waits.
+    func post(_ beat: @escaping @Sendable () -> Void)
+}
+
+/// Who is to say next what the beacon says of the beat that is out.
+enum BeatState: UInt8, AtomicRepresentable {
+    /// No beat is out.
+    case none
+    /// One is out. The beacon does not know of it.
+    case pending
+    /// One is out, and the beacon may say busy.
+    case told
+}
+
+/// One queue's heartbeat. `tick` is called by one thread only; a beat runs wherever the queue runs it.
+final class Heartbeat: @unchecked Sendable {
+    // Unchecked because all but `state` and `answered` is confined to the thread that ticks.
+    let period: Duration
+    private let target: any HeartbeatTarget
+    private let beacon: SharedBeacon
+    private let clock: @Sendable () -> MonotonicInstant
+    private let state = Atomic<BeatState>(.none)
+    /// When the last beat ran, in nanoseconds; 0 until the first one has.
+    private let answered = Atomic<UInt64>(0)
+
+    private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
+    private var lastTick: MonotonicInstant?
+    private var lastLook = HeartbeatLook.idle
+    /// About when the item began that runs; nil while none does.
+    private var began: MonotonicInstant?
+    /// What the beacon was last told of it.
+    private var toldOf: MonotonicInstant?
+
+    init(
+        _ target: any HeartbeatTarget, beacon: SharedBeacon, threshold: Duration,
+        clock: @escaping @Sendable () -> MonotonicInstant = {
+            MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        }
+    ) {
+        self.target = target
+        self.beacon = beacon
+        self.clock = clock
+        period = Self.period(threshold: threshold)
+    }
+
+    /// An eighth of the threshold: a stall's beginning is known to a sixteenth of it, and the watchdog's first sample, at
+    /// half of it, still comes in time. Never below 5 ms nor above 100.
+    static func period(threshold: Duration) -> Duration {
+        min(max(threshold / 8, .milliseconds(5)), .milliseconds(100))
+    }
+
+    /// Looks at the queue. Returns false when it is gone.
+    func tick() -> Bool {
+        guard let look = target.look() else {
+            tell(nil)
+            return false
+        }
+        let now = clock()
+        // The beat says when it ran: nothing before that can have stalled.
+        let answer = MonotonicInstant(nanoseconds: answered.load(ordering: .sequentiallyConsistent))
+        let earliest = max(lastTick ?? now, answer)
+        // A thread that was kept from ticking cannot tell what happened meanwhile.
+        let isBlind = now - (lastTick ?? now) > period * 2
+        let estimate = isBlind ? now : earliest + (now - earliest) / 2
+        let isOut = state.load(ordering: .sequentiallyConsistent) != .none
+
+        switch look {
+        case .idle, .halted: began = nil
+        case .unknown, .working:
+            let isSameItem = began != nil && isOut && look == lastLook
+            if !isSameItem { began = estimate }
+        }
+        lastTick = now
+        lastLook = look
+        nextTick = now + period
+
+        if !isOut, look != .halted, look != .idle || mustAsk {
+            toldOf = nil
+            state.store(.pending, ordering: .sequentiallyConsistent)
+            target.post { [self] in beat() }
+            followBeat(into: look)
+        } else if isOut {
+            tell(mustAsk ? nil : began)
+        } else {
+            toldOf = nil
+        }
+        return true
+    }
+
+    /// In an empty list the beat itself is the new head. Any other new head is an item that has begun meanwhile.
+    private func followBeat(into before: HeartbeatLook) {
+        guard let after = target.look(), after != before else { return }
+        if case .working(let head) = before, head != 0 { began = clock() }
+        lastLook = after
+    }
+
+    private var mustAsk: Bool {
+        target.mustAnswerFirst && answered.load(ordering: .sequentiallyConsistent) == 0
+    }
+
+    /// Lets the beacon say that an item has been at work since `began`, or that none is.
+    private func tell(_ began: MonotonicInstant?) {
+        guard toldOf != began else { return }
+        toldOf = began
+        guard let began else {
+            return stall_beacon_publish(
+                beacon.pointer, UInt8(STALL_LOOP_WAITING), clock().nanoseconds)
+        }
+        // From here on the beat itself says when it is over.
+        _ = state.compareExchange(
+            expected: .pending, desired: .told, ordering: .sequentiallyConsistent)
+        stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)
+        // It may have run in between, and said nothing or said it too early.
+        if state.load(ordering: .sequentiallyConsistent) == .none { tell(nil) }
+    }
+
+    private func beat() {
+        let now = clock()
+        stall_beacon_publish_thread(beacon.pointer, stall_gettid())
+        if state.load(ordering: .sequentiallyConsistent) == .told {
+            stall_beacon_publish(beacon.pointer, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
+        }
+        answered.store(max(1, now.nanoseconds), ordering: .sequentiallyConsistent)
+        // A tell that came since the look above finds this and takes its word back.
+        state.store(.none, ordering: .sequentiallyConsistent)
+    }
+}

@@ -1,0 +1,98 @@
+// A Dispatch queue, or what runs on one (MainActor, the cooperative pool), as the heart and the watchdog see it.
+
+internal import CLinux
+internal import Dispatch
+internal import Glibc
+internal import StallCapture
+internal import StallModel
+internal import StallRunLoop
+internal import Synchronization
+
+/// A queue under watch. It does not keep the queue alive: when the app lets go of it, watching ends.
+final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
+    // Unchecked because of `queue`, which is only ever set to nil, by the runtime, atomically.
+    private weak var queue: DispatchQueue?
+    /// Dispatch's own object, valid while `queue` is.
+    private let object: UnsafeRawPointer?
+    private let isMain: Bool
+    private let beacon: SharedBeacon
+    private let postBeat: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
+
+    init(
+        _ queue: DispatchQueue, beacon: SharedBeacon,
+        post: @escaping @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
+    ) {
+        stall_queue_prepare()
+        self.queue = queue
+        object = queue.dispatchObject
+        isMain = object == DispatchQueue.main.dispatchObject
+        self.beacon = beacon
+        postBeat = post
+    }
+
+    // MARK: The heart's side
+
+    func look() -> HeartbeatLook? {
+        guard let queue else { return nil }
+        return withExtendedLifetime(queue) {
+            guard let look = object.map({ stall_queue_look_at($0) }), look.is_known else {
+                return .unknown
+            }
+            if look.is_suspended { return .halted }
+            // While a run loop serves the main queue, the queue always names the main thread.
+            if isMain, look.drainer == getpid() {
+                if isMainLoopWaiting { return look.is_empty ? .idle : .halted }
+                return .unknown
+            }
+            return look.drainer == 0 && look.is_empty ? .idle : .working(head: look.head)
+        }
+    }
+
+    /// A main queue that nobody serves answers nothing.
+    var mustAnswerFirst: Bool { isMain }
+
+    func post(_ beat: @escaping @Sendable () -> Void) {
+        guard let queue else { return }
+        postBeat(queue, beat)
+    }
+
+    private var isMainLoopWaiting: Bool {
+        stall_main_foreign_loop_is_waiting()
+            || stall_beacon_word(EventRunLoop.main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
+    }
+
+    // MARK: The watchdog's side
+
+    func findThread() -> RegisteredThread? {
+        guard let queue else { return nil }
+        let drainer = withExtendedLifetime(queue) {
+            object.map { stall_queue_find_drainer($0) } ?? 0
+        }
+        // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
+        let isKnown = object.map { stall_queue_look_at($0).is_known } ?? false
+        let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
+        guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
+            return nil
+        }
+        stall_beacon_publish_thread(beacon.pointer, id)
+        return thread
+    }
+
+    /// Something waits, no thread has taken it, and one is ready to run: it only needs a CPU.
+    func isStarved() -> Bool {
+        PoolThreads.all().contains { thread in
+            var probe = ThreadProbe(thread.id)
+            return probe.state() == UInt8(ascii: "R")
+        }
+    }
+
+    func members() -> [RegisteredThread] { findThread() == nil ? PoolThreads.all() : [] }
+}
+
+extension DispatchQueue {
+    /// The C object that this one wraps; nil in a Swift whose overlay has another shape.
+    fileprivate var dispatchObject: UnsafeRawPointer? {
+        let wrapped = Mirror(reflecting: self).children.first { $0.label == "__wrapped" }?.value
+        return (wrapped as? OpaquePointer).map { UnsafeRawPointer($0) }
+    }
+}

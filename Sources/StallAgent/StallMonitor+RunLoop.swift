@@ -1,0 +1,97 @@
+// Foundation's RunLoop: CFRunLoop observers on the loop's own thread (CLinux/stall_cfrunloop.h).
+
+internal import CLinux
+public import Foundation
+internal import Logging
+internal import StallCapture
+internal import StallDetection
+internal import StallModel
+internal import Synchronization
+
+extension StallMonitor {
+    /// Watches Foundation's main run loop, ``watch(_:as:threshold:)-(RunLoop,_,_)`` with the name `main`.
+    ///
+    /// Under `async main` and `dispatchMain()` nobody runs it: watch the main actor or the main queue there.
+    ///
+    /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    public func watchMainRunLoop(threshold: Duration? = nil) {
+        watch(RunLoop.main, as: "main", threshold: threshold)
+    }
+
+    /// Watches one of Foundation's run loops until the monitor stops or the loop's thread ends.
+    ///
+    /// Call it on the loop's own thread, or from another one; then watching begins when the loop next runs. A run in a
+    /// mode of the app's own is watched from the moment it has lasted half the threshold, the first time; the mode is
+    /// known from then on. To be watched from the start, such a mode must have a source or timer when watching begins.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop.
+    ///   - name: What reports call it.
+    ///   - threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    public func watch(_ loop: RunLoop, as name: String, threshold: Duration? = nil) {
+        guard agent != nil else { return }
+        if loop === RunLoop.current {
+            watchCurrentRunLoop(as: name, threshold: threshold)
+        } else {
+            // A timer, because adding one wakes the loop up; a performed block would wait for an event.
+            let timer = Timer(fire: Date(), interval: 0, repeats: false) { [self] _ in
+                watchCurrentRunLoop(as: name, threshold: threshold)
+            }
+            loop.add(timer, forMode: .common)
+        }
+    }
+
+    private func watchCurrentRunLoop(as name: String, threshold: Duration?) {
+        guard let thread = registerThread(toWatch: name) else { return }
+        guard let place = FoundationLoopPlace(thread) else {
+            return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
+        }
+        watch(
+            place, LoopBeacon(place.beacon), as: name, threshold: threshold,
+            key: .foundationRunLoop(thread.id), thread: thread.id, detach: { place.detach() })
+    }
+}
+
+/// A CFRunLoop under watch.
+private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
+    // Unchecked because `loop` may be used from any thread until it is detached, once, and the rest is guarded.
+    private let loop: OpaquePointer
+    private let thread: RegisteredThread
+    private let state = Mutex<(isDetached: Bool, mode: String)>((false, ""))
+
+    /// Observes the calling thread's loop; nil without CFRunLoop or memory.
+    init?(_ thread: RegisteredThread) {
+        guard let loop = stall_foreign_loop_attach() else { return nil }
+        self.loop = loop
+        self.thread = thread
+    }
+
+    var beacon: UnsafeMutablePointer<stall_beacon> { stall_foreign_loop_beacon(loop) }
+
+    func findThread() -> RegisteredThread? { thread }
+
+    func correct(_ word: UInt64, at now: MonotonicInstant) {
+        state.withLock { state in
+            guard !state.isDetached else { return }
+            if thread.hasEnded {
+                _ = stall_beacon_correct(beacon, word, UInt8(STALL_LOOP_IDLE), now.nanoseconds)
+                return
+            }
+            state.mode = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { mode in
+                stall_foreign_loop_correct(loop, word, now.nanoseconds, mode.baseAddress!)
+                return String(cString: mode.baseAddress!)
+            }
+        }
+    }
+
+    /// The mode at the last look: the beacon of this loop has no numbers for them.
+    func modeName(_ number: UInt32) -> String? { state.withLock { $0.mode } }
+
+    func detach() {
+        state.withLock { state in
+            guard !state.isDetached else { return }
+            state.isDetached = true
+            stall_foreign_loop_detach(loop)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// Any thread, by the work that it marks itself.
+
+internal import CLinux
+internal import StallCapture
+internal import StallDetection
+internal import StallModel
+
+extension StallMonitor {
+    /// Lets the calling thread mark its work, so that a piece of it that takes at least the threshold is a stall.
+    ///
+    ///     let decoder = monitor.watchCurrentThread(as: "decoder")
+    ///     while let packet = next() {
+    ///         decoder.begin(); defer { decoder.end() }
+    ///         decode(packet)
+    ///     }
+    ///
+    /// Between end and begin nothing is expected of it. Watching ends when the result is let go, or the monitor stops.
+    ///
+    /// - Parameters:
+    ///   - name: What reports call it.
+    ///   - threshold: How long a piece may take; the configuration's threshold when nil. At least 20 ms.
+    public func watchCurrentThread(as name: String, threshold: Duration? = nil) -> WatchedThread {
+        guard agent != nil, let beacon = SharedBeacon(), let thread = registerThread(toWatch: name)
+        else { return WatchedThread(nil) {} }
+        stall_beacon_publish_thread(beacon.pointer, thread.id.rawValue)
+        let key = WatchKey.marked(UInt(bitPattern: beacon.pointer))
+        watch(
+            OneThread(thread, beacon: beacon), LoopBeacon(beacon.pointer), as: name,
+            threshold: threshold, key: key, thread: thread.id)
+        return WatchedThread(beacon) { [self] in unwatch(key) }
+    }
+}
+
+/// A thread that marks its work with ``begin()`` and ``end()``, from ``StallMonitor/watchCurrentThread(as:threshold:)``.
+///
+/// **Thread safety:** may be handed around, but marks count only on the thread it was made on; elsewhere they are ignored.
+/// **Cost:** a clock reading each, and a call of the kernel only where the watchdog has to be woken: once an idle spell.
+public final class WatchedThread: @unchecked Sendable {
+    // Unchecked because the marks check that they are on their thread.
+    private let beacon: SharedBeacon?
+    private let mark: UnsafeMutablePointer<stall_mark>?
+    private let unwatch: @Sendable () -> Void
+
+    init(_ beacon: SharedBeacon?, unwatch: @escaping @Sendable () -> Void) {
+        self.beacon = beacon
+        self.unwatch = unwatch
+        mark = beacon.map { beacon in
+            let mark = UnsafeMutablePointer<stall_mark>.allocate(capacity: 1)
+            mark.initialize(
+                to: stall_mark(beacon: beacon.pointer, thread: stall_this_thread(), depth: 0))
+            return mark
+        }
+    }
+
+    deinit {
+        unwatch()
+        mark?.deallocate()
+    }
+
+    /// Work begins. Calls nest; the outermost pair counts.
+    public func begin() {
+        if let mark { stall_mark_begin(mark) }
+    }
+
+    /// Work ends. Without a begin it does nothing.
+    public func end() {
+        if let mark { stall_mark_end(mark) }
+    }
+}

@@ -1,0 +1,61 @@
+// What the kernel says of a watched place's thread, also when the place's work moves from one thread to another.
+
+internal import StallCapture
+internal import StallDetection
+internal import StallModel
+
+/// The CPU time and run delay of whoever is at the work, as totals that never jump when the thread changes.
+struct ThreadAccount: ~Copyable {
+    /// The thread that was at the work at the last reading.
+    private(set) var thread: RegisteredThread?
+    private let place: any WatchedPlace
+    private var probe: ThreadProbe?
+    /// What earlier threads have used, less what the present one had used before it came.
+    private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
+    private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
+
+    private let controlGroup: ControlGroupProbe
+
+    init(_ place: any WatchedPlace, _ controlGroup: ControlGroupProbe) {
+        self.place = place
+        self.controlGroup = controlGroup
+    }
+
+    /// Reads the counters now.
+    ///
+    /// - Parameters:
+    ///   - isSuspect: Whether everything is wanted, or counters will do.
+    ///   - isAsked: Whether the place says that it is busy: only then it matters why nobody is at the work.
+    mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
+        follow(place.findThread())
+        guard probe != nil else {
+            // Nobody to ask: the time counts, unless a thread would be at it if it only got a CPU.
+            return ThreadEvidence(
+                cpuTime: total.cpuTime, runDelay: total.runDelay,
+                waitsForCPU: isAsked && place.isStarved(),
+                throttleCount: controlGroup.throttleCount())
+        }
+        let before = isSuspect ? probe?.cpuTime() : nil
+        let state = isSuspect ? probe?.state() : nil
+        let now = probe?.cpuTime()
+        let delay = probe?.runDelay()
+        if let now { total.cpuTime = now + shift.cpuTime }
+        if let delay { total.runDelay = delay + shift.runDelay }
+        // The CPU clock of a thread that runs now moves between two readings.
+        return ThreadEvidence(
+            cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
+            state: state, waitsForCPU: state == UInt8(ascii: "R") && before == now,
+            isTraced: isSuspect && probe?.isTraced() == true,
+            throttleCount: controlGroup.throttleCount())
+    }
+
+    private mutating func follow(_ newThread: RegisteredThread?) {
+        guard newThread != thread else { return }
+        let isFirst = thread == nil && total == (.zero, .zero)
+        thread = newThread
+        probe = newThread.map { ThreadProbe($0.id) }
+        guard !isFirst, probe != nil else { return }
+        shift.cpuTime = total.cpuTime - (probe?.cpuTime() ?? .zero)
+        shift.runDelay = total.runDelay - (probe?.runDelay() ?? .zero)
+    }
+}

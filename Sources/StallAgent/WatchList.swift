@@ -1,0 +1,71 @@
+// What a monitor watches, so that watching the same thing again replaces it and stopping ends it all.
+
+internal import StallDetection
+internal import StallModel
+internal import Synchronization
+
+/// What is watched. Two watches of one thing are one.
+enum WatchKey: Hashable, Sendable {
+    case eventRunLoop(ThreadID)
+    case foundationRunLoop(ThreadID)
+    case queue(UInt)
+    case mainActor
+    case cooperativePool
+    /// A thread may mark several kinds of work.
+    case marked(UInt)
+}
+
+/// One watch.
+struct Watch: Sendable {
+    let loop: WatchedLoop
+    let name: String
+    /// The threshold that was asked for.
+    let threshold: Duration?
+    /// The thread whose labels it carries, when it is always the same.
+    let thread: ThreadID?
+    /// Takes away what was put into the app: observers, heartbeats.
+    let detach: @Sendable () -> Void
+}
+
+/// The watches of one monitor.
+final class WatchList: Sendable {
+    private struct State {
+        var watches: [WatchKey: Watch] = [:]
+        var isClosed = false
+    }
+    private let state = Mutex(State())
+
+    /// Adds a watch. Returns the one that it replaces, or itself when the monitor has stopped; either is to be ended.
+    func insert(_ watch: Watch, for key: WatchKey) -> Watch? {
+        state.withLock { $0.isClosed ? watch : $0.watches.updateValue(watch, forKey: key) }
+    }
+
+    func remove(_ key: WatchKey, ifItIs loop: WatchedLoop) -> Watch? {
+        state.withLock { state in
+            state.watches[key]?.loop === loop ? state.watches.removeValue(forKey: key) : nil
+        }
+    }
+
+    func remove(_ key: WatchKey) -> Watch? {
+        state.withLock { $0.watches.removeValue(forKey: key) }
+    }
+
+    /// Takes all of them; none is added any more.
+    func close() -> [Watch] {
+        state.withLock { state in
+            defer { state.watches = [:] }
+            state.isClosed = true
+            return Array(state.watches.values)
+        }
+    }
+
+    /// All watches at this moment.
+    var all: [Watch] { state.withLock { Array($0.watches.values) } }
+
+    /// The beacons of what this thread does.
+    func beacons(of thread: ThreadID) -> [LoopBeacon] {
+        state.withLock { state in
+            state.watches.values.filter { $0.thread == thread }.map(\.loop.beacon)
+        }
+    }
+}

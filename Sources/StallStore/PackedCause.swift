@@ -1,0 +1,79 @@
+// How a cause is written: its class and confidence as columns of their own, the rest as one blob. Part of the file
+// format.
+
+internal import StallModel
+
+/// Names of evidence that are written as their place in this list. Append only.
+private let evidenceNames = [
+    "system call", "wait channel", "state", "cpu", "run delay", "page faults", "context switches",
+    "throttled", "pressure", "process cpu", "frames", "lock", "not readable",
+]
+
+extension StallCause {
+    /// Shares: how many, then the class and the thousandths of each. Holder: 0 for none, 1, or 2 in a deadlock; then
+    /// its thread, 1 for a name or 0, and the name. Evidence, to the end: the name's number, or 0 and the name; then
+    /// the value.
+    var encodedDetail: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(leb128: UInt64(shares.count))
+        for share in shares {
+            bytes.append(leb128: UInt64(share.cause.rawValue))
+            bytes.append(leb128: share.thousandths)
+        }
+        bytes.append(leb128: holder.map { $0.isDeadlock ? 2 : 1 } ?? 0)
+        if let holder {
+            bytes.append(leb128: UInt64(Swift.max(0, holder.thread.rawValue)))
+            bytes.append(leb128: holder.name == nil ? 0 : 1)
+            if let name = holder.name { bytes.append(text: name) }
+        }
+        for fact in evidence {
+            let number = evidenceNames.firstIndex(of: fact.name).map { $0 + 1 } ?? 0
+            bytes.append(leb128: UInt64(number))
+            if number == 0 { bytes.append(text: fact.name) }
+            bytes.append(text: fact.value)
+        }
+        return bytes
+    }
+
+    /// Nil when the confidence is none or the bytes are no such detail.
+    init?(_ cause: CauseClass, confidence: Double, detail bytes: UnsafeRawBufferPointer) {
+        guard (0...1).contains(confidence) else { return nil }
+        self.init(cause, confidence: confidence)
+        var rest = bytes[...]
+        guard let count = rest.popLEB128(), count <= UInt64(CauseClass.allCases.count) else {
+            return nil
+        }
+        for _ in 0..<count {
+            guard let cause: CauseClass = rest.popValue(), let thousandths = rest.popLEB128(),
+                thousandths <= 1000
+            else { return nil }
+            shares.append(CauseShare(cause, Double(thousandths) / 1000))
+        }
+        guard let kind = rest.popLEB128(), kind <= 2 else { return nil }
+        if kind > 0 {
+            guard let thread = rest.popLEB128().flatMap({ Int32(exactly: $0) }),
+                let isNamed = rest.popLEB128(), isNamed <= 1
+            else { return nil }
+            var name: String?
+            if isNamed == 1 {
+                guard let text = rest.popText() else { return nil }
+                name = text
+            }
+            holder = LockHolder(
+                thread: ThreadID(rawValue: thread), name: name, isDeadlock: kind == 2)
+        }
+        while !rest.isEmpty {
+            guard let number = rest.popLEB128(), number <= UInt64(evidenceNames.count),
+                let name = number == 0 ? rest.popText() : evidenceNames[Int(number) - 1],
+                let value = rest.popText()
+            else { return nil }
+            evidence.append(CauseEvidence(name, value))
+        }
+    }
+}
+
+extension CauseShare {
+    fileprivate var thousandths: UInt64 {
+        fraction.isFinite ? UInt64((Swift.min(Swift.max(fraction, 0), 1) * 1000).rounded()) : 0
+    }
+}

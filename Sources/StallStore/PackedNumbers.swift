@@ -1,0 +1,47 @@
+// What the packed lists of the file format consist of: LEB128 numbers (seven bits a byte, lowest
+// first; the eighth bit says that more follow) and texts.
+
+extension [UInt8] {
+    mutating func append(leb128 number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
+    }
+
+    /// The length in bytes, then the bytes.
+    mutating func append(text: String) {
+        append(leb128: UInt64(text.utf8.count))
+        self += text.utf8
+    }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+    /// Takes a number off the front; nil when the bytes end inside it or it has more than 63 bits.
+    mutating func popLEB128() -> UInt64? {
+        var (number, shift): (UInt64, UInt64) = (0, 0)
+        while shift < 63, let byte = popFirst() {
+            number |= UInt64(byte & 0x7f) << shift
+            if byte < 0x80 { return number }
+            shift += 7
+        }
+        return nil
+    }
+
+    /// Takes a number off the front as the positive one that it is.
+    mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
+
+    /// Takes a text off the front; nil when the bytes end inside it.
+    mutating func popText() -> String? {
+        guard let length = popLEB128(), length <= UInt64(count) else { return nil }
+        defer { self = dropFirst(Int(length)) }
+        return String(decoding: prefix(Int(length)), as: UTF8.self)
+    }
+
+    /// Takes a number off the front as the raw value of an enum; nil when it is none.
+    mutating func popValue<Value: RawRepresentable<UInt8>>() -> Value? {
+        popLEB128().flatMap { UInt8(exactly: $0) }.flatMap { Value(rawValue: $0) }
+    }
+}

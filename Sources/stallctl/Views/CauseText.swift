@@ -1,0 +1,69 @@
+// A report's cause for people: a sentence, the shares when there are several, and what it rests on.
+
+internal import StallAnalysis
+internal import StallModel
+
+extension StallReport {
+    /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase()   lock, 98 %`; then what
+    /// that rests on. Nothing when there is no cause.
+    func causeLines(on terminal: Terminal) -> [String] {
+        guard let cause else { return [] }
+        let confidence = "\(cause.cause.word), \(Int((cause.confidence * 100).rounded())) %"
+        var lines = [causeSentence(cause).printable + "   " + terminal.paint(confidence, .strong)]
+        if cause.shares.count > 1 {
+            let shares = cause.shares.map {
+                "\($0.cause.word) \(Int(($0.fraction * 100).rounded())) %"
+            }
+            lines.append("It was " + listed(shares) + ".")
+        }
+        let facts = cause.evidence.map { "\($0.name) \($0.value)" }
+        if !facts.isEmpty {
+            lines.append(
+                terminal.paint(
+                    "Evidence: " + facts.joined(separator: "; ").printable + ".", .faint))
+        }
+        return lines
+    }
+
+    private func causeSentence(_ cause: StallCause) -> String {
+        let share = cause.shares.first { $0.cause == cause.cause }?.fraction ?? 1
+        let (verb, object) = cause.cause.clause
+        let spent = "\(loop) \(verb) \((duration * share).precise)"
+        if cause.cause == .lock { return spent + " for " + lockClause(cause) }
+        let call = cause.evidence.first { $0.name == "system call" }.map { " in \($0.value)" }
+        let waits = ![.cpu, .unknown, .starved, .throttled, .stopped].contains(cause.cause)
+        return spent + (object.isEmpty || object.hasPrefix(";") ? object : " " + object)
+            + (waits ? call ?? "" : "")
+    }
+
+    /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
+    private func lockClause(_ cause: StallCause) -> String {
+        let lock = cause.evidence.first { $0.name == "lock" }?.value ?? "a lock"
+        guard let holder = cause.holder else { return lock + "; who holds it is not known" }
+        let holders = threads.filter { $0.role == .holder }
+        guard !holders.isEmpty else { return lock + " held by thread \(holder.label)" }
+        let chain = holders.map { thread in
+            "thread \(thread.label)" + (appFrame(of: thread).map { " in \($0)" } ?? "")
+        }
+        return lock + " held by " + chain.joined(separator: ", which waits for ")
+            + (holder.isDeadlock ? ", which waits for \(loop): a deadlock" : "")
+    }
+
+    /// The innermost function of the app on another thread's stack.
+    func appFrame(of thread: ThreadSnapshot) -> String? {
+        guard !thread.frames.isEmpty else { return nil }
+        let signature = StallAnalysis.signature(
+            of: [(thread.frames, .seconds(1))], executable: run.buildID)
+        return signature.isWithoutAppFrame ? nil : signature.keyFrames.first
+    }
+}
+
+extension ThreadSnapshot {
+    /// `4719 'compactor'`.
+    var label: String { "\(thread.rawValue)" + (name.map { " '\($0)'" } ?? "") }
+}
+
+extension LockHolder {
+    /// `4719 'compactor'`.
+    fileprivate var label: String { "\(thread.rawValue)" + (name.map { " '\($0)'" } ?? "") }
+}
