@@ -4,11 +4,11 @@ internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// A thread that may be captured: it registered itself, once, or another one named it.
+/// A thread that may be captured: it registered itself, once, or was found in `/proc`.
 package struct RegisteredThread: Hashable, Sendable {
     /// The thread.
     package let id: ThreadID
-    /// The lowest usable address of its stack; 0, like the highest, when another thread named it.
+    /// The lowest usable address of its stack; 0, like the highest, when it was found.
     package let stackLow: UInt64
     /// One past the highest address of its stack.
     package let stackHigh: UInt64
@@ -29,12 +29,12 @@ package struct RegisteredThread: Hashable, Sendable {
             stackHigh: thread.stack_high, startTicks: thread.start_ticks)
     }
 
-    /// Names another thread of this process, which need not have registered itself: a pool's worker, a lock's holder.
+    /// Finds another thread of this process, which need not have registered itself: a pool's worker, a lock's holder.
     ///
     /// - Throws: ``CaptureError/threadEnded(_:)``, or ``CaptureError/system(call:errno:)`` when `/proc` cannot be read.
     ///
     /// **Cost:** one file of `/proc`, 7 us. When it is captured while it runs, its stack costs it a system call more.
-    package static func other(_ id: ThreadID) throws(CaptureError) -> RegisteredThread {
+    package static func found(_ id: ThreadID) throws(CaptureError) -> RegisteredThread {
         var thread = stall_thread()
         let errno = stall_thread_describe_other(id.rawValue, &thread)
         guard errno != ESRCH else { throw .threadEnded(id) }

@@ -68,7 +68,7 @@ extension StackSampler {
         _ id: ThreadID, timeout: Duration
     ) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
-            return .success(try captureStack(of: .other(id), timeout: timeout))
+            return .success(try captureStack(of: .found(id), timeout: timeout))
         } catch {
             return .failure(error)
         }

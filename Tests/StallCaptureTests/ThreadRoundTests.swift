@@ -58,7 +58,7 @@ import Testing
         let victim = Victim(.nothing)
         victim.waitForEnd()
         #expect(throws: CaptureError.threadEnded(victim.thread.id)) {
-            try RegisteredThread.other(victim.thread.id)
+            try RegisteredThread.found(victim.thread.id)
         }
         #expect(threadName(victim.thread.id) == nil)
     }
