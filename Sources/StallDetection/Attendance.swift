@@ -12,6 +12,7 @@ struct Attendance: ~Copyable {
     private(set) var absence = Duration.zero
     private let schedule: CInt
     private var runDelay: Duration?
+    private var asleepSince: MonotonicInstant?
 
     /// Less than this says nothing.
     private static let tolerance = Duration.milliseconds(1)
@@ -22,14 +23,20 @@ struct Attendance: ~Copyable {
 
     deinit { if schedule >= 0 { close(schedule) } }
 
-    mutating func goToSleep(at now: MonotonicInstant) { runDelay = readRunDelay() }
+    mutating func goToSleep(at now: MonotonicInstant) {
+        asleepSince = now
+        runDelay = readRunDelay()
+    }
 
     /// Notes how late it is.
     mutating func wake(expectedAt due: MonotonicInstant?, at now: MonotonicInstant) {
-        guard let due, now - due > Self.tolerance else { return }
+        guard let due, let asleepSince else { return }
+        // It may have been too busy to go to sleep in time: then it was there.
+        let late = now - max(due, asleepSince)
+        guard late > Self.tolerance else { return }
         var explained = Duration.zero
         if let before = runDelay, let after = readRunDelay() { explained = after - before }
-        let unexplained = now - due - explained
+        let unexplained = late - explained
         if unexplained > Self.tolerance { absence += unexplained }
     }
 

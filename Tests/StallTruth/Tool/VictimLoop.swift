@@ -156,10 +156,8 @@ final class VictimLoop: @unchecked Sendable {
             var byte: UInt8 = 1
             _ = write(pipe.write, &byte, 1)
         case .observer:
-            let activities: [LoopActivity] = [.beforeTimers, .beforeSources, .beforeWaiting, .afterWaiting]
-            let observer = LoopObserver(
-                activities: activities.randomElement(using: &random)!, repeats: false
-            ) { _, _ in work() }
+            // Whatever comes next: a wake-up is dropped while the loop is about to look anyway.
+            let observer = LoopObserver(repeats: false) { _, _ in work() }
             loop.add(observer, toMode: .default)
             loop.wakeUp()
         case .nestedRun:
