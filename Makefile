@@ -2,10 +2,10 @@
 
 SWIFT ?= swift
 # These play whole programs in real time: they want the machine for themselves.
-ALONE = DemoTests|AgentProcessTests
+ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example format lint clean
 
 all: build
 
@@ -37,19 +37,22 @@ truth-stacks: setup
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
-# The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
+# Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
+# watched; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
-	$(SWIFT) run -c release LoopBenchmark
-	$(SWIFT) run -c release LoopBenchmark --endurance
-	$(SWIFT) run -c release DetectorBenchmark
+	@scripts/bench
 
-# Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
+# Only libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
 # kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
 faults: setup
 	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+
+# The C example, built with clang against the library as docs/c-api.md says, and run.
+c-example: setup
+	@scripts/c-example
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

@@ -18,6 +18,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
@@ -39,6 +40,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCause", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -47,16 +50,24 @@ let package = Package(
         .target(
             name: "StallAnalysis", dependencies: ["StallModel"],
             resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
+        .target(name: "StallFormats", dependencies: ["StallModel"], swiftSettings: settings),
         .target(
             name: "StallAgent",
             dependencies: [
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
-                "StallSymbols", "StallStore", log,
+                "StallSymbols", "StallCause", "StallStore", log,
             ],
+            swiftSettings: settings),
+        .target(name: "CStallAgent"),
+        .target(
+            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
             swiftSettings: settings),
         .executableTarget(
             name: "stallctl",
-            dependencies: ["StallModel", "StallSymbols", "StallStore", "StallAnalysis", arguments],
+            dependencies: [
+                "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+                arguments,
+            ],
             swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
@@ -86,6 +97,9 @@ let package = Package(
             name: "StoreBenchmark",
             dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
+        .testTarget(
+            name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
+            swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
             name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
@@ -94,6 +108,10 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
+        .executableTarget(
+            name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
+            path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",
@@ -146,6 +164,9 @@ let package = Package(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
+        .executableTarget(
+            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            swiftSettings: settings),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -164,7 +185,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture",
+                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
                 log,
             ],
             swiftSettings: settings),

@@ -88,12 +88,13 @@ final class Script {
         loop.add(signal, toMode: .common)
         let loop = loop
         let thread = Thread {
+            // Foundation keeps a thread's name to itself; reports show the one that the kernel knows.
+            pthread_setname_np(pthread_self(), "compactor")
             compactDatabase {
                 signal.signal()
                 loop.wakeUp()
             }
         }
-        thread.name = "compactor"
         thread.start()
     }
 

@@ -11,7 +11,7 @@ import StallAgent
 
 let store = CommandLine.arguments.dropFirst().first ?? "stalls.sqlite"
 let monitor = try StallMonitor.start(.init(app: "dispatch-main", version: "1.0", store: store))
-monitor.watch(.main, as: "main-queue")
+monitor.watch(DispatchQueue.main, as: "main-queue")
 
 let requests = DispatchSource.makeTimerSource(queue: .main)
 requests.schedule(deadline: .now(), repeating: .milliseconds(20))

@@ -15,6 +15,7 @@ extern void dispatch_async_f(void *queue, void *context, void (*work)(void *)) W
 extern void dispatch_suspend(void *object) WEAK;
 extern void dispatch_resume(void *object) WEAK;
 extern void dispatch_release(void *object) WEAK;
+extern void *dispatch_get_current_queue(void) WEAK;
 
 enum { WORDS = 16, NOWHERE = 0, DEEPEST_TARGET = 16 };
 #define OWNER_MASK UINT64_C(0x3fffffff)
@@ -152,3 +153,5 @@ int32_t stall_queue_find_drainer(const void *queue) {
     }
     return 0;
 }
+
+const void *stall_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }

@@ -41,6 +41,8 @@ struct stall_architecture {
     bool (*call_target)(const uint8_t before[8], uint64_t return_address, uint64_t *target);
     /// Whether code at the target of a call goes on elsewhere: a PLT entry or a thunk.
     bool (*is_jump)(const uint8_t code[8]);
+    /// Whether a function, given whole, can go on in another one without a call. True when in doubt.
+    bool (*may_jump_away)(const uint8_t *code, uint64_t length);
     /// Whether code is what a signal handler returns to; no call lies before it.
     bool (*is_signal_return)(const uint8_t code[12]);
     /// The length of the system call instruction at the start of `code`; 0 when it is another one.

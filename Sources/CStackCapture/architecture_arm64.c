@@ -82,6 +82,24 @@ static bool is_jump(const uint8_t code[8]) {
     return word >> 26 == 0x05 || (word & 0x9f00001f) == 0x90000010;       // b, or a PLT entry's adrp x16
 }
 
+/// The signed field of `bits` bits at bit `low`, in instructions, as bytes.
+static int64_t distance(uint32_t word, unsigned low, unsigned bits) {
+    return (int64_t)((uint64_t)word << (64 - low - bits)) >> (64 - bits) << 2;
+}
+
+static bool may_jump_away(const uint8_t *code, uint64_t length) {
+    for (uint64_t at = 0; at + 4 <= length; at += 4) {
+        const uint32_t word = instruction(code + at);
+        int64_t to = 0;
+        if ((word & 0xfffffc1f) == 0xd61f0000 || (word & 0xfefff800) == 0xd61f0800) return true;  // br, braa and kin
+        if (word >> 26 == 0x05) to = distance(word, 0, 26);                                       // b
+        if (word >> 24 == 0x54 || (word & 0x7e000000) == 0x34000000) to = distance(word, 5, 19);  // b.cond, cbz
+        if ((word & 0x7e000000) == 0x36000000) to = distance(word, 5, 14);                        // tbz, tbnz
+        if ((int64_t)at + to < 0 || (int64_t)at + to >= (int64_t)length) return true;
+    }
+    return false;
+}
+
 // mov x8, #SYS_rt_sigreturn  svc #0
 static bool is_signal_return(const uint8_t code[12]) {
     return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
@@ -103,6 +121,7 @@ static const stall_architecture description = {
     .examine_code = examine_code,
     .call_target = call_target,
     .is_jump = is_jump,
+    .may_jump_away = may_jump_away,
     .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };

@@ -126,6 +126,25 @@ static bool is_jump(const uint8_t code[8]) {
         || starts_with(code + endbr, 8 - endbr, "\xf2\xff\x25", 3);
 }
 
+static bool leads_away(const uint8_t *code, uint64_t length, uint64_t next, unsigned size) {
+    int32_t distance = 0;
+    if (next > length) return false;
+    if (size == 1) distance = (int8_t)code[next - 1];
+    if (size == 4) memcpy(&distance, code + next - 4, 4);
+    return (int64_t)next + distance < 0 || (int64_t)next + distance >= (int64_t)length;
+}
+
+// Bytes in the middle of an instruction may look like a jump: then there is a doubt that need not be.
+static bool may_jump_away(const uint8_t *code, uint64_t length) {
+    for (uint64_t at = 0; at + 1 < length; at++) {
+        if (code[at] == 0xff && (code[at + 1] & 0x38) == 0x20) return true;                       // jmp r/m64
+        if (code[at] == 0xe9 && leads_away(code, length, at + 5, 4)) return true;                 // jmp rel32
+        if (code[at] == 0xeb && leads_away(code, length, at + 2, 1)) return true;                 // jmp rel8
+        if (code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80 && leads_away(code, length, at + 6, 4)) return true;
+    }
+    return false;
+}
+
 // mov rax, SYS_rt_sigreturn  syscall
 static bool is_signal_return(const uint8_t code[12]) {
     return starts_with(code, 12, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
@@ -147,6 +166,7 @@ static const stall_architecture description = {
     .examine_code = examine_code,
     .call_target = call_target,
     .is_jump = is_jump,
+    .may_jump_away = may_jump_away,
     .is_signal_return = is_signal_return,
     .system_call_length = system_call_length,
 };

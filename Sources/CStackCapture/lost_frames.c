@@ -7,6 +7,7 @@ enum {
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a frame pointer
     // Frames after which a walk from an assumed frame is believed: one where a prologue puts it, or any.
     PROLOGUE_TRIAL_DEPTH = 16,
+    CALLEE_LIMIT = 4096,  // bytes of a called function that are searched for a jump
     SEARCH_TRIAL_DEPTH = 512,
 };
 
@@ -15,6 +16,16 @@ enum {
 // A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it
 // tells where it is, by its prologue. What must lie above it is a return address: best, one behind a call of
 // this function.
+
+// Whether the function that was called here may have jumped to the one whose frame this is.
+static bool may_jump_away(walk *walk, uint64_t callee) {
+    stall_unwinder *unwinder = walk->unwinder;
+    cfi_function function;
+    if (!stall_cfi_find_function(&unwinder->tables, callee, &function) || function.start != callee) return true;
+    const uint64_t length = function.end - function.start;
+    if (length > CALLEE_LIMIT || !stall_read_exactly(unwinder->code, callee, length)) return true;
+    return walk->architecture->may_jump_away(unwinder->code, length);
+}
 
 static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
@@ -25,7 +36,7 @@ static call_evidence read_call(walk *walk, uint64_t return_address, uint64_t fun
     if (!architecture->call_target(code, return_address, &target)) return NO_CALL;
     if (target == function) return CALL_OF_FUNCTION;
     if (target == 0 || (stall_read_exactly(code, target, 8) && architecture->is_jump(code))) return CALL_UNKNOWN;
-    return CALL_ELSEWHERE;
+    return may_jump_away(walk, target) ? CALL_ELSEWHERE : NO_CALL;
 }
 
 static call_evidence examine_return_address(walk *walk, uint64_t return_address, uint64_t function) {
@@ -69,6 +80,9 @@ static bool leads_outwards(
         const step_result result = stall_walk_step(&trial);
         if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
         if (result != STEP_DONE) return result == STEP_OUTERMOST;
+        const uint64_t counter = trial.registers.value[original->architecture->program_counter];
+        // Dead frames do not fit together: what one returns to has called another function.
+        if (!trial.is_interrupted && examine_return_address(&trial, counter, trial.function) == NO_CALL) return false;
     }
     return true;
 }

@@ -11,6 +11,8 @@ extension StallMonitor {
         public var version: String
         /// The path of the SQLite store; created with its directory when it is missing.
         public var store: String
+        /// How much the store may keep.
+        public var storeLimits = StorageLimits()
         /// How long a loop may be busy before it is called stalled, unless `watch` says otherwise. At least 20 ms.
         public var threshold: Duration
         /// Policies of loops by the names they are watched under; they go before ``threshold``.

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 
@@ -14,6 +15,12 @@ struct PendingReport: Sendable {
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
+    /// The threads of the pool that the work belongs to, when it is a pool's.
+    let members: [SeenThread]
+    /// The app's other threads, when it asked for all.
+    let others: ThreadRound
+    let othersCost: Duration
+    let trail: CauseEvidenceTrail
 }
 
 /// A stretch of a loop's watched time on its way to the store.
@@ -37,12 +44,29 @@ final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
 
+    let process = ProcessEvidence()
+
     init() throws(CaptureError) { sampler = try StackSampler() }
 
     func captureStack(
         of thread: RegisteredThread, within limit: Duration
     ) throws(CaptureError) -> CapturedStack {
         try sampler.captureStack(of: thread, timeout: limit)
+    }
+
+    /// The stack of one of many threads: not worth waiting long for.
+    func see(_ thread: RegisteredThread) -> SeenThread {
+        let name = threadName(thread.id)
+        do throws(CaptureError) {
+            let stack = try sampler.captureStack(of: thread, timeout: .milliseconds(10))
+            return SeenThread(id: thread.id, name: name, stack: .success(stack))
+        } catch {
+            return SeenThread(id: thread.id, name: name, stack: .failure(error))
+        }
+    }
+
+    func captureThreads(except thread: ThreadID?) -> ThreadRound {
+        sampler.captureThreads(except: thread.map { [$0] } ?? [])
     }
 }
 
@@ -54,17 +78,19 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
     private let queue: BoundedQueue<RecorderRequest>
+    private let threads: StallMonitor.ThreadScope
     private var account: ThreadAccount
+    private var causes: CauseWitness
     /// The threshold that was crossed last: what a stretch of watched time is judged by.
     private var threshold: Duration
     /// The open incidents; a loop may be saturated while a callout of it is stalled.
-    private var open: [Incident: (id: UniqueID, start: UnixTime)] = [:]
+    private var open: [Incident: OpenStall] = [:]
     private var random = SystemRandomNumberGenerator()
 
     init(
         name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
         sampler: SharedSampler?, controlGroup: ControlGroupProbe,
-        queue: BoundedQueue<RecorderRequest>
+        queue: BoundedQueue<RecorderRequest>, threads: StallMonitor.ThreadScope
     ) {
         self.name = name
         self.threshold = threshold
@@ -72,7 +98,9 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.beacon = beacon
         self.sampler = sampler
         self.queue = queue
+        self.threads = threads
         account = ThreadAccount(place, controlGroup)
+        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
     }
 
     private struct Incident: Hashable {
@@ -91,7 +119,11 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
         guard let sampler else { return .failure(NoSampler()) }
         guard let thread = account.thread else { return .failure(NoThread()) }
-        return Result { () throws in try sampler.captureStack(of: thread, within: limit) }
+        let stack = Result { () throws in try sampler.captureStack(of: thread, within: limit) }
+        causes.observe(thread.id) { other in
+            Result { () throws in try sampler.captureStack(of: .other(other), within: limit) }
+        }
+        return stack
     }
 
     private struct NoSampler: Error, CustomStringConvertible {
@@ -103,11 +135,14 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     }
 
     func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
-        let (id, start) = identity(of: incident)
+        let open = openStall(incident)
+        let id = open.id
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
-            id: id, start: start, loop: name,
-            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident, samples: samples)
+            id: id, start: open.start, loop: name,
+            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
+            samples: samples, members: open.members, others: open.others,
+            othersCost: open.othersCost, trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }
@@ -121,17 +156,37 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
                     measure: measure)))
     }
 
-    /// One incident, one id, from its first word to its last.
-    private func identity(of incident: StallIncident) -> (UniqueID, UnixTime) {
+    /// What stays the same from an incident's first word to its last.
+    private struct OpenStall {
+        let id: UniqueID
+        let start: UnixTime
+        let members: [SeenThread]
+        let others: ThreadRound
+        let othersCost: Duration
+    }
+
+    /// One incident, one id, and one look at the other threads, while it lasts.
+    private func openStall(_ incident: StallIncident) -> OpenStall {
         let key = Incident(
             began: incident.began, isSaturation: incident.verdict == .saturated)
         threshold = incident.threshold
         defer { if incident.hasEnded { open[key] = nil } }
         if let known = open[key] { return known }
         let start = wallClock(at: incident.began)
-        let id = UniqueID(version7At: start, random: &random)
-        open[key] = (id, start)
-        return (id, start)
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        var others = ThreadRound()
+        var members: [SeenThread] = []
+        if !incident.hasEnded, let sampler {
+            members = place.members().prefix(64).map { sampler.see($0) }
+        }
+        if threads == .all, !incident.hasEnded, let sampler {
+            others = sampler.captureThreads(except: account.thread?.id)
+        }
+        let stall = OpenStall(
+            id: UniqueID(version7At: start, random: &random), start: start, members: members,
+            others: others, othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
+        open[key] = stall
+        return stall
     }
 
     private func wallClock(at instant: MonotonicInstant) -> UnixTime {

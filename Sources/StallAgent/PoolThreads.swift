@@ -14,7 +14,15 @@ enum PoolThreads {
                 suffix.map({ name.hasSuffix($0) })
                     ?? (name.hasSuffix("-qos") || name.hasSuffix(".overcommit"))
             else { return nil }
-            return try? RegisteredThread.found(id)
+            return try? RegisteredThread.other(id)
+        }
+    }
+
+    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU.
+    static func areWaitingForCPU() -> Bool {
+        all().contains { thread in
+            var probe = ThreadProbe(thread.id)
+            return probe.state() == UInt8(ascii: "R")
         }
     }
 

@@ -12,6 +12,8 @@ internal import Synchronization
 final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     // Unchecked because of `queue`, which is only ever set to nil, by the runtime, atomically.
     private weak var queue: DispatchQueue?
+    /// The main and the global queues live for ever, but each mention of one is a new object of Swift's.
+    private let immortal: DispatchQueue?
     /// Dispatch's own object, valid while `queue` is.
     private let object: UnsafeRawPointer?
     private let isMain: Bool
@@ -26,6 +28,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         self.queue = queue
         object = queue.dispatchObject
         isMain = object == DispatchQueue.main.dispatchObject
+        immortal = isMain || object == DispatchQueue.global().dispatchObject ? queue : nil
         self.beacon = beacon
         postBeat = post
     }
@@ -71,7 +74,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
         let isKnown = object.map { stall_queue_look_at($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
-        guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
+        guard id != 0, let thread = try? RegisteredThread.other(ThreadID(rawValue: id)) else {
             return nil
         }
         stall_beacon_publish_thread(beacon.pointer, id)
@@ -79,19 +82,14 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     /// Something waits, no thread has taken it, and one is ready to run: it only needs a CPU.
-    func isStarved() -> Bool {
-        PoolThreads.all().contains { thread in
-            var probe = ThreadProbe(thread.id)
-            return probe.state() == UInt8(ascii: "R")
-        }
-    }
+    func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
     func members() -> [RegisteredThread] { findThread() == nil ? PoolThreads.all() : [] }
 }
 
 extension DispatchQueue {
     /// The C object that this one wraps; nil in a Swift whose overlay has another shape.
-    fileprivate var dispatchObject: UnsafeRawPointer? {
+    var dispatchObject: UnsafeRawPointer? {
         let wrapped = Mirror(reflecting: self).children.first { $0.label == "__wrapped" }?.value
         return (wrapped as? OpaquePointer).map { UnsafeRawPointer($0) }
     }

@@ -2,6 +2,7 @@
 // on the recorder's own thread; the watchdog only ever pushes into a bounded queue.
 
 internal import CLinux
+internal import StallCapture
 internal import StallDetection
 internal import StallModel
 internal import StallStore
@@ -53,6 +54,8 @@ private struct Recording {
     var limiter: ReportLimiter
     /// Reports that the queue had no room for.
     var lost = 0
+    /// What names of open reports have cost so far.
+    var namingTime: [UniqueID: Duration] = [:]
     /// What is already named, for reports handed to callbacks. The store has all of it.
     var names: [CodeLocation: [Frame]] = [:]
 
@@ -68,7 +71,9 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
-        store = StoreConnection(path: configuration.store, run: run, logger: configuration.logger)
+        store = StoreConnection(
+            path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
+            logger: configuration.logger)
     }
 
     mutating func handle(_ request: RecorderRequest) {
@@ -100,22 +105,38 @@ private struct Recording {
             store.countSuppressed(stalls, threshold: report.threshold)
         }
         guard answer.isReported else { return }
-        store.record(report, images: images)
+        report.agentTime += namingTime[report.id] ?? .zero
+        if report.state != .open { namingTime[report.id] = nil }
         store.countLosses(lost, reason: .dropped)
         lost = 0
-        guard configuration.symbolizes else { return notifier.notify(report) }
-
-        let locations = report.locations
-        let isWanted = notifier.isWanted(report.state)
-        var unnamed = Set(store.unsymbolized(locations))
-        if isWanted { unnamed.formUnion(locations.filter { names[$0] == nil }) }
-        if !unnamed.isEmpty {
-            let found = symbolizer.frames(for: Array(unnamed), images: images)
-            store.symbolize(found)
-            if names.count > 20_000 { names = [:] }
-            names.merge(found) { $1 }
+        guard configuration.symbolizes else {
+            pending.explain(&report, images: images) { _ in [] }
+            store.record(report, images: images)
+            return notifier.notify(report)
         }
-        guard isWanted else { return }
+        if names.count > 20_000 { names = [:] }
+        let locations = Set(report.locations + pending.suspectLocations(images))
+        let unknown = locations.filter { names[$0] == nil }
+        if !unknown.isEmpty {
+            // Looking names up takes time: what is known is safe first. The cause needs the names. A report that has
+            // ended is final, so that it counts as open until its cause is known.
+            var early = report
+            early.state = .open
+            store.record(early, images: images)
+            let began = ContinuousClock.now
+            names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
+            if report.state == .open {
+                namingTime[report.id, default: .zero] += began.duration(to: .now)
+            }
+        }
+        pending.explain(&report, images: images) { frames(of: $0) }
+        store.record(report, images: images)
+        let unnamed = store.unsymbolized(report.locations)
+        if !unnamed.isEmpty {
+            store.symbolize(
+                Dictionary(unnamed.map { ($0, names[$0] ?? [Frame($0)]) }) { first, _ in first })
+        }
+        guard notifier.isWanted(report.state) else { return }
         for index in report.samples.indices {
             report.samples[index].frames = frames(of: report.samples[index].locations)
         }
@@ -168,6 +189,25 @@ extension StallReport {
                     method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
                     captureCost: sample.cost, failure: sample.failure,
                     locations: sample.stack.map(images.locate) ?? [])
-            })
+            },
+            threads: pending.members.map { ThreadSnapshot($0, .member, images: images) }
+                + pending.others.threads.filter { seen in
+                    !pending.members.contains { $0.id == seen.id }
+                }.map { ThreadSnapshot($0, .other, images: images) },
+            skippedThreadCount: pending.others.skippedCount,
+            agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
+    }
+}
+
+extension ThreadSnapshot {
+    /// A thread as it was seen in a look at many of them.
+    fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
+        let stack = try? seen.stack.get()
+        var failure: String?
+        if case .failure(let error) = seen.stack { failure = error.description }
+        self.init(
+            thread: seen.id, name: seen.name, role: role, method: stack?.method,
+            isTruncated: stack?.isTruncated ?? false, failure: failure,
+            locations: stack.map(images.locate) ?? [])
     }
 }

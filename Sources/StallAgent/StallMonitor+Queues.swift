@@ -24,7 +24,7 @@ extension StallMonitor {
         let place = QueuePlace(queue, beacon: beacon) { queue, beat in queue.async(execute: beat) }
         watch(
             place, place, beacon, as: name, threshold: threshold,
-            key: .queue(UInt(bitPattern: ObjectIdentifier(queue))))
+            key: .queue(queue.dispatchObject.map { UInt(bitPattern: $0) } ?? 0))
     }
 
     /// Watches the main actor: a stall is a piece of its work that runs for at least the threshold without suspending.
@@ -61,7 +61,8 @@ extension StallMonitor {
         let beat = Heartbeat(
             target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(
-            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key, thread: nil,
+            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
+            thread: nil,
             detach: { agent.heart.remove(beat) })
         agent.heart.add(beat)
     }

@@ -57,6 +57,17 @@ public final class WatchedThread: @unchecked Sendable {
         mark?.deallocate()
     }
 
+    /// The label that reports of stalls in this thread's work carry; nil for none. Set it on the thread itself.
+    ///
+    /// At most 63 bytes of UTF-8 are kept. ``StallMonitor/withActivity(_:_:)`` does the same for a scope.
+    public var activity: String? {
+        get { beacon.flatMap { LoopBeacon($0.pointer).label } }
+        set {
+            guard let beacon, let mark, mark.pointee.thread == stall_this_thread() else { return }
+            LoopBeacon(beacon.pointer).writeLabel(newValue)
+        }
+    }
+
     /// Work begins. Calls nest; the outermost pair counts.
     public func begin() {
         if let mark { stall_mark_begin(mark) }

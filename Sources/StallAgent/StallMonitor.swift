@@ -140,7 +140,8 @@ public final class StallMonitor: Sendable {
         let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
         let witness = LoopWitness(
             name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
-            sampler: agent.sampler, controlGroup: agent.controlGroup, queue: agent.recorder.queue)
+            sampler: agent.sampler, controlGroup: agent.controlGroup, queue: agent.recorder.queue,
+            threads: configuration.threads)
         let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
         let watch = Watch(
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)

@@ -11,6 +11,7 @@ internal import StallSymbols
 /// A store that is opened again after failures, with growing pauses.
 struct StoreConnection {
     private let path: String
+    private let limits: StoreLimits
     private let run: ProcessRun
     private let logger: Logger
     private var store: AgentStore?
@@ -27,8 +28,9 @@ struct StoreConnection {
     private static let waitingLimit = 32
     private static let waitingCountLimit = 2048
 
-    init(path: String, run: ProcessRun, logger: Logger) {
+    init(path: String, limits: StoreLimits, run: ProcessRun, logger: Logger) {
         self.path = path
+        self.limits = limits
         self.run = run
         self.logger = logger
     }
@@ -38,7 +40,8 @@ struct StoreConnection {
         guard store == nil, now >= nextAttempt else { return }
         attempt { connection throws(StoreError) in
             connection.createDirectory()
-            let store = try AgentStore(path: connection.path, run: connection.run)
+            let store = try AgentStore(
+                path: connection.path, run: connection.run, limits: connection.limits)
             connection.store = store
             try store.closeAbandoned()
             connection.recovered()

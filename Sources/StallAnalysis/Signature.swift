@@ -33,6 +33,8 @@ package struct Signature: Hashable, Sendable {
         self.isCut = isCut
     }
 
+    /// Stands in a title whose functions are not the app's.
+    package static let noAppFrameMark = " (no app frame)"
     /// Stands at the end of a title whose callers were cut off the stacks.
     package static let cutMark = " <- …"
 }
@@ -73,11 +75,11 @@ func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
         wait: wait, isWithoutAppFrame: path.isWithoutAppFrame,
         isCut: path.isCut && first.isNamed && names.count < DominantPath.keyFrameCount)
     if let rule = rules.groupRule(fitting: path, stacks) {
-        signature.apply(rule, path, stacks, shown: &names)
+        signature.apply(rule, path, stacks, rules, shown: &names)
     }
     signature.title = names.prefix(2).joined(separator: " <- ")
     if let wait { signature.title = "\(wait.rawValue) in \(signature.title)" }
-    if signature.isWithoutAppFrame { signature.title += " (no app frame)" }
+    if signature.isWithoutAppFrame { signature.title += Signature.noAppFrameMark }
     if signature.isCut { signature.title += Signature.cutMark }
     return signature
 }
@@ -128,16 +130,31 @@ extension GroupingRules {
     }
 }
 
+extension GroupingRules {
+    /// The name that a merged group has in the end: it may be merged once more.
+    fileprivate func mergedName(of name: String) -> String {
+        var name = name
+        var rest = groupRules
+        while let index = rest.firstIndex(where: { !$0.paths.isEmpty && $0.paths.fit(name) }),
+            case .merge(let next) = rest.remove(at: index).action
+        {
+            name = next
+        }
+        return name
+    }
+}
+
 extension Signature {
     /// - Parameter names: The functions that the title shows.
     fileprivate mutating func apply(
         _ rule: GroupingRule, _ path: DominantPath, _ stacks: [WeightedFrames],
-        shown names: inout [String]
+        _ rules: GroupingRules, shown names: inout [String]
     ) {
         self.rule = rule.file.map { "\($0):\(rule.line)" }
         var hash = ContentHash()
         switch rule.action {
         case .merge(let name):
+            let name = rules.mergedName(of: name)
             hash.combine("merge")
             hash.combine(name)
             names = name.split(separator: " <- ").map(String.init)

@@ -81,6 +81,20 @@ package final class DefaultGrouper: ReportGrouper {
     }
 }
 
+extension Signature {
+    /// What is known of the signature that a group was made from: its title says the rest.
+    package init(_ group: ReportGroup) {
+        let words = group.title.split(separator: " ", maxSplits: 2)
+        let wait =
+            words.count == 3 && words[1] == "in" ? WaitClass(rawValue: String(words[0])) : nil
+        self.init(
+            hash: group.signature, keyFrames: group.frames, title: group.title,
+            family: group.family, wait: wait,
+            isWithoutAppFrame: group.title.contains(Signature.noAppFrameMark)
+                || group.frames.isEmpty, isCut: group.title.hasSuffix(Signature.cutMark))
+    }
+}
+
 extension ReportGroup {
     package init(_ signature: Signature) {
         self.init(

@@ -24,6 +24,11 @@ package struct ThreadRound: Sendable {
     package var threads: [SeenThread] = []
     /// Threads that there was neither room nor time for.
     package var skippedCount = 0
+
+    package init(threads: [SeenThread] = [], skippedCount: Int = 0) {
+        self.threads = threads
+        self.skippedCount = skippedCount
+    }
 }
 
 extension StackSampler {

@@ -78,6 +78,12 @@ package struct DurationHistogram: Hashable, Sendable {
         return .zero
     }
 
+    /// How many lasted no longer; those of the bucket that the duration is in count.
+    package func count(upTo duration: Duration) -> Int64 {
+        let last = Self.bucket(of: duration)
+        return entries.reduce(0) { $0 + ($1.bucket <= last ? $1.count : 0) }
+    }
+
     package static func == (left: DurationHistogram, right: DurationHistogram) -> Bool {
         left.total == right.total
             && left.entries.elementsEqual(right.entries) { $0 == $1 }

@@ -77,6 +77,8 @@ package struct RollUpAnswer: Hashable, Sendable {
     package var groups: [RollUp]
     /// How many reports there are of each verdict, `stalled` among them.
     package var counts: [StallVerdict: Int]
+    /// How long the stalls of all groups lasted.
+    package var durations = DurationHistogram()
     /// The apps, versions and loops of all of them, ranked or not.
     package var apps: [String]
     package var versions: [String]

@@ -123,13 +123,18 @@ public struct StallReport: Hashable, Sendable {
     public var cause: StallCause?
     /// Other threads: the holder of the lock, the members of a pool, or all that the app asked for.
     public var threads: [ThreadSnapshot]
+    /// Threads that there was neither room nor time to look at.
+    public var skippedThreadCount: Int
+    /// What captures and names have cost the agent, as of the last time the report was written.
+    public var agentTime: Duration
 
     package init(
         id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase,
         activity: String? = nil,
         start: UnixTime, duration: Duration, cpuTime: Duration = .zero, threshold: Duration,
         detectionDelay: Duration = .zero, state: StallState, verdict: StallVerdict = .stalled,
-        samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = []
+        samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = [],
+        skippedThreadCount: Int = 0, agentTime: Duration = .zero
     ) {
         self.id = id
         self.run = run
@@ -147,6 +152,8 @@ public struct StallReport: Hashable, Sendable {
         self.samples = samples
         self.cause = cause
         self.threads = threads
+        self.skippedThreadCount = skippedThreadCount
+        self.agentTime = agentTime
     }
 
     /// The places on all its stacks, the stalled thread's first.

@@ -72,7 +72,8 @@ extension EventRunLoop {
 
     private func serveSources(from index: Int, in items: ModeItems, onlyOne: Bool) -> Bool {
         let first = items.sources[index]
-        let others = items.sources[(index + 1)...].filter { $0.isSignalled }
+        let isLast = index == items.sources.count - 1
+        let others = isLast ? [] : items.sources[(index + 1)...].filter { $0.isSignalled }
         lock.unlock()
         defer { lock.lock() }
         if others.isEmpty { return serve(consume first) }
@@ -93,8 +94,7 @@ extension EventRunLoop {
 
     @inline(__always) private func serve(_ source: consuming LoopSource) -> Bool {
         guard source.takeSignal(), source.isValid else { return false }
-        let handler = source.handler
-        callOut(.source) { handler(source) }
+        callOut(.source) { source.handler(source) }
         return true
     }
 
@@ -112,25 +112,42 @@ extension EventRunLoop {
             lock.unlock()
             defer { lock.lock() }
             return call(source, events)
-        case .descriptors(let batch, let count):
-            defer { returnBatchBuffer(batch) }
-            var handled = false
-            for ready in batch[..<count] {
-                // An earlier handler of the batch may have removed this one.
-                guard case .descriptor(let source, let events)? = items.poller?.resolve(ready)
-                else { continue }
-                lock.unlock()
-                if call(source, events) { handled = true }
+        case .descriptors(let batch):
+            lock.unlock()
+            defer {
                 lock.lock()
+                giveBack(batch)
             }
-            return handled
+            return call(batch, in: items)
         }
     }
 
-    private func call(_ source: consuming DescriptorSource, _ events: DescriptorEvents) -> Bool {
+    private func call(_ batch: DescriptorBatch, in items: ModeItems) -> Bool {
+        var handled = false
+        for index in 0..<batch.count {
+            let source = batch.sources[index].takeRetainedValue()
+            let ready = batch.ready[index]
+            // Somebody may have removed this one, such as an earlier handler of the batch.
+            if items.removals != batch.removals && !isWatched(source, ready, in: items) { continue }
+            if call(consume source, ready.descriptorEvents) { handled = true }
+        }
+        return handled
+    }
+
+    @inline(never) private func isWatched(
+        _ source: DescriptorSource, _ ready: stall_ready, in items: ModeItems
+    ) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        guard case .descriptor(let watched) = items.resolve(ready) else { return false }
+        return watched === source
+    }
+
+    @inline(__always) private func call(
+        _ source: consuming DescriptorSource, _ events: DescriptorEvents
+    ) -> Bool {
         guard source.isValid else { return false }
-        let handler = source.handler
-        callOut(.descriptor) { handler(source, events) }
+        callOut(.descriptor) { source.handler(source, events) }
         return true
     }
 
@@ -178,9 +195,17 @@ extension EventRunLoop {
         timer.places.forEach { $0.pointee.suspend($1) }
         lock.unlock()
         callOut(.timer) { timer.handler(timer) }
-        if !timer.repeats { timer.invalidate() }
         lock.lock()
         timer.isFiring = false
+        guard timer.repeats else {
+            if !invalidateLocked(timer) {
+                // The handler has moved it elsewhere.
+                lock.unlock()
+                timer.invalidate()
+                lock.lock()
+            }
+            return
+        }
         guard timer.isValid else { return }
         // A later instant that the handler has set is honoured, an earlier one is not.
         if timer.deadline <= fired {

@@ -58,6 +58,16 @@ extension EventRunLoop {
         return true
     }
 
+    /// Takes a timer out of all modes for good; false when it belongs to another loop, or to none. The caller keeps it
+    /// alive until the lock is released.
+    func invalidateLocked(_ timer: LoopTimer) -> Bool {
+        guard timer.owner.loopNumber == number else { return false }
+        timer.places.leave(timer)
+        if !commonTimers.isEmpty { commonTimers.removeAll { $0 === timer } }
+        timer.owner.invalidateOwned()
+        return true
+    }
+
     @discardableResult
     func removeLocked(_ source: LoopSource, from mode: LoopMode) -> Bool {
         guard let items = items(of: mode), items.remove(source) else { return false }
@@ -80,14 +90,6 @@ extension EventRunLoop {
         lock.lock()
         for mode in modes.map(\.mode) { removeLocked(observer, from: mode) }
         commonObservers.removeAll { $0 === observer }
-        lock.unlock()
-    }
-
-    func removeFromAllModes(_ timer: LoopTimer) {
-        lock.lock()
-        timer.places.leave(timer)
-        timer.owner.disclaim()
-        if !commonTimers.isEmpty { commonTimers.removeAll { $0 === timer } }
         lock.unlock()
     }
 

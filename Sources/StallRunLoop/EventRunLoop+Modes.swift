@@ -138,7 +138,7 @@ extension EventRunLoop {
         guard !items.contains(source) else { return true }
         guard source.owners.withLock({ claim(&$0, isValid: source.validity) }) else { return false }
         do {
-            try items.add(source, to: items.poller(of: self))
+            try items.add(source, of: self)
         } catch {
             source.owners.withLock { disclaim(&$0) }
             throw error

@@ -79,20 +79,20 @@ extension EventRunLoop {
     private struct OuterRun {
         var items: ModeItems?
         var isStopRequested: Bool
-        var acceptedWakeUps: Bool
+        var ignoresWakeUps: Bool
         var tookWakeUp: Bool
         var phase: LoopPhase
     }
 
     private func beginRun(_ items: ModeItems) -> OuterRun {
         let outer = OuterRun(
-            items: running, isStopRequested: isStopRequested, acceptedWakeUps: wake.isAccepting,
+            items: running, isStopRequested: isStopRequested, ignoresWakeUps: ignoresWakeUps,
             tookWakeUp: tookWakeUp, phase: phase)
         running = items
         runDepth += 1
         isStopRequested = false
         tookWakeUp = false
-        wake.accept()
+        acceptWakeUps()
         stall_beacon_publish_thread(beacon, thread.rawValue)
         stall_beacon_publish_mode(beacon, items.mode.number)
         publish(.unknown)
@@ -108,14 +108,18 @@ extension EventRunLoop {
         isStopRequested = outer.isStopRequested
         readClock()
         if let items = outer.items {
-            let came = wake.restore(accepting: outer.acceptedWakeUps, tookWakeUp: tookWakeUp)
-            tookWakeUp = outer.tookWakeUp || came
+            let isWoken = wake.isWoken
+            wake.restore(isWoken: tookWakeUp || isWoken)
+            // A wake-up that counted, and that the nested run did not take, counts for the outer one wherever it is.
+            ignoresWakeUps = outer.ignoresWakeUps && (ignoresWakeUps || !isWoken)
+            tookWakeUp = outer.tookWakeUp || tookWakeUp || isWoken
             stall_beacon_publish_mode(beacon, items.mode.number)
             publish(outer.phase)
             stall_beacon_publish_awake(beacon, now)
             watchMainQueue(in: items)
         } else {
             wake.reset()
+            ignoresWakeUps = true
             publish(.unknown)
             stall_beacon_publish(beacon, UInt8(STALL_LOOP_IDLE), now)
         }
@@ -127,7 +131,7 @@ extension EventRunLoop {
         if takeStop() { return .stopped }
         var servedMainQueue = true
         while true {
-            wake.accept()
+            acceptWakeUps()
             refreshClock()
             stall_beacon_publish_iteration(beacon, now)
             observe(.beforeTimers, in: items)
@@ -138,7 +142,8 @@ extension EventRunLoop {
 
             // What comes next is one event an iteration: the queue's turn first, unless it had the last one.
             let event: LoopEvent
-            if !servedMainQueue && items.poller?.watchesMainQueue == true
+            if !servedMainQueue && mainQueueDescriptor >= 0
+                && items.poller?.watchesMainQueue == true
                 && stall_descriptor_is_readable(mainQueueDescriptor)
             {
                 event = .mainQueue
@@ -147,10 +152,10 @@ extension EventRunLoop {
             } else {
                 observe(.beforeWaiting, in: items)
                 event = wait(in: items, until: deadline)
-                wake.ignore()
+                ignoresWakeUps = true
                 observe(.afterWaiting, in: items)
             }
-            wake.ignore()
+            ignoresWakeUps = true
             servedMainQueue = event.isMainQueue
             if serve(consume event, in: items) { handled = true }
             drainBlocks(in: items)
@@ -173,6 +178,13 @@ extension EventRunLoop {
         return blocks.isEmpty || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
     }
 
+    /// Wake-ups count from here on; those that came while they did not are dropped.
+    @inline(__always) private func acceptWakeUps() {
+        guard ignoresWakeUps else { return }
+        ignoresWakeUps = false
+        wake.dropMarks()
+    }
+
     private func takeStop() -> Bool {
         defer { isStopRequested = false }
         return isStopRequested
@@ -191,8 +203,6 @@ extension EventRunLoop {
     /// Serves the main queue in this run, or not. Not inside of a block of that queue: it would be drained twice.
     func watchMainQueue(in items: ModeItems) {
         guard mainQueueDescriptor >= 0 else { return }
-        let watch = items.isCommon && !isInMainQueue
-        guard watch || items.poller != nil else { return }
-        items.poller(of: self).watchMainQueue(mainQueueDescriptor, watch)
+        items.watchMainQueue(items.isCommon && !isInMainQueue, of: self)
     }
 }

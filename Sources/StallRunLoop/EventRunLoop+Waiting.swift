@@ -9,8 +9,8 @@ enum LoopEvent {
     case timers
     case mainQueue
     case descriptor(DescriptorSource, DescriptorEvents)
-    /// Several events as the kernel reported them, for batch delivery.
-    case descriptors(UnsafeMutableBufferPointer<stall_ready>, count: Int)
+    /// Several descriptors, for batch delivery.
+    case descriptors(DescriptorBatch)
 
     var isMainQueue: Bool { if case .mainQueue = self { true } else { false } }
 }
@@ -68,49 +68,64 @@ extension EventRunLoop {
 
     /// Asks the kernel; to sleep, without the lock. Nil when nothing but the loop's own descriptors was ready.
     private func ask(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
-        let poller = items.poller(of: self)
-        if descriptorDelivery == .batch { return askForBatch(poller, forEver: forEver) }
+        let epoll = items.epoll(of: self)
+        if descriptorDelivery == .batch { return askForBatch(items, forEver: forEver) }
         // The loop's own two descriptors are reported once a change; a poll looks behind them.
         for _ in 0..<(forEver ? 1 : 3) {
             var ready = stall_ready()
-            if forEver { lock.unlock() }
-            let count = stall_poller_wait_one(poller.epoll, &ready, forEver ? -1 : 0)
-            if forEver { lock.lock() }
+            let count: CInt
+            if forEver {
+                lock.unlock()
+                count = stall_poller_wait(epoll, &ready, 1, -1)
+                lock.lock()
+            } else {
+                count = stall_poller_poll(epoll, &ready, 1)
+            }
             guard count > 0 else { return nil }
-            switch poller.resolve(ready) {
+            switch items.resolve(ready) {
             case .nothing: continue
             case .mainQueue: return .mainQueue
-            case .descriptor(let source, let events): return .descriptor(source, events)
+            case .descriptor(let source): return .descriptor(source, ready.descriptorEvents)
             }
         }
         return nil
     }
 
-    private func askForBatch(_ poller: Poller, forEver: Bool) -> LoopEvent? {
-        let ready = batchBuffer ?? .allocate(capacity: Poller.batchSize)
-        batchBuffer = nil
-        if forEver { lock.unlock() }
-        let count = stall_poller_wait(
-            poller.epoll, ready.baseAddress!, CInt(Poller.batchSize), forEver ? -1 : 0)
-        if forEver { lock.lock() }
+    private func askForBatch(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
+        let epoll = items.epoll(of: self)
+        var batch = spareBatch ?? DescriptorBatch()
+        spareBatch = nil
+        let capacity = CInt(DescriptorBatch.capacity)
+        let count: CInt
+        if forEver {
+            lock.unlock()
+            count = stall_poller_wait(epoll, batch.ready, capacity, -1)
+            lock.lock()
+        } else {
+            count = stall_poller_poll(epoll, batch.ready, capacity)
+        }
         var isMainQueueReady = false
-        var kept = 0
+        batch.count = 0
+        batch.removals = items.removals
         for index in 0..<Int(max(0, count)) {
-            switch poller.resolve(ready[index]) {
+            switch items.resolve(batch.ready[index]) {
             case .nothing: break
             case .mainQueue: isMainQueueReady = true
-            case .descriptor:
-                ready[kept] = ready[index]
-                kept += 1
+            case .descriptor(let source):
+                batch.ready[batch.count] = batch.ready[index]
+                (batch.sources + batch.count).initialize(to: .passRetained(source))
+                batch.count += 1
             }
         }
-        if kept > 0 && !isMainQueueReady { return .descriptors(ready, count: kept) }
-        returnBatchBuffer(ready)
+        if batch.count > 0 && !isMainQueueReady { return .descriptors(batch) }
+        // They stay in their modes, so this is not the last reference to any.
+        for index in 0..<batch.count { batch.sources[index].release() }
+        giveBack(batch)
         return isMainQueueReady ? .mainQueue : nil
     }
 
-    /// Keeps the buffer for the next batch. A nested run has made one of its own meanwhile.
-    func returnBatchBuffer(_ buffer: UnsafeMutableBufferPointer<stall_ready>) {
-        if batchBuffer == nil { batchBuffer = buffer } else { buffer.deallocate() }
+    /// Keeps the buffers for the next batch. A nested run has made some of its own meanwhile.
+    func giveBack(_ batch: DescriptorBatch) {
+        if spareBatch == nil { spareBatch = batch } else { batch.deallocate() }
     }
 }

@@ -32,7 +32,7 @@ public final class EventRunLoop: @unchecked Sendable {
     public let thread: ThreadID
 
     /// How ready descriptors are served. Set it on the loop's own thread, before running it.
-    public var descriptorDelivery = DescriptorDelivery.strict
+    @exclusivity(unchecked) public var descriptorDelivery = DescriptorDelivery.strict
 
     /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
     package let beacon: UnsafeMutablePointer<stall_beacon>
@@ -72,10 +72,12 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var armedDeadline: UInt64 = 0
     @exclusivity(unchecked) var isInMainQueue = false
     @exclusivity(unchecked) var servedTimersLast = false
+    /// Wake-ups do not count now: from the end of a wait to the next iteration, and between runs.
+    @exclusivity(unchecked) var ignoresWakeUps = true
     /// The innermost run has taken a wake-up.
     @exclusivity(unchecked) var tookWakeUp = false
     /// For batches of events; nil while one is being served.
-    @exclusivity(unchecked) var batchBuffer: UnsafeMutableBufferPointer<stall_ready>?
+    @exclusivity(unchecked) var spareBatch: DescriptorBatch?
     let mainQueueDescriptor: CInt
 
     /// The loop of the main thread. Any thread may ask for it.
@@ -101,7 +103,7 @@ public final class EventRunLoop: @unchecked Sendable {
 
     deinit {
         close(timerDescriptor)
-        batchBuffer?.deallocate()
+        spareBatch?.deallocate()
         stall_beacon_release(beacon)
     }
 

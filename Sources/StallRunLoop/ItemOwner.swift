@@ -42,6 +42,23 @@ struct ItemOwner: ~Copyable {
         }
     }
 
+    /// Makes an item that no loop owns invalid; false when one does.
+    @inline(__always) func invalidateUnowned() -> Bool {
+        while true {
+            let current = word.load(ordering: .relaxed)
+            if current >> 2 != 0 { return false }
+            if current & Self.invalid != 0 { return true }
+            if current == Self.busy { continue }
+            let (done, _) = word.weakCompareExchange(
+                expected: 0, desired: Self.invalid, ordering: .acquiringAndReleasing)
+            if done { return true }
+        }
+    }
+
+    /// Makes an item invalid that is in no mode any more. With the lock of the loop that owns it held: nobody else changes the
+    /// word of an owned item that is invalidated in no other way.
+    @inline(__always) func invalidateOwned() { word.store(Self.invalid, ordering: .releasing) }
+
     /// Runs `body` while no loop can claim the item; nil when a loop owns it.
     func withoutOwner<Result>(_ body: () -> Result) -> Result? {
         while true {

@@ -50,7 +50,7 @@ public final class LoopTimer: @unchecked Sendable {
         let repeating = interval.flatMap { $0 > .zero ? $0 : nil }
         self.handler = handler
         intervalNanoseconds = repeating.map { UInt64(max(1, $0.nanoseconds)) } ?? 0
-        deadline = max(instant.nanoseconds, stall_monotonic_ns())
+        deadline = Self.notBeforeNow(instant)
         self.toleranceNanoseconds = clamped(tolerance)
     }
 
@@ -74,7 +74,7 @@ public final class LoopTimer: @unchecked Sendable {
             return MonotonicInstant(nanoseconds: instant)
         }
         set {
-            let instant = max(newValue.nanoseconds, stall_monotonic_ns())
+            let instant = Self.notBeforeNow(newValue)
             let isForeign = withLock {
                 deadline = instant
                 if !isFiring { places.forEach { $0.pointee.move($1, to: instant) } }
@@ -107,8 +107,15 @@ public final class LoopTimer: @unchecked Sendable {
 
     /// Removes it from its loop for good.
     public func invalidate() {
-        guard let number = owner.invalidate() else { return }
-        LivingLoops.with(number) { $0.removeFromAllModes(self) }
+        while !owner.invalidateUnowned() {
+            var isDone = false
+            LivingLoops.with(owner.loopNumber) { loop in
+                loop.lock.lock()
+                isDone = loop.invalidateLocked(self)
+                loop.lock.unlock()
+            }
+            if isDone { return }
+        }
     }
 
     /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.
@@ -127,6 +134,14 @@ public final class LoopTimer: @unchecked Sendable {
             if let isForeign { return isForeign }
             if owner.withoutOwner(body) != nil { return false }
         }
+    }
+
+    /// The instant, or now if it has passed. Only for one that is near is the clock read that knows exactly.
+    @inline(__always) private static func notBeforeNow(_ instant: MonotonicInstant) -> UInt64 {
+        if instant.nanoseconds > stall_monotonic_coarse_ns() + 1_000_000_000 {
+            return instant.nanoseconds
+        }
+        return max(instant.nanoseconds, stall_monotonic_ns())
     }
 
     private func clamped(_ tolerance: Duration) -> UInt64 {

@@ -1,5 +1,6 @@
 // What is in one mode of one loop. Guarded by the loop's lock; makes no callout.
 
+internal import CLinux
 internal import Synchronization
 
 final class ModeItems {
@@ -16,6 +17,10 @@ final class ModeItems {
     let timers: UnsafeMutablePointer<TimerHeap>
     /// Made when the mode first sleeps or gets a descriptor.
     @exclusivity(unchecked) private(set) var poller: Poller?
+    /// The poller's descriptor; -1 without one.
+    @exclusivity(unchecked) private var epoll: CInt = -1
+    /// Whether readiness can be learnt only from the kernel.
+    @exclusivity(unchecked) private(set) var needsPolling = false
 
     init(_ mode: LoopMode, isCommon: Bool) {
         self.mode = mode
@@ -37,14 +42,34 @@ final class ModeItems {
     /// No source and no timer.
     var isEmpty: Bool { sources.isEmpty && descriptors.isEmpty && timers.pointee.count == 0 }
 
-    /// Whether readiness can be learnt only from the kernel.
-    var needsPolling: Bool { poller.map { $0.descriptorCount > 0 || $0.watchesMainQueue } ?? false }
+    /// The epoll set, made if there is none.
+    @inline(__always) func epoll(of loop: EventRunLoop) -> CInt {
+        epoll >= 0 ? epoll : makePoller(of: loop).epoll
+    }
 
-    func poller(of loop: EventRunLoop) -> Poller {
+    private func makePoller(of loop: EventRunLoop) -> Poller {
         if let poller { return poller }
         let made = Poller(wake: loop.wake.descriptor, timer: loop.timerDescriptor)
         poller = made
+        epoll = made.epoll
         return made
+    }
+
+    /// How many descriptors the mode has lost so far. Any thread.
+    @inline(__always) var removals: Int { poller?.removals.load(ordering: .relaxed) ?? 0 }
+
+    /// What an event of the epoll set means now.
+    func resolve(_ ready: stall_ready) -> Poller.Event { poller?.resolve(ready) ?? .nothing }
+
+    private func pollerHasChanged() {
+        needsPolling = poller.map { $0.descriptorCount > 0 || $0.watchesMainQueue } ?? false
+    }
+
+    /// Serves the main queue in this mode, or not.
+    func watchMainQueue(_ watch: Bool, of loop: EventRunLoop) {
+        guard watch || poller != nil else { return }
+        makePoller(of: loop).watchMainQueue(loop.mainQueueDescriptor, watch)
+        pollerHasChanged()
     }
 
     func contains(_ observer: LoopObserver) -> Bool { observers.contains { $0 === observer } }
@@ -71,15 +96,17 @@ final class ModeItems {
         return true
     }
 
-    func add(_ source: DescriptorSource, to poller: Poller) throws(LoopError) {
-        try poller.add(source)
+    func add(_ source: DescriptorSource, of loop: EventRunLoop) throws(LoopError) {
+        try makePoller(of: loop).add(source)
         descriptors.append(source)
+        pollerHasChanged()
     }
 
     func remove(_ source: DescriptorSource) -> Bool {
         guard let index = descriptors.firstIndex(where: { $0 === source }) else { return false }
         descriptors.remove(at: index)
         poller?.remove(source)
+        pollerHasChanged()
         return true
     }
 }

@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 final class Poller {
     /// What became ready.
@@ -10,7 +11,7 @@ final class Poller {
         /// Nothing that is not looked at anyway: the eventfd or the timerfd.
         case nothing
         case mainQueue
-        case descriptor(DescriptorSource, DescriptorEvents)
+        case descriptor(DescriptorSource)
     }
 
     private struct Registration {
@@ -23,15 +24,15 @@ final class Poller {
 
     private static let wakeToken = UInt64.max
     private static let mainQueueToken = UInt64.max - 1
-    static let batchSize = 256
-
     /// The epoll set.
     let epoll: CInt
-    private var registrations: [Registration] = []
+    @exclusivity(unchecked) private var registrations: [Registration] = []
     private var freeSlots: [Int] = []
     private(set) var watchesMainQueue = false
     /// How many descriptors it watches besides the loop's own.
     private(set) var descriptorCount = 0
+    /// How many it has stopped watching so far. Read without the lock, by handlers of a batch.
+    let removals = Atomic<Int>(0)
 
     init(wake: CInt, timer: CInt) {
         epoll = stall_poller_create()
@@ -82,6 +83,7 @@ final class Poller {
         registrations[slot].source = nil
         freeSlots.append(slot)
         descriptorCount -= 1
+        removals.add(1, ordering: .relaxed)
     }
 
     func watchMainQueue(_ descriptor: CInt, _ watch: Bool) {
@@ -104,7 +106,7 @@ final class Poller {
             guard slot < registrations.count, let source = registrations[slot].source,
                 registrations[slot].generation == UInt32(ready.token >> 32)
             else { return .nothing }
-            return .descriptor(source, DescriptorEvents(rawValue: ready.events))
+            return .descriptor(source)
         }
     }
 
@@ -114,4 +116,8 @@ final class Poller {
         }
         close(registration.descriptor)
     }
+}
+
+extension stall_ready {
+    var descriptorEvents: DescriptorEvents { DescriptorEvents(rawValue: events) }
 }

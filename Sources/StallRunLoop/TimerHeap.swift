@@ -23,6 +23,7 @@ struct TimerHeap: ~Copyable {
     /// Marks a free slot; the other bits are the next free one.
     private static let free: UInt32 = 0x8000_0000
 
+    /// Placed so that the four children of an entry share a cache line.
     private var entries: UnsafeMutablePointer<Entry>
     /// By slot: the index of its entry, `suspended`, or `free` and the next free slot.
     private var positions: UnsafeMutablePointer<UInt32>
@@ -40,14 +41,14 @@ struct TimerHeap: ~Copyable {
     var hasTolerance = false
 
     init() {
-        entries = .allocate(capacity: Int(capacity))
+        entries = Self.allocateEntries(Int(capacity))
         positions = .allocate(capacity: Int(capacity))
         timers = .allocate(capacity: Int(capacity))
     }
 
     deinit {
         for slot in 0..<Int(slotCount) where isUsed(slot) { timers[slot].release() }
-        entries.deallocate()
+        (entries - Self.unusedEntries).deallocate()
         positions.deallocate()
         timers.deallocate()
     }
@@ -204,10 +205,21 @@ struct TimerHeap: ~Copyable {
     private mutating func grow() {
         precondition(capacity < Self.suspended / 2, "a mode holds at most a billion timers")
         let larger = capacity * 2
-        Self.move(&entries, Int(entryCount), toCapacity: Int(larger))
+        let moved = Self.allocateEntries(Int(larger))
+        moved.moveInitialize(from: entries, count: Int(entryCount))
+        (entries - Self.unusedEntries).deallocate()
+        entries = moved
         Self.move(&positions, Int(slotCount), toCapacity: Int(larger))
         Self.move(&timers, Int(slotCount), toCapacity: Int(larger))
         capacity = larger
+    }
+
+    private static let unusedEntries = 3
+
+    private static func allocateEntries(_ capacity: Int) -> UnsafeMutablePointer<Entry> {
+        UnsafeMutableRawPointer.allocate(
+            byteCount: (unusedEntries + capacity) * MemoryLayout<Entry>.stride, alignment: 64
+        ).bindMemory(to: Entry.self, capacity: unusedEntries + capacity) + unusedEntries
     }
 
     private static func move<Element>(

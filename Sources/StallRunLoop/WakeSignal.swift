@@ -1,25 +1,24 @@
 // How other threads reach a sleeping loop: one atomic word, and an eventfd that is written only while it sleeps.
 //
-//     accepting   wake-ups count: from the beginning of an iteration to the end of its wait
-//     pending     a wake-up came: the next wait does not sleep
-//     stopping    the same, for a stop, which is meant for the innermost run alone
-//     late        a wake-up came when they do not count
-//     sleeping    the loop is in the kernel, or on its way there
+//     woken      a wake-up came: the next wait does not sleep
+//     stopping   the same, for a stop, which is meant for the innermost run alone
+//     sleeping   the loop is in the kernel, or on its way there
 //
-// Outside of `accepting` a wake-up is dropped, as CFRunLoop does: the loop is about to look at everything anyway. But if
-// a nested run drops or takes it and then ends, the outer run may fall asleep over the block that somebody has just
-// posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
+// Wake-ups count from the beginning of an iteration to the end of its wait. Those that come later are marked like all
+// others, and the next iteration drops the mark when it begins, as CFRunLoop does: the loop is about to look at everything
+// anyway. So the loop itself changes the word once an iteration, unless it sleeps.
+//
+// But if a nested run drops or takes a wake-up and then ends, the outer run may fall asleep over the block that somebody
+// has just posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
 
 internal import CLinux
 internal import Glibc
 internal import Synchronization
 
 struct WakeSignal: ~Copyable {
-    private static let accepting: UInt32 = 1
-    private static let pending: UInt32 = 2
-    private static let stopping: UInt32 = 4
-    private static let late: UInt32 = 8
-    private static let sleeping: UInt32 = 16
+    private static let woken: UInt32 = 1
+    private static let stopping: UInt32 = 2
+    private static let sleeping: UInt32 = 4
 
     /// Edge-triggered in every poller of the loop and never read: each write is a new edge.
     let descriptor: CInt
@@ -38,30 +37,24 @@ struct WakeSignal: ~Copyable {
         wakeUpAfterPost()
     }
 
-    /// The same after a sequentially consistent change of what the loop looks at. Ordered with `accept`: either this
-    /// sees `accepting`, or the loop sees what was posted before.
-    @inline(__always) func wakeUpAfterPost() {
-        var current = state.load(ordering: .sequentiallyConsistent)
-        while current & (Self.pending | Self.late) == 0 {
-            let mark = current & Self.accepting != 0 ? Self.pending : Self.late
-            if set(mark, &current) { return }
-        }
-    }
+    /// The same after a sequentially consistent change of what the loop looks at. Ordered with `dropMarks`: either that
+    /// leaves this mark, or the loop sees what was posted before.
+    @inline(__always) func wakeUpAfterPost() { mark(Self.woken) }
 
     /// Ends the sleep for a stop.
-    func wakeToStop() {
-        var current = state.load(ordering: .relaxed)
-        while current & Self.accepting != 0, current & Self.stopping == 0 {
-            if set(Self.stopping, &current) { return }
-        }
-    }
+    func wakeToStop() { mark(Self.stopping) }
 
-    @inline(__always) private func set(_ mark: UInt32, _ current: inout UInt32) -> Bool {
-        let (done, now) = state.weakCompareExchange(
-            expected: current, desired: current | mark, ordering: .acquiringAndReleasing)
-        if done && current & Self.sleeping != 0 { stall_eventfd_write(descriptor) }
-        current = now
-        return done
+    @inline(__always) private func mark(_ mark: UInt32) {
+        var current = state.load(ordering: .sequentiallyConsistent)
+        while current & mark == 0 {
+            let (done, now) = state.weakCompareExchange(
+                expected: current, desired: current | mark, ordering: .acquiringAndReleasing)
+            if done {
+                if current & Self.sleeping != 0 { stall_eventfd_write(descriptor) }
+                return
+            }
+            current = now
+        }
     }
 
     /// Makes a sleeping loop look at its timers again. It does not count as a wake-up.
@@ -73,22 +66,15 @@ struct WakeSignal: ~Copyable {
 
     // The rest is for the loop's own thread.
 
-    /// An iteration begins: wake-ups count.
-    func accept() {
-        let old = state.bitwiseOr(Self.accepting, ordering: .sequentiallyConsistent).oldValue
-        if old & Self.late != 0 { state.bitwiseAnd(~Self.late, ordering: .acquiringAndReleasing) }
-    }
-
-    /// Callouts after the wait: wake-ups do not count.
-    func ignore() {
-        let old = state.load(ordering: .relaxed)
-        if old & Self.accepting != 0 { state.bitwiseAnd(~Self.accepting, ordering: .relaxed) }
+    /// Forgets what came so far: the loop looks at everything after this.
+    func dropMarks() {
+        state.bitwiseAnd(~(Self.woken | Self.stopping), ordering: .sequentiallyConsistent)
     }
 
     /// Says that the loop is about to sleep. False when something is pending; then it is not.
     func prepareToSleep() -> Bool {
         let old = state.bitwiseOr(Self.sleeping, ordering: .sequentiallyConsistent).oldValue
-        guard old & (Self.pending | Self.stopping) != 0 else { return true }
+        guard old & (Self.woken | Self.stopping) != 0 else { return true }
         state.bitwiseAnd(~Self.sleeping, ordering: .releasing)
         return false
     }
@@ -97,33 +83,27 @@ struct WakeSignal: ~Copyable {
 
     /// Whether something forbids sleeping.
     var isPending: Bool {
-        state.load(ordering: .acquiring) & (Self.pending | Self.stopping) != 0
+        state.load(ordering: .acquiring) & (Self.woken | Self.stopping) != 0
     }
+
+    /// Whether a wake-up came that nobody has taken.
+    var isWoken: Bool { state.load(ordering: .acquiring) & Self.woken != 0 }
 
     /// Takes what is pending. Returns whether a wake-up was, not only a stop.
     func takePending() -> Bool {
         guard isPending else { return false }
         let old = state.bitwiseAnd(
-            ~(Self.pending | Self.stopping), ordering: .acquiringAndReleasing
+            ~(Self.woken | Self.stopping), ordering: .acquiringAndReleasing
         ).oldValue
-        return old & Self.pending != 0
+        return old & Self.woken != 0
     }
-
-    /// Whether wake-ups count now.
-    var isAccepting: Bool { state.load(ordering: .relaxed) & Self.accepting != 0 }
 
     /// The outermost run ends.
     func reset() { state.store(0, ordering: .releasing) }
 
-    /// A nested run ends: back to the state of the outer one. `tookWakeUp` says that the nested one has taken a wake-up.
-    /// Returns whether any came meanwhile.
-    func restore(accepting: Bool, tookWakeUp: Bool) -> Bool {
-        let came = tookWakeUp || state.load(ordering: .acquiring) & (Self.late | Self.pending) != 0
+    /// A nested run ends. Its stop is over; the outer one is woken if `isWoken`.
+    func restore(isWoken: Bool) {
         state.bitwiseAnd(~Self.stopping, ordering: .relaxed)
-        if accepting { accept() } else { ignore() }
-        if came {
-            state.bitwiseOr(accepting ? Self.pending : Self.late, ordering: .acquiringAndReleasing)
-        }
-        return came
+        if isWoken { state.bitwiseOr(Self.woken, ordering: .acquiringAndReleasing) }
     }
 }

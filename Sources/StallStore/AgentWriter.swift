@@ -81,7 +81,8 @@ final class AgentWriter {
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map(stored), cause: report.cause,
-            threads: try report.threads.map(stored))
+            threads: try report.threads.map(stored), agent_ns: report.agentTime.nanoseconds,
+            skippedThreads: Int64(report.skippedThreadCount))
         _ = try reports.put(row, source: source)
         let used = Set(report.locations.map(key))
         for image in images {

@@ -15,6 +15,13 @@ final class Grouping {
     private var renamed: Set<Int64> = []
     /// Some of them had been looked up before, so that any report may show them.
     private var renamesKnown = false
+    /// How many reports a rebuild moved from one group's row to another's.
+    private(set) var moves: [Move: Int] = [:]
+
+    struct Move: Hashable {
+        var from: Int64?
+        var to: Int64
+    }
 
     init(_ connection: Connection, _ grouper: any ReportGrouper) throws {
         self.connection = connection
@@ -209,6 +216,7 @@ final class Grouping {
     /// stay as they are: nothing could tell them again.
     func rebuild() throws {
         try forget()
+        moves.removeAll()
         let first = try firstWholeDay()
         try connection.prepare("delete from rollup where day_count = 1 and first_day >= ?")
             .run(first)
@@ -248,6 +256,7 @@ final class Grouping {
             samples, cause: report.cause, executable: cohorts.loop(report.loop).buildID)
         if !decision.isNamed { try addUnnamed.run(source, seq) }
         if decision.signature != report.signature {
+            moves[Move(from: report.signature, to: decision.signature), default: 0] += 1
             try setSignature.run(decision.signature, source, seq)
             report.signature = decision.signature
         }

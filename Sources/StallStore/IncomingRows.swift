@@ -15,7 +15,7 @@ struct IncomingRows {
             """
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
                 duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
-                cause_detail, threads
+                cause_detail, threads, agent_ns, skipped_threads
             from report where source = ? and revision > ? order by seq
             """)
         findRun = try connection.prepare(
@@ -65,7 +65,8 @@ struct IncomingRows {
                     start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
                     cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
                     samples: rows.samples(at: 13), cause: rows.cause(at: 14),
-                    threads: rows.threads(at: 17)))
+                    threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
+                    skippedThreads: rows.count(at: 19)))
         }
     }
 

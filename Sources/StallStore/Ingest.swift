@@ -18,12 +18,24 @@ package struct IngestFileResult: Hashable, Sendable {
     }
     package var path: String
     package var outcome: Outcome
+    /// Lines that were not taken: the first few of them, and how many there are.
+    package var lineFaults: [LineFault] = []
+    package var lineFaultCount = 0
+    /// All of the file was taken, and nobody has it open: it may go.
+    package var isFinished = false
+
+    /// How many line faults are told of.
+    package static let lineFaultLimit = 20
 }
 
 /// What one run of `ingest` did.
 package struct IngestSummary: Hashable, Sendable {
     /// In the order they were taken.
     package var files: [IngestFileResult]
+    /// It was told to stop before all files were looked at.
+    package var isCancelled = false
+    /// Files that were not even tried.
+    package var quarantinedCount = 0
 
     package var addedCount: Int {
         files.reduce(0) { sum, file in
@@ -38,6 +50,7 @@ package struct IngestSummary: Hashable, Sendable {
     package var skippedCount: Int {
         files.count { file in if case .skipped = file.outcome { true } else { false } }
     }
+    package var lineFaultCount: Int { files.reduce(0) { $0 + $1.lineFaultCount } }
 }
 
 /// How far a run of `ingest` is.
@@ -74,25 +87,49 @@ package final class Ingest {
         }
     }
 
-    /// Takes over every store among the paths; directories are searched with all that is below
-    /// them.
+    /// Takes over every store and every file of lines among the paths; directories are searched with
+    /// all that is below them.
     ///
-    /// A file that cannot be taken is skipped, whole, with its reason in the summary.
+    /// A store that cannot be taken is skipped, whole, with its reason in the summary. Of a file of
+    /// lines all good lines are taken.
     ///
+    /// - Parameters:
+    ///   - lines: Opens a file of lines; `-` is standard input. Nil refuses such files.
+    ///   - isQuarantined: Files of which nothing is even tried.
+    ///   - isCancelled: Asked between batches and now and then in a long file; what was taken until
+    ///     then is kept.
     /// - Throws: only what is wrong with the central store; the batches before it are kept.
     package func run(
-        _ paths: [String], progress: (IngestProgress) -> Void = { _ in }
+        _ paths: [String],
+        lines: ((_ path: String) throws(StoreError) -> any ReportFeed)? = nil,
+        isCancelled: () -> Bool = { false },
+        isQuarantined: (_ path: String) -> Bool = { _ in false },
+        progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestSummary {
         let found = SourceFiles(paths, except: FileFacts(file.path))
         var summary = IngestSummary(files: found.skipped)
-        var rest = found.paths[...]
-        while !rest.isEmpty {
-            try takeBatch(&rest, &summary) { summary in
+        var rest = found.files.filter { !isQuarantined($0.path) }[...]
+        summary.quarantinedCount = found.files.count - rest.count
+        while let next = rest.first {
+            if isCancelled() {
+                summary.isCancelled = true
+                break
+            }
+            func report(_ summary: IngestSummary) {
                 progress(
                     IngestProgress(
                         filesDone: summary.files.count,
-                        fileCount: found.paths.count + found.skipped.count,
+                        fileCount: found.files.count + found.skipped.count,
                         reportsTaken: summary.addedCount + summary.changedCount))
+            }
+            if next.kind == .lines {
+                rest.removeFirst()
+                let result = try takeLines(next.path, lines, isCancelled)
+                summary.isCancelled = result.isCancelled
+                summary.files.append(result.file)
+                report(summary)
+            } else {
+                try takeBatch(&rest, &summary, report)
             }
         }
         return summary
@@ -108,7 +145,8 @@ package final class Ingest {
 
     /// Takes the next files, until the batch is full, in one transaction.
     private func takeBatch(
-        _ rest: inout ArraySlice<String>, _ summary: inout IngestSummary,
+        _ rest: inout ArraySlice<(path: String, kind: SourceFiles.Kind)>,
+        _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
     ) throws(StoreError) {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
@@ -118,15 +156,17 @@ package final class Ingest {
                     try writer.notice()
                     let first = summary.files.count
                     var reportCount = 0
-                    while let path = rest.first, summary.files.count - first < Self.filesPerBatch,
+                    while let (path, kind) = rest.first, kind == .store,
+                        summary.files.count - first < Self.filesPerBatch,
                         reportCount < Self.reportsPerBatch
                     {
-                        let outcome = try take(path, database, writer)
+                        let result = try take(path, database, writer)
+                        let outcome = result.outcome
                         if case .taken(let added, let changed) = outcome {
                             reportCount += added + changed
                         }
                         rest.removeFirst()
-                        summary.files.append(IngestFileResult(path: path, outcome: outcome))
+                        summary.files.append(result)
                         report(summary)
                     }
                     try writer.flush()
@@ -139,21 +179,117 @@ package final class Ingest {
         }
     }
 
-    /// Takes one file in a savepoint: all of it, or nothing.
+    /// Takes one store in a savepoint: all of it, or nothing.
     private func take(
         _ path: String, _ database: Database, _ writer: IngestWriter
-    ) throws -> IngestFileResult.Outcome {
+    ) throws -> IngestFileResult {
         let mark = writer.mark
+        let before = FileFacts(path)
+        var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
         do {
-            var outcome = IngestFileResult.Outcome.taken(added: 0, changed: 0)
             try database.inSavepoint {
-                outcome = try IncomingStore.read(path) { try writer.take($0) }
+                result.outcome = try IncomingStore.read(path) { try writer.take($0) }
                 return .commit
             }
-            return outcome
+            result.isFinished = before != nil && before == FileFacts(path) && !Self.isOpen(path)
         } catch let error as StoreError where error.path == path {
             try writer.rollBack(to: mark)
-            return .skipped(error)
+            result.outcome = .skipped(error)
         }
+        return result
+    }
+
+    /// Whether a process may have the store open: the last one that closes it leaves one file.
+    private static func isOpen(_ path: String) -> Bool {
+        ["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
+    }
+
+    /// Takes the reports of a file of lines, in as many transactions as it takes.
+    private func takeLines(
+        _ path: String, _ open: ((String) throws(StoreError) -> any ReportFeed)?,
+        _ isCancelled: () -> Bool
+    ) throws(StoreError) -> (file: IngestFileResult, isCancelled: Bool) {
+        var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
+        let before = FileFacts(path)
+        var feed: any ReportFeed
+        do throws(StoreError) {
+            guard let open else { throw .notADatabase(path: path) }
+            feed = try open(path)
+        } catch {
+            result.outcome = .skipped(error)
+            return (result, false)
+        }
+        var counts = (added: 0, changed: 0)
+        while true {
+            if isCancelled() { return (result, true) }
+            let isAtEnd = try takeLineBatch(&feed, &counts, &result)
+            result.outcome = .taken(added: counts.added, changed: counts.changed)
+            if isAtEnd { break }
+        }
+        result.isFinished =
+            result.lineFaultCount == 0 && before != nil && before == FileFacts(path)
+        return (result, false)
+    }
+
+    /// - Returns: Whether the file is at its end.
+    private func takeLineBatch(
+        _ feed: inout any ReportFeed, _ counts: inout (added: Int, changed: Int),
+        _ result: inout IngestFileResult
+    ) throws(StoreError) -> Bool {
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        // Reading may wait for whoever writes the pipe, which must not hold up other jobs.
+        var batch: [(line: Int, report: PortableReport)] = []
+        var isAtEnd = false
+        let start = feed.byteCount
+        while batch.count < Self.linesPerBatch, feed.byteCount - start < Self.lineBytesPerBatch {
+            do throws(LineFault) {
+                guard let report = try feed.next() else {
+                    isAtEnd = true
+                    break
+                }
+                batch.append((feed.lineNumber, report))
+            } catch {
+                result.note(error)
+                if feed.hasFailed {
+                    isAtEnd = true
+                    break
+                }
+            }
+        }
+        guard !batch.isEmpty else { return isAtEnd }
+        do {
+            try file.queue.inDatabase { database in
+                try database.inTransaction(.immediate) {
+                    try writer.notice()
+                    for (line, report) in batch {
+                        do {
+                            switch try writer.take(report) {
+                            case .added: counts.added += 1
+                            case .changed: counts.changed += 1
+                            case nil: break
+                            }
+                        } catch let fault as LineFault {
+                            result.note(LineFault(line: line, reason: fault.reason))
+                        }
+                    }
+                    try writer.flush()
+                    return .commit
+                }
+            }
+        } catch {
+            try? writer.forget()
+            throw StoreError(error, path: file.path)
+        }
+        return isAtEnd
+    }
+
+    private static let linesPerBatch = 10_000
+    private static let lineBytesPerBatch = 16 << 20
+}
+
+extension IngestFileResult {
+    fileprivate mutating func note(_ fault: LineFault) {
+        lineFaultCount += 1
+        if lineFaults.count < Self.lineFaultLimit { lineFaults.append(fault) }
     }
 }

@@ -10,6 +10,7 @@ final class IngestWriter {
     private let openReports: OpenReports
     private let exposures: ExposureRows
     private let grouping: Grouping
+    private let singles: ReportImport
     private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
@@ -20,6 +21,8 @@ final class IngestWriter {
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
         exposures = try ExposureRows(connection)
+        singles = try ReportImport(
+            connection, interner: interner, reports: reports, grouping: grouping)
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
@@ -46,6 +49,7 @@ final class IngestWriter {
     /// Forgets which rows there are: after a rollback of all.
     func forget() throws {
         interner.forget()
+        singles.forget()
         try grouping.forget()
     }
 
@@ -53,6 +57,7 @@ final class IngestWriter {
     var mark: Int { grouping.mark }
     func rollBack(to mark: Int) throws {
         interner.forget()
+        singles.forget()
         try grouping.rollBack(to: mark)
     }
 
@@ -91,6 +96,9 @@ final class IngestWriter {
         }
         return .taken(added: added, changed: changed)
     }
+
+    /// Takes a report that comes on its own.
+    func take(_ report: PortableReport) throws -> ReportRows.Outcome? { try singles.take(report) }
 
     private func centralSource(_ store: [UInt8]) throws -> (id: Int64, revision: Int64) {
         try findSource.bind(store)

@@ -165,7 +165,8 @@ struct ReportReader {
         select report.id, report.phase, report.state, report.verdict,
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
             loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, report.cause,
-            report.cause_confidence, report.cause_detail, report.threads, \(ProcessRun.columns)
+            report.cause_confidence, report.cause_detail, report.threads, report.agent_ns,
+            report.skipped_threads, \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
@@ -183,7 +184,7 @@ struct ReportReader {
         while try rows.step() {
             reports.append(
                 StallReport(
-                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 17),
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 19),
                     loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
                     activity: rows.optionalText(at: 11),
                     start: UnixTime(microseconds: rows.integer(at: 4)),
@@ -192,7 +193,9 @@ struct ReportReader {
                     state: try rows.value(at: 2), verdict: try rows.value(at: 3),
                     samples: try rows.samples(at: 12).map { try sample($0, rows) },
                     cause: try rows.cause(at: 13),
-                    threads: try rows.threads(at: 16).map { try thread($0, rows) }))
+                    threads: try rows.threads(at: 16).map { try thread($0, rows) },
+                    skippedThreadCount: Int(try rows.count(at: 18)),
+                    agentTime: try rows.duration(at: 17)))
         }
         return reports
     }

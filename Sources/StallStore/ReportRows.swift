@@ -19,7 +19,9 @@ struct ReportRow: Hashable {
     var detectionDelay_ns: Int64
     var samples: [StoredSample]
     var cause: StallCause?
-    var threads: [StoredThread]
+    var threads: [StoredThread] = []
+    var agent_ns: Int64 = 0
+    var skippedThreads: Int64 = 0
     /// Its group; nil in an agent's store.
     var signature: Int64?
 }
@@ -69,15 +71,16 @@ struct ReportRows {
             """
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
-                cause, cause_confidence, cause_detail, threads, signature)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                cause, cause_confidence, cause_detail, threads, agent_ns, skipped_threads,
+                signature)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
                 samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
-                signature = ?
+                agent_ns = ?, skipped_threads = ?, signature = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
@@ -100,7 +103,8 @@ struct ReportRows {
             source, row.seq, row.revision, row.id.bytes, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded,
-            cause, row.cause?.confidence, row.cause?.encodedDetail, threads, row.signature)
+            cause, row.cause?.confidence, row.cause?.encodedDetail, threads, row.agent_ns,
+            row.skippedThreads, row.signature)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -110,7 +114,8 @@ struct ReportRows {
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
             row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, cause, row.cause?.confidence,
-            row.cause?.encodedDetail, threads, row.signature, source, row.seq, row.id.bytes)
+            row.cause?.encodedDetail, threads, row.agent_ns, row.skippedThreads, row.signature,
+            source, row.seq, row.id.bytes)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

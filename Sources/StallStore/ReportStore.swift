@@ -125,6 +125,26 @@ package final class ReportStore {
         }
     }
 
+    /// Where the reports that the filter selects were first written to, by their ids.
+    package func origins(_ filter: ReportFilter) throws(StoreError) -> [UniqueID: ReportOrigin] {
+        try answer { connection in
+            let condition = Condition(filter)
+            let rows = try connection.prepare(
+                """
+                select report.id, source.store, report.seq, report.revision
+                from report join source on source.id = report.source where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            var origins: [UniqueID: ReportOrigin] = [:]
+            while try rows.step() {
+                origins[try rows.uniqueID(at: 0)] = ReportOrigin(
+                    store: try rows.uniqueID(at: 1), seq: rows.integer(at: 2),
+                    revision: rows.integer(at: 3))
+            }
+            return origins
+        }
+    }
+
     /// The one report whose id begins with these hexadecimal digits; dashes do not count.
     package func report(idPrefix: String) throws(StoreError) -> StallReport {
         let prefix = idPrefix.lowercased().filter { $0 != "-" }
@@ -242,6 +262,10 @@ struct Condition {
     init(_ filter: ReportFilter, table: String = "report") {
         if let since = filter.since { add("\(table).start_us >= ?", since.microseconds) }
         if let until = filter.until { add("\(table).start_us < ?", until.microseconds) }
+        if table == "report", let causes = filter.causes {
+            let numbers = causes.map { String($0.rawValue) }.sorted()
+            sql += " and report.cause in (\(numbers.joined(separator: ", ")))"
+        }
         if table == "report", let verdicts = filter.verdicts {
             let numbers = verdicts.map { String($0.rawValue) }.sorted()
             sql += " and report.verdict in (\(numbers.joined(separator: ", ")))"

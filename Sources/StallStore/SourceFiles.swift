@@ -2,10 +2,14 @@
 
 internal import Glibc
 
-/// The stores among the paths: files as they are given, and what looks like a store in directories.
+/// The stores and the files of lines among the paths: files as they are given, and what looks like
+/// one in directories.
 struct SourceFiles {
+    /// What is in a file.
+    enum Kind { case store, lines }
+
     /// In the order given; within a directory by name.
-    private(set) var paths: [String] = []
+    private(set) var files: [(path: String, kind: Kind)] = []
     /// What was given and is no file or directory that can be read.
     private(set) var skipped: [IngestFileResult] = []
     private var seen: Set<FileIdentity> = []
@@ -20,6 +24,11 @@ struct SourceFiles {
     init(_ given: [String], except target: FileFacts?) {
         if let target { seen.insert(FileIdentity(target)) }
         for path in given {
+            // By tradition, standard input.
+            if path == "-" {
+                files.append((path, .lines))
+                continue
+            }
             guard let facts = FileFacts(path) else {
                 let reason = String(cString: strerror(errno))
                 skip(
@@ -31,9 +40,15 @@ struct SourceFiles {
             if facts.isDirectory {
                 search(path)
             } else if seen.insert(FileIdentity(facts)).inserted {
-                paths.append(path)
+                let isLines =
+                    !facts.isRegular || Self.isNamedAsLines(path) || Self.begins(path, with: "{")
+                files.append((path, isLines ? .lines : .store))
             }
         }
+    }
+
+    private static func isNamedAsLines(_ name: String) -> Bool {
+        name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson")
     }
 
     /// Takes the regular files below a directory that are named or look like a database. Links to
@@ -58,10 +73,11 @@ struct SourceFiles {
                 if FileFacts(path, followsLink: false)?.isDirectory == true { search(path) }
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
                 !Self.isBesideAStore(name),
-                name.hasSuffix(".sqlite") || Self.beginsLikeADatabase(path)
+                Self.isNamedAsLines(name) || name.hasSuffix(".sqlite")
+                    || Self.begins(path, with: "SQLite format 3\0")
             {
                 seen.insert(FileIdentity(facts))
-                paths.append(path)
+                files.append((path, Self.isNamedAsLines(name) ? .lines : .store))
             }
         }
     }
@@ -76,8 +92,8 @@ struct SourceFiles {
         ["-wal", "-shm", "-journal"].contains { name.hasSuffix($0) }
     }
 
-    private static func beginsLikeADatabase(_ path: String) -> Bool {
-        let expected = Array("SQLite format 3\0".utf8)
+    private static func begins(_ path: String, with text: String) -> Bool {
+        let expected = Array(text.utf8)
         var start = [UInt8](repeating: 0, count: expected.count)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return false }

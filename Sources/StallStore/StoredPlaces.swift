@@ -97,10 +97,14 @@ package final class StoredPlaces {
             return all
         }
         let condition = Condition(filter)
-        let rows = try connection.prepare("select samples from report where \(condition.sql)")
+        let rows = try connection.prepare(
+            "select samples, threads from report where \(condition.sql)")
         try condition.bind(to: rows)
         var stacks: Set<Int64> = []
-        while try rows.step() { stacks.formUnion(try rows.samples(at: 0).compactMap(\.stack)) }
+        while try rows.step() {
+            stacks.formUnion(try rows.samples(at: 0).compactMap(\.stack))
+            stacks.formUnion(try rows.threads(at: 1).compactMap(\.stack))
+        }
         let findStack = try connection.prepare("select locations from stack where id = ?")
         var locations: Set<Int64> = []
         for stack in stacks {

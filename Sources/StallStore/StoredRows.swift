@@ -54,6 +54,13 @@ extension Statement {
         return number
     }
 
+    /// A number of things.
+    func count(at column: CInt) throws(StoreError) -> Int64 {
+        let number = integer(at: column)
+        guard number >= 0 else { throw damage("a count of \(number)") }
+        return number
+    }
+
     func duration(at column: CInt) throws(StoreError) -> Duration {
         .nanoseconds(try duration_ns(at: column))
     }

@@ -21,8 +21,9 @@ struct Stallctl: ParsableCommand {
             Exit codes: 0 done, 1 failed, 64 wrong usage.
             """,
         subcommands: [
-            Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self, Export.self,
-            IngestCommand.self, Symbolicate.self, Migrate.self,
+            Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
+            Regroup.self, Merge.self, Export.self, IngestCommand.self, Check.self, Prune.self,
+            Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,
         ])

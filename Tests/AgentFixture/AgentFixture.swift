@@ -4,13 +4,28 @@
 //     AgentFixture hang STORE            says "hanging" and never returns from plannedHang()
 //     AgentFixture idle STORE SECONDS    says "idle" and waits for nothing; ends after SECONDS
 //     AgentFixture leave STORE           stalls once and exits without stopping the agent
+//     AgentFixture threads STORE         stalls once beside threads that wait and one that computes; all are asked for
 
 import Foundation
 import StallAgent
+import Synchronization
 
 @inline(never) func plannedStall() { usleep(400_000) }
 
 @inline(never) func plannedHang() { while true { sleep(1000) } }
+
+@inline(never) func parkedWork() { while true { sleep(1000) } }
+
+@inline(never) func busyWork() { while !isOver.load(ordering: .relaxed) {} }
+
+private let isOver = Atomic<Bool>(false)
+
+/// Starts a thread under a name that the kernel knows.
+func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    let thread = Thread(block: body)
+    thread.name = name
+    thread.start()
+}
 
 @main
 struct AgentFixture {
@@ -20,7 +35,10 @@ struct AgentFixture {
         let (mode, store) = (arguments[1], arguments[2])
         let number = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
 
-        let monitor = try StallMonitor.start(.init(app: "fixture", version: "7.1", store: store))
+        var configuration = StallMonitor.Configuration(
+            app: "fixture", version: "7.1", store: store)
+        if mode == "threads" { configuration.threads = .all }
+        let monitor = try StallMonitor.start(configuration)
         let loop = EventRunLoop.main
         monitor.watch(loop, as: "main", threshold: .milliseconds(200))
         monitor.onStall { report in
@@ -57,6 +75,17 @@ struct AgentFixture {
                     exit(0)
                 }, toMode: .common)
             loop.run()
+        case "threads":
+            for number in 0..<3 { startThread("parked-\(number)") { parkedWork() } }
+            startThread("busy") { busyWork() }
+            loop.add(
+                LoopTimer(after: .milliseconds(200)) { _ in
+                    usleep(1_500_000)
+                    isOver.store(true, ordering: .relaxed)
+                    loop.stop()
+                }, toMode: .common)
+            loop.run()
+            monitor.stop()
         case "idle":
             say("idle")
             _ = loop.run(mode: .default, for: .seconds(number))

@@ -43,6 +43,31 @@ import Testing
         }
     }
 
+    @Test func `a report holds every thread of the process when the app asks for all`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let program = try BuiltProgram("AgentFixture", ["threads", store])
+            #expect(program.finish().status == 0)
+            let report = try #require(reports(store).first)
+            #expect(report.skippedThreadCount == 0 && report.agentTime > .zero)
+            #expect(report.threads.allSatisfy { $0.role == .other })
+            let stalled = try #require(report.samples.first?.thread)
+            #expect(!report.threads.contains { $0.thread == stalled })
+            func threads(in function: String) -> [ThreadSnapshot] {
+                report.threads.filter { $0.frames.contains { $0.function == function } }
+            }
+            #expect(
+                threads(in: "parkedWork()").map(\.method) == [
+                    .signalFree, .signalFree, .signalFree,
+                ])
+            let busy = threads(in: "busyWork()")
+            // On a machine with more to do than it can, the busy thread may not have had its turn.
+            #expect(
+                busy.map(\.method) == [.signal] || report.threads.contains { $0.failure != nil })
+            #expect(report.threads.contains { $0.name == "stall-recorder" })
+        }
+    }
+
     @Test func `an ongoing stall is in the store, survives kill -9, and becomes a hang`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite").path

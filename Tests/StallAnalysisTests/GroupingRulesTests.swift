@@ -63,6 +63,12 @@ import Testing
         #expect(first.rule == "my.rules:1")
     }
 
+    @Test func `a merged group can be merged once more`() throws {
+        let rules = "merge path saving other into all\nmerge path \"save(_:) <- *\" into saving\n"
+        #expect(try grouped(rules, stack).keyFrames == ["all"])
+        #expect(try grouped("merge path * into saving", stack).keyFrames == ["saving"])
+    }
+
     @Test func `a split tells groups apart by what it says`() throws {
         let other = stack.replacing(
             "Foundation/FileHandle.synchronize()", with: "Foundation/rename(_:)")

@@ -61,7 +61,7 @@ import TestSupport
         #expect(hotspots[0].versions == ["1.0", "2.0"])
         #expect(hotspots[0].firstSeen == UnixTime(microseconds: 1))
         #expect(hotspots[0].lastSeen == UnixTime(microseconds: 2))
-        #expect(hotspots[0].example.description.hasPrefix("01"))
+        #expect(hotspots[0].example?.description.hasPrefix("01") == true)
         #expect(hotspots[0].title == "sleep in sleepInTimer() <- tick()")
     }
 

@@ -51,7 +51,8 @@ struct ReportGenerator {
             state: state ?? StallState(rawValue: UInt8.random(in: 0...2, using: &random))!,
             verdict: StallVerdict(rawValue: UInt8.random(in: 0...4, using: &random))!,
             samples: (0..<count).map { _ in sample() }, cause: cause(),
-            threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() })
+            threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() },
+            skippedThreadCount: Int.random(in: 0...1000, using: &random), agentTime: duration())
     }
 
     /// None in a third of the reports; evidence of every kind of name.

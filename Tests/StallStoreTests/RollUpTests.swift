@@ -118,7 +118,7 @@ import TestSupport
                 Dictionary(
                     uniqueKeysWithValues: groups.map {
                         (
-                            "\($0.name) \($0.group.title)",
+                            "\($0.name) \($0.group.title) \($0.group.signature)",
                             [
                                 $0.count, $0.total, $0.cpuTime, $0.min, $0.max, $0.first, $0.last,
                                 $0.example, $0.apps, $0.versions, $0.loops, $0.days,

@@ -1,4 +1,6 @@
+import Foundation
 import StallModel
+import StallStore
 
 @testable import stallctl
 
@@ -28,7 +30,7 @@ enum SampleReports {
         ReportSummary(
             id: report.id, run: run, loop: report.loop, start: report.start,
             duration: report.duration,
-            state: report.state, verdict: report.verdict, stacks: [])
+            state: report.state, verdict: report.verdict, cause: report.cause?.cause, stacks: [])
     }
 
     static let photos = "/opt/photos/photos"
@@ -74,12 +76,33 @@ enum SampleReports {
             offset: .milliseconds(offset), weight: .milliseconds(weight), isLate: isLate,
             thread: ThreadID(rawValue: 4711), method: frames.isEmpty ? nil : .signalFree,
             captureCost: .microseconds(21), failure: failure,
-            locations: frames.map {
-                CodeLocation(
-                    imagePath: $0.imagePath, buildID: $0.buildID, offset: $0.offset, kind: $0.kind,
-                    isGuessed: $0.isGuessed)
-            }, frames: frames)
+            locations: locations(frames), frames: frames)
     }
+
+    static func locations(_ frames: [Frame]) -> [CodeLocation] {
+        frames.map {
+            CodeLocation(
+                imagePath: $0.imagePath, buildID: $0.buildID, offset: $0.offset, kind: $0.kind,
+                isGuessed: $0.isGuessed)
+        }
+    }
+
+    static let lock = StallCause(
+        .lock, confidence: 0.98, shares: [CauseShare(.lock, 0.9), CauseShare(.cpu, 0.1)],
+        evidence: [
+            CauseEvidence("system call", "futex 0x5570c0de1040"), CauseEvidence("lock", "a mutex"),
+        ],
+        holder: LockHolder(
+            thread: ThreadID(rawValue: 4719), name: "compactor", isDeadlock: false))
+
+    /// The one that holds the lock.
+    static let compactor = ThreadSnapshot(
+        thread: ThreadID(rawValue: 4719), name: "compactor", role: .holder, method: .signalFree,
+        locations: locations(compacting), frames: compacting)
+    static let compacting = [
+        frame("fsync", image: libc, offset: 0xf83a0, kind: .interrupted),
+        frame("compactDatabase()", offset: 0x7210, file: "/src/photos/Store.swift", line: 212),
+    ]
 
     static func report(
         _ number: UInt64 = 1, run: ProcessRun = run(), state: StallState = .ended,
@@ -87,7 +110,8 @@ enum SampleReports {
         lasting milliseconds: Int = 1840,
         samples: [Sample]? = nil
     ) -> StallReport {
-        StallReport(
+        let hasCause = samples == nil && verdict == .stalled
+        return StallReport(
             id: id(number), run: run, loop: "main", mode: "default", phase: .timer,
             start: UnixTime(microseconds: noon.microseconds + seconds * 1_000_000 + 417_000),
             duration: .milliseconds(milliseconds), cpuTime: .milliseconds(92),
@@ -97,6 +121,27 @@ enum SampleReports {
                 sample(at: 125, for: 184, computing), sample(at: 250, for: 566, waiting),
                 sample(at: 750, for: 1090, waiting),
                 sample(at: 1845, for: 0, computing, isLate: true),
-            ])
+            ], cause: hasCause ? lock : nil,
+            threads: hasCause ? [compactor] : [])
+    }
+
+    /// A store as an agent leaves it.
+    static func writeStore(
+        at url: URL, _ reports: [StallReport], run: ProcessRun = run()
+    ) throws {
+        let store = try AgentStore(path: url.path, run: run)
+        for report in reports {
+            let images = [
+                Image(
+                    path: SampleReports.photos, buildID: BuildID(bytes: "/opt".utf8),
+                    loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
+            ]
+            try store.record(report, images: images)
+            let frames =
+                report.samples.flatMap { zip($0.locations, $0.frames) }
+                + report.threads.flatMap { zip($0.locations, $0.frames) }
+            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
+        }
+        try store.close()
     }
 }

@@ -235,7 +235,7 @@ private struct NestedProgram {
         let places = offsets.map {
             CodeLocation(imagePath: stripped, buildID: identity, offset: $0, kind: .interrupted)
         }
-        var report = SampleReports.report(1)
+        var report = SampleReports.report(1, samples: [])
         report.samples = [
             Sample(
                 offset: .zero, weight: .seconds(1), thread: ThreadID(rawValue: 1), method: .signal,

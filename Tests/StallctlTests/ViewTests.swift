@@ -24,6 +24,7 @@ import Testing
 
     @Test func `a report fits a narrow terminal`() throws {
         var report = SampleReports.report()
+        report.threads = []
         report.samples[1].frames[2].function =
             "waitForWorker(" + String(repeating: "argument:", count: 20) + ")"
         let view = ReportView(report: report, stackLimit: 1, terminal: narrow)

@@ -50,7 +50,8 @@ enum Victim {
 
     static func ingest(_ paths: [String], into central: String) throws {
         let ingest = try Ingest(into: central, grouper: PlainGrouper())
-        let summary = try ingest.run(paths) { say("\($0.filesDone) of \($0.fileCount)") }
+        let summary = try ingest.run(
+            paths, progress: { say("\($0.filesDone) of \($0.fileCount)") })
         try ingest.close()
         let (added, changed) = (summary.addedCount, summary.changedCount)
         say("added \(added) changed \(changed) skipped \(summary.skippedCount)")

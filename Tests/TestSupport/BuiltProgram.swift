@@ -11,14 +11,17 @@ package final class BuiltProgram {
 
     /// Starts the program.
     ///
-    /// - Parameter environment: Added to the test's own environment.
+    /// - Parameters:
+    ///   - environment: Added to the test's own environment.
+    ///   - directory: Where it lies, if not beside the tests.
     package init(
-        _ name: String, _ arguments: [String] = [], environment: [String: String] = [:]
+        _ name: String, _ arguments: [String] = [], environment: [String: String] = [:],
+        in directory: URL = BuiltProgram.directory
     ) throws {
         errors = FileManager.default.temporaryDirectory.appending(
             path: "stderr-\(UUID().uuidString)")
         _ = FileManager.default.createFile(atPath: errors.path, contents: nil)
-        process.executableURL = Self.directory.appending(path: name)
+        process.executableURL = directory.appending(path: name)
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = output

@@ -12,6 +12,13 @@ static inline uint64_t stall_monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/// CLOCK_MONOTONIC as of the last tick of the kernel, some milliseconds ago, at a tenth of the price.
+static inline uint64_t stall_monotonic_coarse_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /// CLOCK_REALTIME in microseconds since 1970.
 static inline int64_t stall_unix_us(void) {
     struct timespec now;

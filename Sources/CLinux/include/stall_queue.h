@@ -26,3 +26,6 @@ stall_queue_look stall_queue_look_at(const void *_Nonnull queue);
 
 /// The thread that runs the items of the queue, or of the queues that it targets; 0 when there is none.
 int32_t stall_queue_find_drainer(const void *_Nonnull queue);
+
+/// The queue that the calling code runs on, NULL without Dispatch. Swift's pool is a queue that nobody else can name.
+const void *_Nullable stall_current_queue(void);

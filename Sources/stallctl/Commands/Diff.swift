@@ -91,7 +91,7 @@ struct Diff: ParsableCommand {
         let ranking = try Ranking(
             store: store, filter: filter, rules: grouping.rules(forStore: source.path), by: .total,
             group: group)
-        if ranking.reports.isEmpty { try explainNothing(in: store, set, text) }
+        if ranking.overview.isEmpty { try explainNothing(in: store, set, text) }
         return (text, ComparedSide(hotspots: ranking.hotspots, watched: nil))
     }
 

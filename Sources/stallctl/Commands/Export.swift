@@ -110,8 +110,11 @@ struct Export: ParsableCommand {
         var images: [UniqueID: [Image]] = [:]
         for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
         let rules = try grouping.rules(forStore: store.path)
+        let origins = try store.origins(filters.filter)
         return reports.lazy.map { [images] report in
-            ReportRow(report, images: images[report.run.id] ?? [], rules: rules)
+            ReportRow(
+                report, images: images[report.run.id] ?? [], origin: origins[report.id],
+                rules: rules)
         }
     }
 }

@@ -1,7 +1,11 @@
-// `ingest`: many stores into one. StallStore does it; here it is told, and failures are named.
+// `ingest`: many stores into one, once or for ever. StallStore does it; here it is told, and failures
+// are named.
 
 internal import ArgumentParser
 internal import Glibc
+internal import StallAnalysis
+internal import StallFormats
+internal import StallModel
 internal import StallStore
 
 struct IngestCommand: ParsableCommand {
@@ -9,48 +13,151 @@ struct IngestCommand: ParsableCommand {
         commandName: "ingest",
         abstract: "Take the reports of other stores over into one central store.",
         discussion: """
-            Directories are searched with all that is below them. Run it as often as
-            you like, also while agents write and after it was killed: no report is
-            taken twice. A file that cannot be taken is named on stderr and left
-            alone; the exit code is then 1, and all others have been taken.
+            A path is a store, a file of JSON lines as export writes them, a directory
+            that is searched with all that is below it, a quoted pattern such as
+            '/srv/*/stalls.sqlite', or - for JSON lines from standard input. Run it as
+            often as you like, also while agents write and after it was killed: no
+            report is taken twice. A file that cannot be taken is named on stderr and
+            left alone; the exit code is then 1, and all others have been taken.
 
             EXAMPLES
               stallctl ingest --store central.sqlite /var/lib/photos/stalls.sqlite
-              stallctl ingest --store central.sqlite /srv/collected
+              stallctl ingest --store central.sqlite --archive /srv/done /srv/collected
+              stallctl export --format jsonl | ssh hub stallctl ingest -
             """)
 
     @OptionGroup var target: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
+
+    @Flag(help: "Go on until a signal ends it: look again and again, as --every says.")
+    var watch = false
+
+    @Option(
+        help: ArgumentHelp("With --watch, how long to wait after a look.", valueName: "seconds"))
+    var every = 10
+
+    @Flag(help: "Delete files that were taken and that nobody has open.")
+    var delete = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Move files that were taken and that nobody has open to this directory.",
+            valueName: "directory"),
+        completion: .directory)
+    var archive: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Write Prometheus metrics to this file, for the textfile collector.", valueName: "path"),
+        completion: .file(extensions: ["prom"]))
+    var metrics: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait for another job on the same store.", valueName: "seconds"))
+    var wait = 60
+
+    @Flag(help: "Try files again that are in quarantine: broken, and unchanged since.")
+    var retry = false
 
     @Flag(help: "Write the summary as JSON.")
     var json = false
 
     @Argument(
-        help: ArgumentHelp("The stores, or directories that hold some.", valueName: "path"),
+        help: ArgumentHelp("Stores, files of JSON lines, directories, or -.", valueName: "path"),
         completion: .file())
     var paths: [String]
 
-    func run() throws {
-        let showsProgress = isatty(STDERR_FILENO) == 1
-        let ingest = try Ingest(into: target.pathToCreate(), grouper: StoredGrouper())
-        let summary = try ingest.run(paths) { progress in
-            guard showsProgress else { return }
-            report(
-                "\(progress.filesDone) of \(progress.fileCount) files, \(progress.reportsTaken) reports"
-            )
+    func validate() throws {
+        if delete, archive != nil {
+            throw ValidationError("--delete and --archive exclude each other.")
         }
-        if showsProgress { report("") }
+        if watch, paths.contains("-") {
+            throw ValidationError("--watch looks again and again; standard input comes once.")
+        }
+        guard every > 0 else {
+            throw ValidationError("--every must be 1 or more; it was \(every).")
+        }
+        guard wait >= 0 else { throw ValidationError("--wait must be 0 or more; it was \(wait).") }
+    }
+
+    func run() throws {
+        let stop = StopSignal()
+        let path = target.pathToCreate()
+        var hasFailed = false
+        repeat {
+            let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
+            hasFailed = try look(path, stop)
+            _ = consume lock
+            if watch { stop.sleep(seconds: every) }
+        } while watch && !stop.hasCome
+        // A daemon has told of each failure as it met it.
+        if hasFailed && !watch { throw ExitCode.failure }
+    }
+
+    /// Takes what is there now.
+    ///
+    /// - Returns: Whether something could not be taken.
+    private func look(_ path: String, _ stop: StopSignal) throws -> Bool {
+        var quarantine = Quarantine(store: path)
+        let ingest = try Ingest(
+            into: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+        let progress = ProgressLine()
+        let summary = try ingest.run(
+            SourcePaths.expanding(paths), lines: openLines, isCancelled: { stop.hasCome },
+            isQuarantined: { !retry && quarantine.holds($0) }
+        ) { progress.show($0) }
+        try ingest.close()
+        progress.clear()
         for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
+        try quarantine.update(summary.files)
+        let isDisposed = dispose(of: summary)
+        if let metrics { try writeMetrics(summary, of: path, to: metrics) }
+        if !watch || summary.addedCount + summary.changedCount > 0 { try tell(summary) }
+        return summary.skippedCount + summary.lineFaultCount > 0 || !isDisposed
+    }
+
+    private func tell(_ summary: IngestSummary) throws {
         if json {
             try Output.write(json: [IngestView.Row(summary, store: target.path)])
         } else {
             try Output.write(lines: [IngestView.sentence(for: summary, store: target.path)])
         }
-        if summary.skippedCount > 0 { throw ExitCode.failure }
     }
 
-    /// Replaces the line that the terminal's cursor is on.
-    private func report(_ progress: String) {
-        let line = Array("\r\u{1b}[K\(progress)".utf8)
-        _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    private func openLines(_ path: String) throws(StoreError) -> any ReportFeed {
+        if path == "-" { return ReportLines(descriptor: STDIN_FILENO) }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+        }
+        return ReportLines(descriptor: descriptor, closesIt: true)
+    }
+
+    /// Deletes or moves the files that are finished, as the user wants it.
+    ///
+    /// - Returns: Whether that went well.
+    private func dispose(of summary: IngestSummary) -> Bool {
+        let disposal: Disposal =
+            delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep
+        var isDone = true
+        for file in summary.files where file.isFinished {
+            do throws(JobError) { try disposal.dispose(of: file.path) } catch {
+                say("stallctl: \(error)".printable)
+                isDone = false
+            }
+        }
+        return isDone
+    }
+
+    private func writeMetrics(
+        _ summary: IngestSummary, of store: String, to path: String
+    ) throws {
+        var metrics = Metrics(path: path)
+        metrics.add(summary, at: .now)
+        let store = try ReportStore.open(path: store)
+        let rollUps = try store.rollUps(
+            ReportFilter(), grouper: DefaultGrouper(rules: grouping.rules(forStore: store.path)))
+        try metrics.write(to: path, rollUps, rollUps.durations, at: .now)
     }
 }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 internal import StallSymbols
@@ -35,6 +36,7 @@ struct Symbolicate: ParsableCommand {
         completion: .directory)
     var debugDir: [String] = []
 
+    @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     @Argument(
@@ -45,7 +47,9 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
-        let store = try StoredPlaces(path: target.path, grouper: StoredGrouper())
+        let store = try StoredPlaces(
+            path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
+        )
         let (places, skipped) = try store.places(filters.filter)
         let images = ImagesToName(places.map(\.location))
         let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)

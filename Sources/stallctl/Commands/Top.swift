@@ -17,6 +17,7 @@ struct Top: ParsableCommand {
               stallctl top
               stallctl top --since 7d --app photos --by p95
               stallctl top --group version
+              stallctl top --watch --since 1h
               stallctl top --json | jq -r '[.rank, .total_ms, .title] | @tsv'
             """)
 
@@ -38,6 +39,12 @@ struct Top: ParsableCommand {
             valueName: "count"))
     var frames = 2
 
+    @Flag(help: "Keep it on the screen and refresh it; keys change order and groups, q quits.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("How often --watch asks again.", valueName: "seconds"))
+    var interval = 2
+
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var rows: RowOptions
 
@@ -48,11 +55,18 @@ struct Top: ParsableCommand {
         guard frames > 0 else {
             throw ValidationError("--frames must be 1 or more; it was \(frames).")
         }
+        guard (1...3600).contains(interval) else {
+            throw ValidationError("--interval must be 1 to 3600; it was \(interval).")
+        }
+        if watch, rows.csv || rows.output.json {
+            throw ValidationError("--watch does not go with --csv and --json.")
+        }
     }
 
     func run() throws {
         let store = try source.open()
-        let ranking = try Ranking(
+        guard !watch else { return try watch(store) }
+        let ranking = try Ranking.fastest(
             store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
             by: by,
             group: group)
@@ -67,7 +81,7 @@ struct Top: ParsableCommand {
                 terminal: rows.output.colors.terminal)
             try Output.write(lines: view.lines)
         }
-        if ranking.reports.isEmpty { try filters.explainEmptyAnswer(from: store) }
+        if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }
 }
 

@@ -1,13 +1,18 @@
 // What `ingest` did, in words and as data.
 
+internal import StallModel
 internal import StallStore
 
 enum IngestView {
     /// One line for each file that was not taken.
     static func errorLines(of summary: IngestSummary) -> [String] {
-        summary.files.compactMap { file in
-            guard case .skipped(let error) = file.outcome else { return nil }
-            return error.description.printable
+        summary.files.flatMap { file -> [String] in
+            if case .skipped(let error) = file.outcome { return [error.description.printable] }
+            let place = file.path == "-" ? "standard input" : file.path
+            var lines = file.lineFaults.map { "\(place): \($0)".printable }
+            let rest = file.lineFaultCount - file.lineFaults.count
+            if rest > 0 { lines.append("\(place): \(rest) more lines like these".printable) }
+            return lines
         }
     }
 
@@ -17,7 +22,18 @@ enum IngestView {
         let skipped =
             summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
         return "\(store.printable): took \(counted(summary.addedCount, "new report"))\(changed) "
-            + "from \(counted(taken, "file"))\(skipped)"
+            + "from \(counted(taken, "file"))\(skipped)\(rest(summary))"
+    }
+
+    private static func rest(_ summary: IngestSummary) -> String {
+        var text = ""
+        if summary.lineFaultCount > 0 {
+            text += "; left out \(counted(summary.lineFaultCount, "line"))"
+        }
+        if summary.quarantinedCount > 0 {
+            text += "; \(counted(summary.quarantinedCount, "file")) in quarantine"
+        }
+        return summary.isCancelled ? text + "; stopped by a signal" : text
     }
 
     /// The summary as data.
@@ -27,12 +43,17 @@ enum IngestView {
             var added: Int
             var changed: Int
             @Nullable var error: String?
+            /// The first of the lines that were left out.
+            var lineErrors: [String]
         }
         let schema = "stallctl.ingest/1"
         var store: String
         var added: Int
         var changed: Int
         var skipped: Int
+        var linesLeftOut: Int
+        var quarantined: Int
+        var cancelled: Bool
         var files: [File]
 
         init(_ summary: IngestSummary, store: String) {
@@ -40,13 +61,18 @@ enum IngestView {
             added = summary.addedCount
             changed = summary.changedCount
             skipped = summary.skippedCount
+            linesLeftOut = summary.lineFaultCount
+            quarantined = summary.quarantinedCount
+            cancelled = summary.isCancelled
             files = summary.files.map { file in
+                var row = File(
+                    path: file.path, added: 0, changed: 0, error: nil,
+                    lineErrors: file.lineFaults.map(\.description))
                 switch file.outcome {
-                case .taken(let added, let changed):
-                    File(path: file.path, added: added, changed: changed, error: nil)
-                case .skipped(let error):
-                    File(path: file.path, added: 0, changed: 0, error: error.description)
+                case .taken(let added, let changed): (row.added, row.changed) = (added, changed)
+                case .skipped(let error): row.error = error.description
                 }
+                return row
             }
         }
     }

@@ -6,18 +6,31 @@ internal import StallModel
 internal import StallStore
 
 struct Ranking {
-    /// Every report that the filter selects, ranked or not.
-    var reports: [ReportSummary]
-    var runs: [ProcessRun]
+    /// All reports that the filter selects, ranked or not.
+    var overview: Overview
     /// The worst first.
     var hotspots: [Hotspot]
     /// What makes one group.
     var group = GroupKey.signature
     /// How the groups' trends are divided; nil without stalls.
     var buckets: TimeBuckets?
+
+    /// The time lost in all ranked reports.
+    var totalLost: Duration { overview.totalLost }
 }
 
 extension Ranking {
+    init(
+        reports: [ReportSummary], runs: [ProcessRun], hotspots: [Hotspot],
+        group: GroupKey = .signature, buckets: TimeBuckets? = nil
+    ) {
+        let example = hotspots.first?.example
+        self.init(
+            overview: Overview(reports, runs: runs, example: example), hotspots: hotspots,
+            group: group, buckets: buckets)
+    }
+
+    /// Ranks every report that the filter selects: exact, and as slow as they are many.
     init(
         store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn,
         by order: RankingOrder, group: GroupKey,
@@ -43,11 +56,6 @@ extension Ranking {
     /// As many parts as the column TREND has characters.
     static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
         TimeBuckets(from: first, through: last, count: 8)
-    }
-
-    /// The time lost in all ranked reports.
-    var totalLost: Duration {
-        reports.reduce(.zero) { $1.verdict == .stalled ? $0 + $1.duration : $0 }
     }
 
     /// Whether the stalls are spread over more than a few minutes, so that a trend says something.
@@ -92,8 +100,8 @@ struct HotspotRow: Encodable {
     /// The time lost in equal parts of the time from the first stall of all to the last one.
     var trendMs: [Double]
     /// The id of a report that shows it well.
-    var example: String
-    /// The kernel's evidence for a cause. Not recorded yet.
+    @Nullable var example: String?
+    /// The cause of most of its time; null where nothing looked for one.
     @Nullable var cause: String?
     /// Not known without the time that the loops were watched for.
     @Nullable var rateMsPerHour: Double?
@@ -118,8 +126,8 @@ struct HotspotRow: Encodable {
         firstSeen = hotspot.firstSeen.rfc3339
         lastSeen = hotspot.lastSeen.rfc3339
         trendMs = hotspot.trend.map(\.total.milliseconds)
-        example = hotspot.example.description
-        cause = nil
+        example = hotspot.example?.description
+        cause = hotspot.cause?.word
         rateMsPerHour = nil
     }
 }
@@ -135,6 +143,7 @@ enum HotspotCSV {
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
+        "cause",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -145,8 +154,9 @@ enum HotspotCSV {
             .plain("\(row.p95Ms)"), .plain("\(row.maxMs)"),
             .text(row.frames.joined(separator: " <- ")),
             .text(row.apps.joined(separator: " ")), .text(row.versions.joined(separator: " ")),
-            .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example),
+            .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example ?? ""),
             .plain("\(row.p99Ms)"),
+            .plain(row.cause ?? ""),
         ]
     }
 }

@@ -24,6 +24,10 @@ struct ReportView {
             lines += [terminal.paint(hint, .faint), ""]
         }
         for thread in report.threads { lines += threadLines(thread) + [""] }
+        if report.skippedThreadCount > 0 {
+            let count = counted(report.skippedThreadCount, "more thread")
+            lines += ["\(count) not looked at: there was no room or no time", ""]
+        }
         return Array(lines.dropLast())
     }
 

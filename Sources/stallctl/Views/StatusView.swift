@@ -91,7 +91,7 @@ enum StatusView {
 
 extension Int64 {
     /// `812 bytes`, `1.2 MB`.
-    fileprivate var formattedBytes: String {
+    var formattedBytes: String {
         let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
         var (value, unit) = (Double(self), 0)
         while value >= 999.5, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }

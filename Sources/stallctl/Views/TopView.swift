@@ -10,9 +10,11 @@ struct TopView {
     /// The store as it was given with --store, to repeat in the commands to try next.
     var storeOption: String?
     var terminal: Terminal
+    /// The screen is drawn again and again: nothing is said of what to type next.
+    var isLive = false
 
     var lines: [String] {
-        guard let first = ranking.hotspots.first else { return ["No stalls." + notRanked("  ")] }
+        guard !ranking.hotspots.isEmpty else { return ["No stalls." + notRanked("  ")] }
         var lines = [header, ""]
         lines += table.lines(for: terminal)
         if ranking.hotspots.count > limit {
@@ -23,29 +25,25 @@ struct TopView {
         lines.append("")
         let others = notRanked("")
         if !others.isEmpty { lines.append(others) }
-        return lines + next(after: first)
+        return isLive ? lines : lines + next
     }
 
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
     private var header: String {
-        let stalls = ranking.reports.filter { $0.verdict == .stalled }
-        let runs = Set(stalls.map(\.run)).map { ranking.runs[$0] }
-        let apps = Set(runs.map { "\($0.app) \($0.version)" }).sorted()
-        let hosts = Set(runs.map(\.host)).sorted()
-        let starts = stalls.map(\.start)
+        let overview = ranking.overview
+        let (apps, hosts) = (overview.apps, overview.hosts)
         var when = ""
-        if let first = starts.min(), let last = starts.max() {
+        if let first = overview.first, let last = overview.last {
             when = ", " + UnixTime.rangeText(from: first, to: last, on: terminal)
         }
         let who = apps.count <= 3 ? listed(apps) : "\(apps.count) versions of apps"
-        let place = hosts.count == 1 ? hosts[0] : counted(hosts.count, "host")
-        let lasting = stalls.count { $0.state == .open }
-        let hangs = stalls.count { $0.state == .hang }
+        let place =
+            hosts.isEmpty ? "" : ", " + (hosts.count == 1 ? hosts[0] : counted(hosts.count, "host"))
         let unfinished = [
-            lasting > 0 ? "\(lasting) still open" : nil,
-            hangs > 0 ? counted(hangs, "hang") : nil,
+            overview.openCount > 0 ? "\(overview.openCount) still open" : nil,
+            overview.hangCount > 0 ? counted(overview.hangCount, "hang") : nil,
         ].compactMap(\.self)
-        return "\(who.printable), \(place.printable)\(when): \(counted(stalls.count, "stall"))"
+        return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, "stall"))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
             + " in \(counted(ranking.hotspots.count, "group")), \(ranking.totalLost.compact) lost"
     }
@@ -55,7 +53,7 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WAIT"), .init("TREND"), .init(ranking.group.title),
+            .init("CAUSE"), .init("TREND"), .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
@@ -66,7 +64,7 @@ struct TopView {
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
-                .init(hotspot.signature.wait?.rawValue ?? ""),
+                .init(hotspot.cause?.word ?? hotspot.signature.wait?.rawValue ?? ""),
                 .init(
                     ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
@@ -78,19 +76,17 @@ struct TopView {
     /// `Not ranked: 4 starved, 1 stopped.` or nothing.
     private func notRanked(_ indentation: String) -> String {
         let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
-        let counts = verdicts.map { verdict in
-            (ranking.reports.count { $0.verdict == verdict }, verdict.word)
-        }.filter { $0.0 > 0 }
+        let counts = verdicts.map { (ranking.overview.counts[$0] ?? 0, $0.word) }
+            .filter { $0.0 > 0 }
         guard !counts.isEmpty else { return "" }
         return indentation + "Not ranked: " + counts.map { "\($0) \($1)" }.joined(separator: ", ")
             + "."
     }
 
-    private func next(after first: Hotspot) -> [String] {
+    private var next: [String] {
         let store = storeOption.map { " --store " + $0.shellQuoted } ?? ""
-        let id = ShortIDs(shown: [first.example], among: ranking.reports.lazy.map(\.id))[
-            first.example]
-        let commands = ["show \(id)", "list", "export --format csv"]
+        let show = ranking.overview.example.map { "show \($0)" }
+        let commands = [show, "tree", "list"].compactMap(\.self)
         return commands.enumerated().map { index, command in
             terminal.paint(
                 (index == 0 ? "Next: " : "      ") + "stallctl \(command)\(store)", .faint)
@@ -124,7 +120,7 @@ extension GroupKey {
     var title: String {
         switch self {
         case .signature, .family, .function, .inclusive: "WHERE"
-        case .loop, .version, .host, .app: rawValue.uppercased()
+        case .cause, .loop, .version, .host, .app: rawValue.uppercased()
         }
     }
 }

@@ -33,7 +33,7 @@ extension TrendOverTime {
             let all = ranking.hotspots
             ranking.hotspots = all.filter { $0.isMeant(by: name) }
             guard !ranking.hotspots.isEmpty || all.isEmpty else {
-                throw UnknownGroup(path: store.path, name: name, known: all)
+                throw UnclearGroup(path: store.path, name: name, found: [], known: all)
             }
         }
         let hotspots = ranking.hotspots
@@ -89,29 +89,6 @@ extension TrendOverTime {
                 count: part.count, totalMs: part.total.milliseconds,
                 maxMs: part.longest.milliseconds)
         }
-    }
-}
-
-extension Hotspot {
-    /// A part of the title or a pattern for it, or the beginning of the signature.
-    fileprivate func isMeant(by name: String) -> Bool {
-        NamePattern(name).fits(title) || frames.contains { NamePattern(name).fits($0) }
-            || name.count >= 4 && hexadecimal(signature.hash).hasPrefix(name.lowercased())
-    }
-}
-
-/// No group's title has the name.
-private struct UnknownGroup: Error, CustomStringConvertible {
-    var path: String
-    var name: String
-    var known: [Hotspot]
-
-    var description: String {
-        let names = known.compactMap(\.frames.first)
-        let short = names.map { String($0.prefix { $0 != "(" }) }
-        let hint = Suggestion.closest(to: name, in: short).map { "did you mean '\($0)'?" }
-        return "\(path): no group's title has '\(name)'; "
-            + (hint ?? "'stallctl top' shows the groups")
     }
 }
 

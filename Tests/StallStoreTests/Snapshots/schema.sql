@@ -1,4 +1,18 @@
+CREATE UNIQUE INDEX cohort_content
+on cohort (app, version, ifnull(build_id, x''), loop, verdict, ifnull(cause, -1));
+
 CREATE INDEX report_open on report (source, seq) where state = 0;
+
+CREATE TABLE cohort (
+    id integer primary key,
+    app text not null,
+    version text not null,
+    build_id blob,
+    loop text not null,
+    verdict integer not null,
+    -- Null where no cause was decided.
+    cause integer
+) strict;
 
 CREATE TABLE function (
     id integer primary key,
@@ -6,6 +20,15 @@ CREATE TABLE function (
     name text,
     raw_name text,
     file text
+) strict;
+
+CREATE TABLE grouping (
+    id integer primary key check (id = 1),
+    -- Of the rules that all groups were decided under.
+    rules_hash integer not null,
+    -- Reports that began before it may have been pruned: roll-ups of those days may say more than
+    -- the reports do.
+    pruned_before_us integer
 ) strict;
 
 CREATE TABLE image (
@@ -100,8 +123,51 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0,
     primary key (source, seq)
+) strict, without rowid;
+
+CREATE TABLE report_day (
+    day integer not null,
+    source integer not null references source,
+    first_seq integer not null,
+    last_seq integer not null,
+    primary key (day, source)
+) strict, without rowid;
+
+CREATE TABLE rollup (
+    day_count integer not null check (day_count in (1, 32)),
+    first_day integer not null,
+    cohort integer not null references cohort,
+    signature integer not null references signature,
+    report_count integer not null,
+    total_ns integer not null,
+    cpu_ns integer not null,
+    min_ns integer not null,
+    max_ns integer not null,
+    -- The report that lasted longest; it may have been pruned since.
+    max_source integer not null references source,
+    max_seq integer not null,
+    first_us integer not null,
+    last_us integer not null,
+    -- How many lasted how long; docs/schema.md tells how to read it.
+    histogram blob not null,
+    primary key (day_count, first_day, cohort, signature)
+) strict, without rowid;
+
+CREATE TABLE signature (
+    id integer primary key,
+    hash integer not null unique,
+    -- The hash of the accounting function alone.
+    family integer not null,
+    title text not null
+) strict;
+
+CREATE TABLE signature_frame (
+    signature integer not null references signature,
+    position integer not null,
+    name text not null,
+    primary key (signature, position)
 ) strict, without rowid;
 
 CREATE TABLE source (
@@ -117,6 +183,29 @@ CREATE TABLE stack (
     is_truncated integer not null,
     locations blob not null
 ) strict;
+
+CREATE TABLE unnamed_report (
+    source integer not null references source,
+    seq integer not null,
+    primary key (source, seq)
+) strict, without rowid;
+
+CREATE VIEW hotspot as
+select
+    signature.title,
+    cohort.app,
+    sum(rollup.report_count) as stall_count,
+    sum(rollup.total_ns / 1e6) as total_ms,
+    max(rollup.max_ns) / 1e6 as max_ms,
+    strftime('%Y-%m-%dT%H:%M:%fZ', min(rollup.first_us) / 1e6, 'unixepoch') as first_seen,
+    strftime('%Y-%m-%dT%H:%M:%fZ', max(rollup.last_us) / 1e6, 'unixepoch') as last_seen,
+    printf('%016x', signature.hash) as signature
+from rollup
+join cohort on cohort.id = rollup.cohort
+join signature on signature.id = rollup.signature
+where rollup.day_count = 32 and cohort.verdict = 0
+group by signature.id, cohort.app
+order by total_ms desc;
 
 CREATE VIEW place as
 select
@@ -175,3 +264,15 @@ join loop on loop.id = report.loop
 join process_run on process_run.id = loop.run
 join label mode on mode.id = report.mode
 left join label activity on activity.id = report.activity;
+
+CREATE VIEW stall_frame as
+select
+    stall.id,
+    stall.app,
+    stall.start,
+    stall.duration_ms,
+    signature_frame.position,
+    signature_frame.name as function
+from stall
+join report on report.source = stall.source and report.seq = stall.seq
+join signature_frame on signature_frame.signature = report.signature;

@@ -1,0 +1,93 @@
+// The functions of stall_agent.h. They translate between C's values and StallAgent's; they decide nothing.
+
+internal import CStallAgent
+internal import Dispatch
+internal import StallAgent
+
+@_cdecl("stall_agent_start")
+func start(
+    _ configuration: UnsafePointer<stall_agent_configuration>?,
+    _ error: UnsafeMutablePointer<CChar>?, _ capacity: Int
+) -> OpaquePointer? {
+    guard let given = configuration?.pointee else {
+        say("there is no configuration", in: error, capacity)
+        return nil
+    }
+    var wanted = StallMonitor.Configuration(
+        app: text(given.app) ?? "", version: text(given.version) ?? "0")
+    if let store = text(given.store) { wanted.store = store }
+    if given.threshold_ms != 0 { wanted.threshold = .milliseconds(given.threshold_ms) }
+    wanted.symbolizes = given.without_symbols == 0
+    do {
+        return try retained(StallMonitor.start(wanted))
+    } catch let reason {
+        say(reason.description, in: error, capacity)
+        return nil
+    }
+}
+
+@_cdecl("stall_agent_stop")
+func stop(_ agent: OpaquePointer?) {
+    guard let agent else { return }
+    let monitor = Unmanaged<StallMonitor>.fromOpaque(UnsafeRawPointer(agent)).takeRetainedValue()
+    monitor.stop()
+}
+
+@_cdecl("stall_agent_watch_current_thread")
+func watchCurrentThread(
+    _ agent: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ threshold: UInt32
+) -> OpaquePointer? {
+    guard let monitor: StallMonitor = borrowed(agent) else { return nil }
+    return retained(
+        monitor.watchCurrentThread(as: text(name) ?? "thread", threshold: duration(threshold)))
+}
+
+@_cdecl("stall_agent_watch_main_queue")
+func watchMainQueue(_ agent: OpaquePointer?, _ threshold: UInt32) {
+    guard let monitor: StallMonitor = borrowed(agent) else { return }
+    monitor.watch(DispatchQueue.main, as: "main-queue", threshold: duration(threshold))
+}
+
+@_cdecl("stall_begin")
+func begin(_ marks: OpaquePointer?) {
+    (borrowed(marks) as WatchedThread?)?.begin()
+}
+
+@_cdecl("stall_end")
+func end(_ marks: OpaquePointer?) {
+    (borrowed(marks) as WatchedThread?)?.end()
+}
+
+@_cdecl("stall_thread_marks_free")
+func free(_ marks: OpaquePointer?) {
+    guard let marks else { return }
+    Unmanaged<WatchedThread>.fromOpaque(UnsafeRawPointer(marks)).release()
+}
+
+@_cdecl("stall_set_activity")
+func setActivity(_ marks: OpaquePointer?, _ label: UnsafePointer<CChar>?) {
+    (borrowed(marks) as WatchedThread?)?.activity = text(label)
+}
+
+private func retained(_ object: some AnyObject) -> OpaquePointer {
+    OpaquePointer(Unmanaged.passRetained(object).toOpaque())
+}
+
+private func borrowed<Object: AnyObject>(_ handle: OpaquePointer?) -> Object? {
+    handle.map { Unmanaged<Object>.fromOpaque(UnsafeRawPointer($0)).takeUnretainedValue() }
+}
+
+private func text(_ pointer: UnsafePointer<CChar>?) -> String? {
+    pointer.map { String(cString: $0) }
+}
+
+private func duration(_ milliseconds: UInt32) -> Duration? {
+    milliseconds == 0 ? nil : .milliseconds(milliseconds)
+}
+
+private func say(_ message: String, in buffer: UnsafeMutablePointer<CChar>?, _ capacity: Int) {
+    guard let buffer, capacity > 0 else { return }
+    let bytes = message.utf8.prefix(capacity - 1)
+    for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+    buffer[bytes.count] = 0
+}

@@ -1,0 +1,68 @@
+// Lines of a descriptor, in bounded memory: a line that is too long is told of and skipped, however
+// long it is.
+
+internal import Glibc
+
+/// Reads lines. Does not close the descriptor.
+struct LineReader {
+    enum Line: Equatable {
+        /// Without its end.
+        case whole([UInt8])
+        case tooLong
+    }
+
+    private let descriptor: CInt
+    private let limit: Int
+    private var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    private var unread: Range<Int> = 0..<0
+    private(set) var byteCount = 0
+    private(set) var errno: CInt = 0
+
+    /// - Parameter limit: The longest line, in bytes.
+    init(descriptor: CInt, limit: Int) {
+        self.descriptor = descriptor
+        self.limit = limit
+    }
+
+    /// The next line; nil at the end, or when reading fails: then `errno` is not 0.
+    mutating func next() -> Line? {
+        var line: [UInt8] = []
+        var (isTooLong, hasBegun) = (false, false)
+        while true {
+            if unread.isEmpty {
+                guard fill() else { break }
+            }
+            hasBegun = true
+            let end = buffer[unread].firstIndex(of: UInt8(ascii: "\n"))
+            let part = unread.lowerBound..<(end ?? unread.upperBound)
+            if line.count + part.count > limit {
+                isTooLong = true
+                line.removeAll()
+            } else if !isTooLong {
+                line += buffer[part]
+            }
+            unread = (end.map { $0 + 1 } ?? unread.upperBound)..<unread.upperBound
+            if end != nil { break }
+        }
+        guard hasBegun, errno == 0 else { return nil }
+        if isTooLong { return .tooLong }
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        return .whole(line)
+    }
+
+    private mutating func fill() -> Bool {
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                unread = 0..<count
+                byteCount += count
+                return true
+            }
+            if count == 0 { return false }
+            if Glibc.errno != EINTR {
+                errno = Glibc.errno
+                return false
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// Reports as JSON lines (`stallctl.report/1`): what `stallctl export --format jsonl` writes, read back.
+// docs/ingest.md describes the format. Any program may have written what is read here.
+
+internal import Foundation
+internal import Glibc
+package import StallModel
+
+/// Reads reports from JSON lines.
+package struct ReportLines: ReportFeed {
+    /// The longest line: a report of 32 samples with a thousand frames each stays below it.
+    package static let lineLimit = 16 << 20
+
+    private var lines: LineReader
+    private let decoder: JSONDecoder
+    private let owner: DescriptorOwner?
+    /// The number of the line that was read last, from 1.
+    package private(set) var lineNumber = 0
+    package var byteCount: Int { lines.byteCount }
+
+    /// - Parameter closesIt: Closes the descriptor when the last copy of this goes.
+    package init(descriptor: CInt, closesIt: Bool = false) {
+        owner = closesIt ? DescriptorOwner(descriptor) : nil
+        lines = LineReader(descriptor: descriptor, limit: Self.lineLimit)
+        decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+    }
+
+    /// The next report; nil at the end. Empty lines are passed over.
+    ///
+    /// - Throws: What is wrong with the line; the next call goes on behind it.
+    package mutating func next() throws(LineFault) -> PortableReport? {
+        while let line = lines.next() {
+            lineNumber += 1
+            switch line {
+            case .tooLong: throw fault("is longer than \(Self.lineLimit >> 20) MB")
+            case .whole(let bytes):
+                if bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) {
+                    continue
+                }
+                return try report(bytes)
+            }
+        }
+        if lines.errno != 0 { throw fault(String(cString: strerror(lines.errno))) }
+        return nil
+    }
+
+    /// Whether reading itself failed, so that nothing more will come.
+    package var hasFailed: Bool { lines.errno != 0 }
+
+    private func fault(_ reason: String) -> LineFault {
+        LineFault(line: lineNumber, reason: reason)
+    }
+
+    private func report(_ bytes: [UInt8]) throws(LineFault) -> PortableReport {
+        guard let valid = String(validating: bytes, as: UTF8.self) else {
+            throw fault("is not UTF-8")
+        }
+        guard valid.utf8.first == UInt8(ascii: "{") || valid.contains("{") else {
+            throw fault("is not a JSON object")
+        }
+        do {
+            let data = Data(bytes)
+            let header = try decoder.decode(LineHeader.self, from: data)
+            guard header.schema == LineHeader.known else {
+                throw fault(
+                    "has the schema '\(header.schema.prefix(40))'; expected '\(LineHeader.known)'")
+            }
+            return try decoder.decode(ReportLine.self, from: data).report()
+        } catch let fault as LineFault {
+            throw fault
+        } catch let problem as LineProblem {
+            throw fault(problem.description)
+        } catch let error as DecodingError {
+            throw fault(error.clause)
+        } catch {
+            throw fault("cannot be read: \(error)")
+        }
+    }
+}
+
+/// Closes a descriptor when it goes.
+private final class DescriptorOwner {
+    private let descriptor: CInt
+    init(_ descriptor: CInt) { self.descriptor = descriptor }
+    deinit { close(descriptor) }
+}
+
+private struct LineHeader: Decodable {
+    static let known = "stallctl.report/1"
+    var schema: String
+}
+
+extension DecodingError {
+    /// The error as a clause that names the place in the object.
+    fileprivate var clause: String {
+        func place(_ context: Context, _ last: (any CodingKey)? = nil) -> String {
+            let path = (context.codingPath + (last.map { [$0] } ?? [])).reduce(into: "") {
+                if let index = $1.intValue {
+                    $0 += "[\(index)]"
+                } else {
+                    $0 += "." + $1.stringValue
+                }
+            }
+            return path.isEmpty ? "the line" : String(path.drop { $0 == "." })
+        }
+        switch self {
+        case .keyNotFound(let key, let context): return "lacks \(place(context, key))"
+        case .valueNotFound(_, let context): return "has null in \(place(context))"
+        case .typeMismatch(let type, let context):
+            return "has something else than \(Self.word(type)) in \(place(context))"
+        case .dataCorrupted(let context):
+            if context.codingPath.isEmpty { return "is not JSON: \(Self.reason(context))" }
+            return "has a value out of range in \(place(context))"
+        @unknown default: return "cannot be read"
+        }
+    }
+
+    private static func reason(_ context: Context) -> String {
+        guard let error = context.underlyingError as NSError? else {
+            return context.debugDescription
+        }
+        return error.userInfo[NSDebugDescriptionErrorKey] as? String ?? context.debugDescription
+    }
+
+    private static func word(_ type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "text"
+        case is Bool.Type: "true or false"
+        case is Double.Type, is Int.Type, is Int32.Type, is Int64.Type: "a number"
+        default: "what belongs there"
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// History under new rules.
+
+internal import GRDB
+package import StallModel
+
+/// Reports that moved from one group to another.
+package struct RegroupedReports: Hashable, Sendable {
+    /// Nil for reports that were in no group.
+    package var before: ReportGroup?
+    package var after: ReportGroup
+    package var count: Int
+}
+
+/// Decides the groups of all reports of a central store by the grouper's rules, and adds up its roll-ups anew.
+///
+/// - Returns: What moved, most reports first.
+package func regroupStore(
+    path: String, grouper: any ReportGrouper
+) throws(StoreError) -> [RegroupedReports] {
+    guard FileFacts(path) != nil else { throw .missing(path: path) }
+    let file = try StoreFile.openForWriting(
+        path: path, role: .central, followsLinks: true, wait: .seconds(60))
+    let moved = try StoreError.catching(path: path) {
+        try file.queue.inDatabase { database in
+            var moved: [RegroupedReports] = []
+            try database.inTransaction(.immediate) {
+                let connection = Connection(database, path: path)
+                let before = try SignatureRows.all(connection)
+                let grouping = try Grouping(connection, grouper)
+                try grouping.rebuild()
+                let after = try SignatureRows.all(connection)
+                moved = grouping.moves.compactMap { move, count in
+                    after[move.to].map {
+                        RegroupedReports(
+                            before: move.from.flatMap { before[$0] }, after: $0, count: count)
+                    }
+                }
+                return .commit
+            }
+            return moved
+        }
+    }
+    try file.close()
+    return moved.sorted { left, right in
+        (right.count, left.after.title, left.before?.title ?? "") < (
+            left.count, right.after.title, right.before?.title ?? ""
+        )
+    }
+}

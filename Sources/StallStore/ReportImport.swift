@@ -1,0 +1,166 @@
+// Writes reports that come one by one, outside of a store, as rows of the central one.
+
+internal import StallModel
+
+/// Takes reports over. Works within the transaction of its caller.
+final class ReportImport {
+    private let interner: Interner
+    private let reports: ReportRows
+    private let grouping: Grouping
+    private let findSource, addSource, findRevision, findID: Statement
+    private var sources: [UniqueID: Int64] = [:]
+
+    /// The store that reports without an origin are known by; their numbers are hashes of their ids.
+    private static let nowhere = UniqueID(bytes: [UInt8](repeating: 0xff, count: 16))!
+
+    init(
+        _ connection: Connection, interner: Interner, reports: ReportRows, grouping: Grouping
+    ) throws {
+        self.interner = interner
+        self.reports = reports
+        self.grouping = grouping
+        findSource = try connection.prepare("select id from source where store = ?")
+        addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        findID = try connection.prepare(
+            """
+            select count(*) from report_day join report on report.source = report_day.source
+                and report.seq between report_day.first_seq and report_day.last_seq
+            where report_day.day = ? and report.id = ?
+            """)
+        findRevision = try connection.prepare(
+            "select revision from report where source = ? and seq = ?")
+    }
+
+    func forget() { sources.removeAll() }
+
+    /// Adds the report, or brings the one that it is up to date.
+    ///
+    /// How far its source was taken over does not move: other reports of that source may be
+    /// elsewhere.
+    ///
+    /// - Returns: nil when the store has it as it is, or newer.
+    /// - Throws: `LineFault` when another report has its place.
+    func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
+        let report = portable.report
+        // Slow, but only for lines that some other program wrote.
+        if portable.origin == nil,
+            try findID.integer(report.start.microseconds.day, report.id.bytes) != 0
+        {
+            return nil
+        }
+        let origin = portable.origin ?? Self.originNowhere(report.id)
+        let source = try source(origin.store)
+        if let revision = try findRevision.integer(source, origin.seq), revision >= origin.revision
+        {
+            return nil
+        }
+        let run = try interner.run(report.run)
+        var row = ReportRow(
+            seq: origin.seq, revision: origin.revision, id: report.id,
+            loop: try interner.loop(
+                run: run, name: report.loop, threshold_ns: report.threshold.nanoseconds),
+            mode: try interner.label(report.mode),
+            activity: try report.activity.map(interner.label), phase: report.phase,
+            state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
+            duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
+            detectionDelay_ns: report.detectionDelay.nanoseconds,
+            samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
+            cause: report.cause,
+            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
+            agent_ns: report.agentTime.nanoseconds,
+            skippedThreads: Int64(report.skippedThreadCount))
+        for image in portable.images {
+            let known = try self.image(
+                image.path, image.buildID, run: (run, report.run.id))
+            try interner.place(
+                image: known.id, run: run, loadAddress: Int64(bitPattern: image.loadAddress),
+                endAddress: Int64(bitPattern: image.endAddress))
+        }
+        try grouping.decide(&row, source: source)
+        guard let outcome = try reports.put(row, source: source) else {
+            throw LineFault(line: 0, reason: "has the store and seq of another report")
+        }
+        try grouping.count(row, source: source, after: outcome)
+        return outcome
+    }
+
+    private static func originNowhere(_ id: UniqueID) -> ReportOrigin {
+        var hash = ContentHash()
+        hash.combine(bytes: id.bytes)
+        return ReportOrigin(store: nowhere, seq: hash.value & .max, revision: hash.value & .max)
+    }
+
+    private func source(_ store: UniqueID) throws -> Int64 {
+        if let source = sources[store] { return source }
+        let source = try findSource.integer(store.bytes) ?? addSource.insert(store.bytes)
+        sources[store] = source
+        return source
+    }
+
+    private func image(
+        _ path: String?, _ buildID: BuildID?, run: (id: Int64, uuid: UniqueID)
+    ) throws -> Interned {
+        try interner.image(
+            path: path, buildID: buildID?.bytes, owner: buildID == nil ? run : nil)
+    }
+
+    private func sample(
+        _ sample: Sample, run: (id: Int64, uuid: UniqueID)
+    ) throws -> StoredSample {
+        StoredSample(
+            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
+            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
+            stack: try stack(sample.locations, sample.frames, sample.isTruncated, run: run),
+            captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
+    }
+
+    private func thread(
+        _ thread: ThreadSnapshot, run: (id: Int64, uuid: UniqueID)
+    ) throws -> StoredThread {
+        StoredThread(
+            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
+            method: thread.method,
+            stack: try stack(thread.locations, thread.frames, thread.isTruncated, run: run),
+            failure: thread.failure)
+    }
+
+    private func stack(
+        _ locations: [CodeLocation], _ frames: [Frame], _ isTruncated: Bool,
+        run: (id: Int64, uuid: UniqueID)
+    ) throws -> Int64? {
+        if locations.isEmpty && !isTruncated { return nil }
+        var frames = frames[...]
+        let places = try locations.map { location in
+            let image = try image(location.imagePath, location.buildID, run: run)
+            let (offset, kind) = (Int64(bitPattern: location.offset), Int64(location.kind.rawValue))
+            let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
+            let isNew = try interner.knownLocation(hash: hash) == nil
+            let place = try interner.location(image: image, offset: offset, kind: kind)
+            // The frames of a place end with the one that is not inlined.
+            let count = (frames.firstIndex { !$0.isInlined } ?? frames.endIndex) + 1
+            let own = frames.prefix(upTo: min(count, frames.endIndex))
+            frames = frames.dropFirst(own.count)
+            try name(place, own, isNew: isNew)
+            return (place: place, isGuessed: location.isGuessed)
+        }
+        let hash = ContentHash.stack(
+            places.lazy.map { ($0.place.hash, $0.isGuessed) }, isTruncated: isTruncated)
+        if let known = try interner.knownStack(hash: hash) { return known }
+        let entries = places.map { StackEntry(location: $0.place.id, isGuessed: $0.isGuessed) }
+        return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)
+    }
+
+    /// Attaches names that say more than those the store has.
+    private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
+        let names = frames.map(FrameNames.init)
+        // A frame without a name does not say whether anybody has looked.
+        let detail = FrameNames.detail(names)
+        guard detail > 1, let known = try interner.knownLocation(hash: place.hash),
+            known.detail < detail
+        else { return }
+        let hasChanged = try interner.name(location: place, names, revision: 0)
+        if hasChanged && !isNew {
+            grouping.noteNames(ofLocation: place.id, wasLookedUp: known.detail > 0)
+        }
+    }
+}

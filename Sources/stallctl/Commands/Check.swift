@@ -1,0 +1,64 @@
+// `check`: is a store what was written to it? And mending what can be made anew.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallStore
+
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Say whether a store is whole, and mend its roll-ups.",
+        discussion: """
+            Reads all of it: SQLite's pages and references, the hash of every stack,
+            place, image and function, and whether the roll-ups say what the reports
+            say. --repair decides all groups and adds up the roll-ups anew; nothing
+            else can be made anew. The exit code is 1 when something is wrong.
+
+            EXAMPLES
+              stallctl check --store central.sqlite
+              stallctl check --store central.sqlite --repair
+            """)
+
+    @OptionGroup var target: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
+
+    @Flag(help: "Make the groups and roll-ups of a central store anew, then look again.")
+    var repair = false
+
+    @Flag(help: "Write JSON.")
+    var json = false
+
+    struct Row: Encodable {
+        let schema = "stallctl.check/1"
+        var store: String
+        var repaired: Bool
+        var faults: [String]
+    }
+
+    func run() throws {
+        let path = target.path
+        if repair {
+            _ = try ReportStore.open(path: path)
+            let lock = try JobLock(store: path, waitSeconds: 60)
+            try repairStore(
+                path: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+            _ = consume lock
+        }
+        let faults = try checkStore(path: path)
+        if json {
+            try Output.write(json: [
+                Row(store: path, repaired: repair, faults: faults.map(\.description))
+            ])
+        } else {
+            let lines =
+                faults.isEmpty
+                ? ["is whole\(repair ? "; its roll-ups were made anew" : "")"]
+                : faults.map(\.description)
+            try Output.write(lines: lines.map { "\(path): \($0)".printable })
+        }
+        guard !faults.isEmpty else { return }
+        if !repair, faults.allSatisfy(\.isRepairable) {
+            say("stallctl: stallctl check --repair mends this")
+        }
+        throw ExitCode.failure
+    }
+}

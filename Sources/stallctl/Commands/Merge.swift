@@ -1,0 +1,107 @@
+// `merge`: two groups that are one problem. It writes a rule, so that the next reports are merged as well.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Merge: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Make one group of several, by a rule for all reports, old and new.",
+        discussion: """
+            Adds a line to the rules: to --rules FILE, else to stallwatch.rules beside
+            the store. Delete the line to undo it. In a central store, 'stallctl
+            regroup' then applies it to history.
+
+            A group is named by a part of its title, a pattern for all of it, or the
+            beginning of the signature that top --json gives. The merged group is
+            called like the first one, or as --into says.
+
+            EXAMPLES
+              stallctl merge saveAlbum exportAlbum
+              stallctl merge 36a0c3c1 f83cd7dd --into 'writing the journal'
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var filters: FilterOptions
+    @OptionGroup var grouping: GroupingOptions
+
+    @Option(help: ArgumentHelp("The name of the merged group.", valueName: "name"))
+    var into: String?
+
+    @Argument(help: ArgumentHelp("The groups, two or more.", valueName: "group"))
+    var groups: [String]
+
+    func validate() throws {
+        guard groups.count >= 2 else {
+            throw ValidationError("Expected two groups or more; there was \(groups.count).")
+        }
+        if let into, into.isEmpty || into.contains(where: { $0 == "\"" || $0.isNewline }) {
+            throw ValidationError("--into must be a name without quotes and line ends.")
+        }
+    }
+
+    func run() throws {
+        let store = try source.open()
+        let ranking = try Ranking(
+            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
+            by: .total, group: .signature)
+        let merged = try groups.map { try ranking.hotspots.one(named: $0, inStore: store.path) }
+        guard Set(merged.map(\.signature.hash)).count == merged.count else {
+            throw ValidationError("\(groups.joined(separator: " and ")) are one group already.")
+        }
+        let rule = MergeRule(merged, into: into)
+        let path = grouping.rules ?? GroupingOptions.pathBeside(store: store.path)
+        try rule.add(to: path)
+        try Output.write(lines: [rule.text])
+        let next = store.role == .central ? "; next: stallctl regroup --store \(store.path)" : ""
+        say("stallctl: \(path): the rule was added\(next)".printable)
+    }
+}
+
+/// A line of a rules file that makes one group of several.
+struct MergeRule {
+    let text: String
+
+    init(_ groups: [Hotspot], into name: String?) {
+        let paths = groups.map { $0.frames.joined(separator: " <- ").quotedGlob }
+        let into = name ?? groups[0].frames.joined(separator: " <- ").withoutQuotes
+        text = "merge path " + paths.joined(separator: " ") + " into \"\(into)\""
+    }
+
+    /// Adds the line before all others: the first rule that fits a group decides. All or nothing.
+    func add(to path: String) throws {
+        var lines: [String] = []
+        if FileManager.default.fileExists(atPath: path) {
+            lines = try String(contentsOf: URL(filePath: path), encoding: .utf8)
+                .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            if lines.last == "" { lines.removeLast() }
+        }
+        // The format's number and what is said of the file stay above.
+        let first = lines.firstIndex {
+            !$0.hasPrefix("#") && !$0.hasPrefix("rules ") && !$0.isEmpty
+        }
+        lines.insert(text, at: first ?? lines.count)
+        _ = try GroupingRules(lines.joined(separator: "\n"), file: path)
+        try Output.write(lines: lines, to: path)
+    }
+}
+
+extension String {
+    /// A glob that fits this text alone, in quotes; a quote in it is any character.
+    fileprivate var quotedGlob: String {
+        "\""
+            + reduce(into: "") { result, character in
+                switch character {
+                case "*", "?", "\\": result += "\\" + String(character)
+                case "\"": result += "?"
+                default: result += character.isNewline ? "?" : String(character)
+                }
+            } + "\""
+    }
+
+    fileprivate var withoutQuotes: String {
+        String(map { $0 == "\"" || $0.isNewline ? "'" : $0 })
+    }
+}

@@ -1,0 +1,116 @@
+// `prune`: what a central store need not keep.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Prune: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Delete the oldest reports of a central store.",
+        discussion: """
+            What the roll-ups say of deleted reports stays, so that top, diff and trend
+            go on knowing them, until --rollups-older-than deletes that as well. What
+            was deleted does not come back with the next ingest.
+
+            EXAMPLES
+              stallctl prune --store central.sqlite --older-than 90d
+              stallctl prune --store central.sqlite --max-size 2GB
+              stallctl prune --older-than 30d --rollups-older-than 52w
+            """)
+
+    @OptionGroup var target: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Delete reports of stalls that began before then: 90d, 4w, 2026-01-01.",
+            valueName: "time"),
+        transform: readTime)
+    var olderThan: UnixTime?
+
+    @Option(
+        help: ArgumentHelp(
+            "Delete the oldest reports until the file is no larger: 500MB, 2GB.",
+            valueName: "size"),
+        transform: ByteSize.read)
+    var maxSize: Int64?
+
+    @Option(
+        help: ArgumentHelp(
+            "Delete roll-ups of days before then, with the reports of those days.",
+            valueName: "time"),
+        transform: readTime)
+    var rollupsOlderThan: UnixTime?
+
+    @Flag(help: "Write JSON.")
+    var json = false
+
+    struct Row: Encodable {
+        let schema = "stallctl.prune/1"
+        var store: String
+        var deleted: Int
+        var bytesBefore: Int64
+        var bytesAfter: Int64
+    }
+
+    func validate() throws {
+        if olderThan == nil, maxSize == nil, rollupsOlderThan == nil {
+            throw ValidationError(
+                "Say what may go: --older-than, --max-size or --rollups-older-than.")
+        }
+    }
+
+    func run() throws {
+        let path = target.path
+        _ = try ReportStore.open(path: path)
+        let lock = try JobLock(store: path, waitSeconds: 60)
+        let summary = try pruneStore(
+            path: path,
+            keeping: Retention(
+                reportsSince: olderThan, bytes: maxSize, rollUpsSince: rollupsOlderThan),
+            grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
+        _ = consume lock
+        if json {
+            try Output.write(json: [
+                Row(
+                    store: path, deleted: summary.deletedCount, bytesBefore: summary.bytesBefore,
+                    bytesAfter: summary.bytesAfter)
+            ])
+        } else {
+            let (before, after) = (
+                summary.bytesBefore.formattedBytes, summary.bytesAfter.formattedBytes
+            )
+            try Output.write(lines: [
+                "\(path.printable): deleted \(counted(summary.deletedCount, "report")), "
+                    + (before == after ? "\(after)" : "\(before) before, \(after) now")
+            ])
+        }
+    }
+}
+
+/// A size of bytes as people type it.
+enum ByteSize {
+    /// Reads `500MB`, `1.5 GB`, `2GiB` or a plain number of bytes.
+    static func read(_ text: String) throws -> Int64 {
+        let pattern = /(\d{1,12}(?:\.\d{1,6})?) ?(k|m|g|t)?(i)?b?/.ignoresCase()
+        guard let match = text.wholeMatch(of: pattern), let number = Double(match.1) else {
+            throw ValidationError(
+                "'\(text)' is not a size; expected one such as 500MB, 2GB or 1048576.")
+        }
+        let step: Double = match.3 == nil ? 1000 : 1024
+        let power = match.2.map { "kmgt".distance(of: $0.lowercased()) + 1 } ?? 0
+        var bytes = number
+        for _ in 0..<power { bytes *= step }
+        guard bytes < 9e18 else {
+            throw ValidationError("'\(text)' is more than any file can be.")
+        }
+        return Int64(bytes)
+    }
+}
+
+extension String {
+    fileprivate func distance(of letter: String) -> Int {
+        firstIndex(of: Character(letter)).map { distance(from: startIndex, to: $0) } ?? 0
+    }
+}

@@ -1,0 +1,89 @@
+// `regroup`: history under the rules that are in force now. StallStore does it; here it is told what moved.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+struct Regroup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Group all reports of a central store again, by the rules that are in force.",
+        discussion: """
+            Ingest does so by itself when rules have changed. Reports are not changed,
+            only their groups and the totals that top reads. An agent's store holds no
+            groups: its reports are grouped whenever they are read.
+
+            EXAMPLES
+              stallctl regroup --store central.sqlite
+              stallctl regroup --store central.sqlite --rules try.rules --json
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var grouping: GroupingOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let store = try source.open()
+        guard store.role == .central else {
+            throw NothingToRegroup(path: store.path)
+        }
+        let rules = try grouping.rules(forStore: store.path)
+        let moved = try regroupStore(path: store.path, grouper: DefaultGrouper(rules: rules))
+        if output.json {
+            try Output.write(json: moved.map(RegroupRow.init))
+        } else {
+            let view = RegroupView(moved: moved, path: store.path, terminal: output.colors.terminal)
+            try Output.write(lines: view.lines)
+        }
+    }
+}
+
+private struct NothingToRegroup: Error, CustomStringConvertible {
+    var path: String
+
+    var description: String {
+        "\(path) is an agent's store, whose reports are grouped when they are read; expected a central store"
+    }
+}
+
+/// Reports that moved, as data: the shape of `regroup --json`. Scripts depend on the names.
+struct RegroupRow: Encodable {
+    let schema = "stallctl.regroup/1"
+    /// Null for reports that were in no group.
+    @Nullable var signatureBefore: String?
+    @Nullable var titleBefore: String?
+    var signature: String
+    var title: String
+    var count: Int
+
+    init(_ moved: RegroupedReports) {
+        signatureBefore = moved.before.map { hexadecimal($0.signature) }
+        titleBefore = moved.before?.title
+        signature = hexadecimal(moved.after.signature)
+        title = moved.after.title
+        count = moved.count
+    }
+}
+
+/// `regroup` for people.
+struct RegroupView {
+    var moved: [RegroupedReports]
+    var path: String
+    var terminal: Terminal
+
+    var lines: [String] {
+        let count = moved.reduce(0) { $0 + $1.count }
+        guard count > 0 else { return ["\(path.printable): every report is in its group"] }
+        let rows = moved.map { move -> [Table.Cell] in
+            [
+                .init("\(move.count)"), .init(move.before?.title ?? "none", style: .faint),
+                .init("-> " + move.after.title, style: .strong),
+            ]
+        }
+        let table = Table(
+            columns: [.init("REPORTS", .trailing), .init("WAS IN"), .init("IS IN")],
+            flexibleColumn: 1, rows: rows)
+        return ["\(path.printable): \(counted(count, "report")) moved to another group", ""]
+            + table.lines(for: terminal)
+    }
+}

@@ -1,0 +1,63 @@
+// What becomes of a file that was taken: it stays, goes, or moves to the archive.
+
+internal import Glibc
+
+/// What to do with files that were taken.
+enum Disposal {
+    case keep, delete
+    case archive(directory: String)
+
+    /// Does it to one file.
+    func dispose(of path: String) throws(JobError) {
+        switch self {
+        case .keep: return
+        case .delete:
+            guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
+            // The agent has closed it; nobody needs its reserve any more.
+            unlink(path + "-ballast")
+        case .archive(let directory):
+            try Self.move(path, into: directory)
+            unlink(path + "-ballast")
+        }
+    }
+
+    /// Moves a file, under another name where its own is taken.
+    private static func move(_ path: String, into directory: String) throws(JobError) {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        for number in 0... {
+            let target = "\(directory)/\(number == 0 ? name : "\(name).\(number)")"
+            // Unlike `rename`, a link never replaces what is there.
+            if link(path, target) == 0 {
+                guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
+                return
+            }
+            if errno == EEXIST { continue }
+            guard errno == EXDEV || errno == EPERM else { throw .failed(target, errno: errno) }
+            guard try copy(path, to: target) else { continue }
+            guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
+            return
+        }
+    }
+
+    /// Copies to another disk, durably; false when the name is taken.
+    private static func copy(_ path: String, to target: String) throws(JobError) -> Bool {
+        let source = open(path, O_RDONLY | O_CLOEXEC)
+        guard source >= 0 else { throw .failed(path, errno: errno) }
+        defer { close(source) }
+        let copy = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard copy >= 0 else {
+            if errno == EEXIST { return false }
+            throw .failed(target, errno: errno)
+        }
+        defer { close(copy) }
+        while true {
+            let count = sendfile(copy, source, nil, 1 << 24)
+            if count == 0, fsync(copy) == 0 { return true }
+            if count <= 0, errno != EINTR {
+                let error = JobError.failed(target, errno: errno)
+                unlink(target)
+                throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// One job at a time on a central store. The store itself would stand two: they would only wait for each
+// other all the time, and delete or archive the same files.
+
+internal import Glibc
+
+/// Held until it is released, at the latest when the process ends.
+struct JobLock: ~Copyable {
+    private let descriptor: CInt
+
+    /// Waits for another job on the same store.
+    ///
+    /// - Parameters:
+    ///   - store: The store's path; the lock is a file beside it, which stays.
+    ///   - wait: How long, in seconds.
+    ///   - isCancelled: Asked while it waits.
+    init(
+        store: String, waitSeconds wait: Int, isCancelled: () -> Bool = { false }
+    ) throws(JobError) {
+        let path = store + "-lock"
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .failed(path, errno: errno) }
+        // Ten looks a second: a queue of waiting jobs is not worth a thread.
+        var looks = 0
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else {
+                let error = JobError.failed(path, errno: errno)
+                close(descriptor)
+                throw error
+            }
+            guard looks < wait * 10, !isCancelled() else {
+                close(descriptor)
+                throw .busy(store: store, seconds: wait)
+            }
+            usleep(100_000)
+            looks += 1
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+}
+
+/// Why a job could not do its work.
+enum JobError: Error, CustomStringConvertible {
+    /// Another job had the store for longer than we wait.
+    case busy(store: String, seconds: Int)
+    /// A system call failed on a path.
+    case failed(String, errno: CInt)
+
+    var description: String {
+        switch self {
+        case .busy(let store, let seconds):
+            "\(store): another job works on it; gave up after \(seconds) s, nothing was done"
+        case .failed(let path, let errno): "\(path): \(String(cString: strerror(errno)))"
+        }
+    }
+}

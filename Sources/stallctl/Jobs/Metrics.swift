@@ -1,0 +1,115 @@
+// What a periodic job did, for Prometheus: a file for the textfile collector of its node exporter.
+// Totals go on from what the file said before.
+
+internal import Foundation
+internal import StallModel
+internal import StallStore
+
+/// The job's metrics.
+struct Metrics {
+    /// Reports by format and result, since the file was made.
+    private var reports: [String: Int] = [:]
+    private var lastSuccess: Double?
+
+    /// How many groups are named; the others are one.
+    private static let groupLimit = 20
+    private static let bounds = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300]
+
+    /// Goes on from the file; a missing or foreign one begins anew.
+    init(path: String) {
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: " ")
+            guard parts.count == 2 else { continue }
+            if line.hasPrefix(Self.reportsName + "{") {
+                reports[String(parts[0])] = Int(parts[1])
+            } else if parts[0] == "stallctl_last_success_timestamp_seconds" {
+                lastSuccess = Double(parts[1])
+            }
+        }
+    }
+
+    private static let reportsName = "stallctl_ingest_reports_total"
+
+    /// Adds what one run did.
+    mutating func add(_ summary: IngestSummary, at time: UnixTime) {
+        func add(_ format: String, _ result: String, _ count: Int) {
+            reports["\(Self.reportsName){format=\"\(format)\",result=\"\(result)\"}", default: 0] +=
+                count
+        }
+        for format in ["store", "jsonl"] {
+            for result in ["added", "changed", "failed"] { add(format, result, 0) }
+        }
+        for file in summary.files {
+            let format = file.isOfLines ? "jsonl" : "store"
+            switch file.outcome {
+            case .taken(let added, let changed):
+                add(format, "added", added)
+                add(format, "changed", changed)
+                add(format, "failed", file.lineFaultCount)
+            // How many reports a broken store holds nobody knows: one failure.
+            case .skipped: add(format, "failed", 1)
+            }
+        }
+        if summary.skippedCount == 0 && summary.lineFaultCount == 0 { lastSuccess = time.seconds }
+    }
+
+    /// Writes the file, at once or not at all.
+    func write(
+        to path: String, _ rollUps: RollUpAnswer, _ durations: DurationHistogram, at time: UnixTime
+    ) throws {
+        var lines: [String] = []
+        func family(_ name: String, _ type: String, _ help: String) {
+            lines.append("# HELP \(name) \(help)")
+            lines.append("# TYPE \(name) \(type)")
+        }
+        family(Self.reportsName, "counter", "Reports that ingest took or failed to take.")
+        lines += reports.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        family("stallctl_last_run_timestamp_seconds", "gauge", "When ingest last ran.")
+        lines.append("stallctl_last_run_timestamp_seconds \(time.seconds)")
+        if let lastSuccess {
+            family(
+                "stallctl_last_success_timestamp_seconds", "gauge",
+                "When ingest last ran without any failure.")
+            lines.append("stallctl_last_success_timestamp_seconds \(lastSuccess)")
+        }
+        family("stallctl_stalls", "gauge", "Stalls in the store by group, the worst groups first.")
+        let groups = rollUps.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
+        for group in groups.prefix(Self.groupLimit) {
+            lines.append(
+                "stallctl_stalls{signature=\"\(hexadecimal(group.group.signature))\","
+                    + "title=\"\(Self.escaped(group.group.title))\"} \(group.count)")
+        }
+        let others = groups.dropFirst(Self.groupLimit).reduce(0) { $0 + $1.count }
+        if others > 0 {
+            lines.append("stallctl_stalls{signature=\"other\",title=\"other\"} \(others)")
+        }
+        family("stallctl_stall_duration_seconds", "histogram", "How long the stalls lasted.")
+        for bound in Self.bounds {
+            let count = durations.count(upTo: .seconds(bound))
+            lines.append("stallctl_stall_duration_seconds_bucket{le=\"\(bound)\"} \(count)")
+        }
+        let count = groups.reduce(0) { $0 + $1.count }
+        let sum = groups.reduce(Duration.zero) { $0 + $1.total }
+        lines.append("stallctl_stall_duration_seconds_bucket{le=\"+Inf\"} \(count)")
+        lines.append("stallctl_stall_duration_seconds_sum \(sum / .seconds(1))")
+        lines.append("stallctl_stall_duration_seconds_count \(count)")
+        try Output.write(lines: lines, to: path)
+    }
+
+    /// A label's value; control characters are of no use in one.
+    private static func escaped(_ text: String) -> String {
+        text.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    }
+}
+
+extension UnixTime {
+    fileprivate var seconds: Double { Double(microseconds) / 1e6 }
+}
+
+extension IngestFileResult {
+    /// By its name, as the search for files sees it.
+    fileprivate var isOfLines: Bool {
+        path == "-" || path.hasSuffix(".jsonl") || path.hasSuffix(".ndjson")
+    }
+}

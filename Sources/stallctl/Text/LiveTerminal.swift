@@ -1,0 +1,102 @@
+// A terminal that is drawn on and read key by key, and is left as it was found: after a normal end, an error, a signal,
+// and when it goes away.
+
+internal import Glibc
+
+/// What happened while a live screen waited.
+enum LiveEvent: Equatable {
+    case key(Character)
+    /// The window has another size.
+    case resized
+    /// Nothing, for the whole time.
+    case timeout
+    /// The terminal is gone, or somebody asked the process to end with this signal.
+    case ended(signal: CInt?)
+}
+
+/// Owns the terminal's modes. Signals that end a process or tell of a new size are held back and read with the keys.
+///
+/// **Source:** termios(3); the alternate screen and the cursor by xterm's control sequences.
+struct LiveTerminal: ~Copyable {
+    private let original: termios
+    private let signals: sigset_t
+    private let originalMask: sigset_t
+
+    private static let endingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+
+    /// Takes the terminal over; nil when standard input and output are not one.
+    init?() {
+        var original = termios()
+        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1,
+            tcgetattr(STDIN_FILENO, &original) == 0
+        else { return nil }
+        self.original = original
+        var signals = sigset_t()
+        var originalMask = sigset_t()
+        sigemptyset(&signals)
+        for signal in Self.endingSignals + [SIGWINCH] { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, &originalMask)
+        self.signals = signals
+        self.originalMask = originalMask
+        var modes = original
+        modes.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes)
+        Self.send("\u{1b}[?1049h\u{1b}[?25l")
+    }
+
+    deinit {
+        Self.send("\u{1b}[?25h\u{1b}[?1049l")
+        var modes = original
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes)
+        var mask = originalMask
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+    }
+
+    /// Columns and rows of the window.
+    var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+        else { return (80, 24) }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    /// Replaces what is on the screen; false when the terminal is gone.
+    func draw(_ lines: [String]) -> Bool {
+        // Every line is cleared behind its end, then all below: nothing flickers.
+        let text = lines.map { $0 + "\u{1b}[K" }.joined(separator: "\r\n")
+        return Self.send("\u{1b}[H" + text + "\u{1b}[J")
+    }
+
+    /// Waits for a key, a signal or the end of the time.
+    func nextEvent(within milliseconds: Int) -> LiveEvent {
+        var left = milliseconds
+        while true {
+            var signals = signals
+            var none = timespec()
+            let signal = sigtimedwait(&signals, nil, &none)
+            if signal == SIGWINCH { return .resized }
+            if signal > 0 { return .ended(signal: signal) }
+            guard left > 0 else { return .timeout }
+            // Signals are held back, so that they do not end this wait: it is a short one.
+            let step = min(left, 100)
+            left -= step
+            var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            guard poll(&input, 1, CInt(step)) > 0 else { continue }
+            var byte: UInt8 = 0
+            guard read(STDIN_FILENO, &byte, 1) == 1 else { return .ended(signal: nil) }
+            return .key(Character(Unicode.Scalar(byte)))
+        }
+    }
+
+    /// False when nobody reads it any more.
+    @discardableResult
+    private static func send(_ text: String) -> Bool {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            guard count > 0 else { return false }
+            bytes = bytes.dropFirst(count)
+        }
+        return true
+    }
+}

@@ -1,0 +1,56 @@
+// What a ranking says of all reports together.
+
+internal import StallModel
+
+struct Overview {
+    /// How many reports there are of each verdict.
+    var counts: [StallVerdict: Int] = [:]
+    /// `photos 2.3.0`, in alphabetical order; of the ranked reports, like all below.
+    var apps: [String] = []
+    /// Empty when they are not known.
+    var hosts: [String] = []
+    var first: UnixTime?
+    var last: UnixTime?
+    var openCount = 0
+    var hangCount = 0
+    var totalLost = Duration.zero
+    /// Enough of the id of the first group's example to be typed.
+    var example: String?
+
+    var stallCount: Int { counts[.stalled] ?? 0 }
+    var isEmpty: Bool { counts.isEmpty }
+}
+
+extension Overview {
+    init(_ reports: [ReportSummary], runs: [ProcessRun], example: UniqueID?) {
+        var seen: Set<Int> = []
+        for report in reports {
+            counts[report.verdict, default: 0] += 1
+            guard report.verdict == .stalled else { continue }
+            seen.insert(report.run)
+            first = min(first ?? report.start, report.start)
+            last = max(last ?? report.start, report.start)
+            openCount += report.state == .open ? 1 : 0
+            hangCount += report.state == .hang ? 1 : 0
+            totalLost += report.duration
+        }
+        let seenRuns = seen.compactMap { runs.indices.contains($0) ? runs[$0] : nil }
+        apps = Set(seenRuns.map { "\($0.app) \($0.version)" }).sorted()
+        hosts = Set(seenRuns.map(\.host)).sorted()
+        if let example {
+            self.example = ShortIDs(shown: [example], among: reports.lazy.map(\.id))[example]
+        }
+    }
+
+    init(_ answer: RollUpAnswer, example: UniqueID?) {
+        counts = answer.counts
+        apps =
+            answer.apps.count == 1
+            ? answer.versions.map { "\(answer.apps[0]) \($0)" } : answer.apps
+        first = answer.first
+        last = answer.last
+        totalLost = answer.groups.reduce(.zero) { $0 + $1.total }
+        // The millisecond and twelve random bits: others may share the first twelve digits.
+        self.example = example.map { String($0.description.prefix(16)) }
+    }
+}

@@ -1,0 +1,118 @@
+// `top --watch`: the ranking on a live screen. What a key changes is decided here, without a terminal.
+
+internal import ArgumentParser
+internal import Glibc
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+/// What the keys have chosen.
+struct WatchChoice: Equatable {
+    var order: RankingOrder
+    var group: GroupKey
+    var isDone = false
+
+    /// Obeys a key; false when it means nothing.
+    mutating func obey(_ key: Character) -> Bool {
+        switch key {
+        case "t": order = .total
+        case "c": order = .count
+        case "p": order = .p95
+        case "m": order = .max
+        case "g": group = group.following
+        case "q": isDone = true
+        case " ": break  // asks again, like every other key
+        default: return false
+        }
+        return true
+    }
+
+    /// The last line of the screen: what the keys do, the present choice in brackets.
+    var legend: String {
+        let orders: [(String, RankingOrder)] = [
+            ("t total", .total), ("c count", .count), ("p p95", .p95), ("m max", .max),
+        ]
+        let sort = orders.map { $0.1 == order ? "[\($0.0)]" : $0.0 }.joined(separator: "  ")
+        return "\(sort)   g group: \(group.rawValue)   q quit"
+    }
+}
+
+extension GroupKey {
+    fileprivate var following: GroupKey {
+        let all = Self.allCases
+        return all[(all.firstIndex(of: self)! + 1) % all.count]
+    }
+}
+
+/// One screen.
+struct WatchView {
+    /// The ranking as lines, or what is wrong with the store at the moment.
+    var content: [String]
+    var choice: WatchChoice
+    var terminal: Terminal
+
+    /// Exactly so many lines: what does not fit is left out, the legend stays.
+    func lines(rows: Int) -> [String] {
+        let shown = content.prefix(Swift.max(0, rows - 1))
+        let blank = Array(repeating: "", count: Swift.max(0, rows - 1 - shown.count))
+        let legend = choice.legend.truncatedInMiddle(to: terminal.columns ?? .max)
+        return shown + blank + [terminal.paint(legend, .faint)]
+    }
+}
+
+extension Top {
+    /// Draws the ranking again and again until a key or a signal ends it.
+    func watch(_ store: ReportStore) throws {
+        // What ends other programs ends this one as well, now that the terminal is as it was.
+        guard let end = try drawUntilEnd(store) else { return }
+        signal(end, SIG_DFL)
+        raise(end)
+    }
+
+    /// - Returns: The signal that ended it, if one did.
+    private func drawUntilEnd(_ store: ReportStore) throws -> CInt? {
+        guard let live = LiveTerminal() else {
+            throw ValidationError(
+                "--watch draws on a terminal; standard input and output must be one.")
+        }
+        var choice = WatchChoice(order: by, group: group)
+        let rules = try grouping.rules(forStore: store.path)
+        while !choice.isDone {
+            var terminal = rows.output.colors.terminal
+            let size = live.size
+            terminal.columns = size.columns
+            var content: [String]
+            do {
+                let ranking = try Ranking.fastest(
+                    store: store, filter: filters.filter, rules: rules, by: choice.order,
+                    group: choice.group)
+                // A heading, two lines around the table, the lines below it.
+                content =
+                    TopView(
+                        ranking: ranking, limit: Swift.max(1, Swift.min(limit, size.rows - 6)),
+                        frameCount: frames, terminal: terminal, isLive: true
+                    ).lines
+            } catch {
+                content = ["\(error)".printable]
+            }
+            // Tables fit already; what is painted is theirs.
+            content = content.map { line in
+                line.contains("\u{1b}") ? line : line.truncatedInMiddle(to: size.columns)
+            }
+            guard
+                live.draw(
+                    WatchView(content: content, choice: choice, terminal: terminal).lines(
+                        rows: size.rows))
+            else { return nil }
+            while true {
+                switch live.nextEvent(within: interval * 1000) {
+                case .key(let key): if !choice.obey(key) { continue }
+                case .resized, .timeout: break
+                case .ended(let signal): return signal
+                }
+                break
+            }
+        }
+        return nil
+    }
+}

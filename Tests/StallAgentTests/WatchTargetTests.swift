@@ -1,0 +1,130 @@
+import Foundation
+import StallModel
+import StallStore
+import TestSupport
+import Testing
+
+/// Goal: whatever is watched, a stall of it is reported once, with the thread and the function that stalled, and healthy or
+/// idle life is never reported.
+/// Method: programs with an agent run in processes of their own; their stores are read from outside.
+@Suite(.serialized) struct WatchTargetTests {
+    func reports(_ store: URL) throws -> [StallReport] {
+        try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
+    }
+
+    /// The first function of the stacks that is the program's own.
+    func functions(_ report: StallReport) -> Set<String> {
+        Set(report.samples.filter { !$0.isLate }.flatMap(\.frames).compactMap(\.function))
+    }
+
+    func play(_ scenario: String) throws -> (output: String, reports: [StallReport]) {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite")
+            let program = try BuiltProgram("TargetFixture", [scenario, store.path])
+            let (status, output, errors) = program.finish()
+            #expect(status == 0 && errors == "", "\(scenario): \(errors)")
+            #expect(output.hasSuffix("done\n"))
+            return (output, try reports(store))
+        }
+    }
+
+    static let programs: [(name: String, loop: String, function: String)] = [
+        (name: "WatchAsyncMain", loop: "MainActor", function: "decodeOnMainActor()"),
+        ("WatchDispatchMain", "main-queue", "answerSlowly()"),
+        ("WatchMainRunLoop", "main", "layOutSlowly()"),
+        ("WatchEventRunLoop", "main", "indexSlowly()"),
+        ("watch-in-c", "compressor", "compress_slowly"),
+    ]
+
+    /// Each lives healthily for five seconds and stalls for 600 ms in the middle.
+    @Test func `the five example programs are each reported once, in the right function`() throws {
+        try withTemporaryDirectory { directory in
+            let inC = try compileCExample(in: directory)
+            let running = try Self.programs.map { program in
+                let store = directory.appending(path: "\(program.name).sqlite")
+                let directory = program.name == "watch-in-c" ? inC : BuiltProgram.directory
+                return (
+                    program, store,
+                    try BuiltProgram(program.name, [store.path], in: directory)
+                )
+            }
+            for (program, store, process) in running {
+                let (status, output, errors) = process.finish()
+                #expect(status == 0 && errors == "", "\(program.name): \(errors)")
+                let measured = try #require(output.firstMatch(of: /took (\d+) ms/), "\(output)")
+                let reports = try reports(store)
+                try #require(reports.count == 1, "\(program.name): \(reports.count) reports")
+                #expect(reports[0].loop == program.loop)
+                #expect(reports[0].state == .ended && reports[0].verdict == .stalled)
+                #expect(functions(reports[0]).contains(program.function))
+                let error = reports[0].duration - .milliseconds(Int(measured.1)!)
+                #expect(
+                    error > .milliseconds(-60) && error < .milliseconds(60),
+                    "\(program.name): \(reports[0].duration)")
+            }
+        }
+    }
+
+    /// As docs/c-api.md says.
+    func compileCExample(in directory: URL) throws -> URL {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        let built = BuiltProgram.directory.path
+        let clang = Process()
+        clang.executableURL = URL(filePath: "/usr/bin/env")
+        clang.arguments = [
+            "clang", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
+            "-I", root.appending(path: "Sources/CStallAgent/include").path,
+            root.appending(path: "Examples/WatchInC/main.c").path,
+            "-L", built, "-lStallAgentC", "-Wl,-rpath,\(built)",
+            "-o", directory.appending(path: "watch-in-c").path,
+        ]
+        try clang.run()
+        clang.waitUntilExit()
+        #expect(clang.terminationStatus == 0)
+        return directory
+    }
+
+    @Test(arguments: [
+        "queue-async", "queue-sync", "queue-target", "queue-barrier", "mode-stall",
+        "loop-of-thread",
+        "marks",
+    ])
+    func `one stall is one report, with its function on the stack`(scenario: String) throws {
+        let reports = try play(scenario).reports
+        try #require(reports.count == 1, "\(reports)")
+        #expect(reports[0].verdict == .stalled && reports[0].state == .ended)
+        #expect(functions(reports[0]).contains("plannedStall()"), "\(functions(reports[0]))")
+        #expect(reports[0].duration > .milliseconds(400) && reports[0].duration < .seconds(1))
+        if scenario == "mode-stall" { #expect(reports[0].mode == "modal") }
+        if scenario == "marks" { #expect(reports[0].phase == .marked) }
+    }
+
+    @Test(arguments: [
+        "queue-backlog", "queue-suspended", "queue-idle", "queue-let-go", "pool-busy", "mode-idle",
+        "mode-busy", "thread-ends",
+    ])
+    func `healthy, idle, suspended and ended is not stalled`(scenario: String) throws {
+        let (output, reports) = try play(scenario)
+        #expect(reports.filter { $0.verdict == .stalled }.isEmpty, "\(reports)")
+        if scenario == "queue-let-go" { #expect(output.contains("let go")) }
+    }
+
+    @Test func `an exhausted pool is reported with all of its threads`() throws {
+        let reports = try play("pool-exhausted").reports
+        try #require(reports.count == 1, "\(reports)")
+        #expect(reports[0].loop == "cooperative pool" && reports[0].verdict == .stalled)
+        #expect(functions(reports[0]).contains("plannedStall()"))
+        let members = reports[0].threads.filter { $0.role == .member }
+        #expect(members.count == ProcessInfo.processInfo.activeProcessorCount)
+        for member in members {
+            #expect(member.frames.contains { $0.function == "plannedStall()" })
+        }
+        #expect(reports[0].activity == "all \(members.count) threads taken")
+    }
+
+    @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws
+    {
+        let reports = try play("main-blocked").reports
+        #expect(Set(reports.map(\.loop)) == ["main-queue", "MainActor"])
+    }
+}
