@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example bench-targets format lint clean
 
 all: build
 
@@ -49,6 +49,10 @@ bench-peers:
 # kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
 faults: setup
 	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+
+# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half.
+bench-targets: setup
+	$(SWIFT) run -c release TargetCosts
 
 # The C example, built with clang against the library as docs/c-api.md says, and run.
 c-example: setup

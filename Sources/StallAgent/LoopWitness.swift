@@ -117,11 +117,13 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     }
 
     func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
-        guard let sampler else { return .failure(NoSampler()) }
-        guard let thread = account.thread else { return .failure(NoThread()) }
+        guard let sampler, let thread = account.thread else {
+            causes.observeNobody()
+            return .failure(sampler == nil ? NoSampler() : NoThread())
+        }
         let stack = Result { () throws in try sampler.captureStack(of: thread, within: limit) }
         causes.observe(thread.id) { other in
-            Result { () throws in try sampler.captureStack(of: .other(other), within: limit) }
+            Result { () throws in try sampler.captureStack(of: .found(other), within: limit) }
         }
         return stack
     }

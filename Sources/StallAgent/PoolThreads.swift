@@ -14,7 +14,7 @@ enum PoolThreads {
                 suffix.map({ name.hasSuffix($0) })
                     ?? (name.hasSuffix("-qos") || name.hasSuffix(".overcommit"))
             else { return nil }
-            return try? RegisteredThread.other(id)
+            return try? RegisteredThread.found(id)
         }
     }
 

@@ -60,8 +60,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     private var isMainLoopWaiting: Bool {
-        stall_main_foreign_loop_is_waiting()
-            || stall_beacon_word(EventRunLoop.main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
+        stall_main_foreign_loop_is_waiting() || EventRunLoop.isMainWaiting
     }
 
     // MARK: The watchdog's side
@@ -74,7 +73,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
         let isKnown = object.map { stall_queue_look_at($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
-        guard id != 0, let thread = try? RegisteredThread.other(ThreadID(rawValue: id)) else {
+        guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
             return nil
         }
         stall_beacon_publish_thread(beacon.pointer, id)
