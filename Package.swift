@@ -143,6 +143,11 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
+        .executableTarget(
+            name: "stall-truth",
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
