@@ -6,6 +6,8 @@ package import StallModel
 /// What makes a group worse than another.
 package enum RankingOrder: String, CaseIterable, Sendable {
     case total, count, p95, max
+    /// The time lost per watched hour.
+    case rate
 }
 
 /// What stalls of one group have in common.
@@ -40,6 +42,8 @@ package struct Hotspot: Hashable, Sendable {
     package var trend: [StallTotals]
     /// The time lost by cause; stalls without one are absent.
     package var causes: [CauseClass: Duration]
+    /// The milliseconds lost per hour that its loops were watched; nil when nobody told.
+    package var ratePerHour: Double?
     package var apps: [String]
     package var versions: [String]
     package var firstSeen: UnixTime
@@ -164,6 +168,8 @@ extension RankingOrder {
         switch self {
         case .count where left.count != right.count: left.count > right.count
         case .p95 where left.p95 != right.p95: left.p95 > right.p95
+        case .rate where left.ratePerHour != right.ratePerHour:
+            (left.ratePerHour ?? 0) > (right.ratePerHour ?? 0)
         case .max where left.max != right.max: left.max > right.max
         default:
             left.total != right.total

@@ -164,26 +164,6 @@ import Testing
         }
     }
 
-    @Test func `a file that ends in gz is compressed`() throws {
-        try withTemporaryDirectory { directory in
-            try SampleReports.writeStore(
-                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
-            let plain = try stallctl(["export", "--format", "csv"], in: directory).output
-            let result = try stallctl(
-                ["export", "--format", "csv", "-o", "out.csv.gz"], in: directory)
-            #expect(result.status == 0 && result.errors == "" && result.output == "")
-            let unpacked = try Oracle.run(
-                "/bin/sh", ["-c", "gunzip -c out.csv.gz"], environment: [:], directory: directory)
-            #expect(unpacked.output == plain)
-            let failed = try stallctl(
-                ["export", "--format", "csv", "-o", "no.gz"], in: directory,
-                environment: ["PATH": "/nowhere"])
-            #expect(failed.status == 1 && failed.errors.hasPrefix("stallctl: gzip: "))
-            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
-            #expect(!left.contains("no.gz") && !left.contains { $0.hasPrefix(".stallctl-") })
-        }
-    }
-
     /// Goal: what the texts show is what the commands say.
     @Test func `the walk-through is up to date`() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -11,7 +11,7 @@ import TestSupport
 @Suite struct WatchTests {
     @Test func `keys choose the order and the groups`() {
         var choice = WatchChoice(order: .total, group: .signature)
-        #expect(choice.legend.hasPrefix("[t total]  c count"))
+        #expect(choice.legend.hasPrefix("[t total] c count"))
         func obeys(_ key: Character) -> Bool { choice.obey(key) }
         for (key, order) in [("c", RankingOrder.count), ("p", .p95), ("m", .max), ("t", .total)] {
             #expect(obeys(Character(key)) && choice.order == order)

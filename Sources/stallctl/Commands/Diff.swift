@@ -92,7 +92,7 @@ struct Diff: ParsableCommand {
             store: store, filter: filter, rules: grouping.rules(forStore: source.path), by: .total,
             group: group)
         if ranking.overview.isEmpty { try explainNothing(in: store, set, text) }
-        return (text, ComparedSide(hotspots: ranking.hotspots, watched: nil))
+        return (text, ComparedSide(hotspots: ranking.hotspots, watched: ranking.watched.total))
     }
 
     private func explainNothing(in store: ReportStore, _ set: ComparedSet, _ text: String) throws {

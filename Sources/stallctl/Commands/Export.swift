@@ -43,7 +43,7 @@ struct Export: ParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write to this file, which is replaced when all is written; compressed when it ends in .gz.",
+            "Write to this file, which is replaced when all is written.",
             valueName: "path"),
         completion: .file())
     var output: String?

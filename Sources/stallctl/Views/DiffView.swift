@@ -119,7 +119,9 @@ struct DiffView {
             "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
         if let watched {
             let hours = watched / .seconds(3600)
-            line += " in \(hours.short) watched hours (\((totals.total / hours).compact)/h)"
+            line +=
+                hours >= 1 ? " in \(hours.short) watched hours" : " in \(watched.compact) watched"
+            line += " (\((totals.total / hours).compact)/h)"
         }
         return line
     }

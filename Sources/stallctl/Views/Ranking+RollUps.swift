@@ -17,7 +17,9 @@ extension Ranking {
             let answer = try store.rollUps(
                 filter, by: dimension, withDays: true, grouper: DefaultGrouper(rules: rules))
             if answer.groups.reduce(0, { $0 + $1.count }) > exactLimit {
-                return Ranking(answer, by: order, group: group)
+                var ranking = Ranking(answer, by: order, group: group)
+                try ranking.addRates(from: store, filter, by: order)
+                return ranking
             }
         }
         return try Ranking(store: store, filter: filter, rules: rules, by: order, group: group)

@@ -14,6 +14,8 @@ struct Ranking {
     var group = GroupKey.signature
     /// How the groups' trends are divided; nil without stalls.
     var buckets: TimeBuckets?
+    /// How long the loops were watched, ranked or not.
+    var watched = WatchedTime()
 
     /// The time lost in all ranked reports.
     var totalLost: Duration { overview.totalLost }
@@ -51,6 +53,18 @@ extension Ranking {
                 stalls, runs: selection.runs, frames: frames, by: order, group: group,
                 buckets: buckets, rules: rules),
             group: group, buckets: buckets)
+        try addRates(from: store, filter, by: order)
+    }
+
+    /// Gives every group its rate, and orders them by it if that is asked for.
+    mutating func addRates(
+        from store: ReportStore, _ filter: ReportFilter, by order: RankingOrder
+    ) throws {
+        watched = try WatchedTime(store, filter, by: group)
+        for index in hotspots.indices {
+            hotspots[index].ratePerHour = watched.rate(of: hotspots[index])
+        }
+        if order == .rate { hotspots = sorted(hotspots, by: .rate) }
     }
 
     /// As many parts as the column TREND has characters.
@@ -103,7 +117,7 @@ struct HotspotRow: Encodable {
     @Nullable var example: String?
     /// The cause of most of its time; null where nothing looked for one.
     @Nullable var cause: String?
-    /// Not known without the time that the loops were watched for.
+    /// Null where it is not known how long the loops were watched.
     @Nullable var rateMsPerHour: Double?
 
     init(_ hotspot: Hotspot, rank: Int, totalLostMs: Double) {
@@ -128,7 +142,7 @@ struct HotspotRow: Encodable {
         trendMs = hotspot.trend.map(\.total.milliseconds)
         example = hotspot.example?.description
         cause = hotspot.cause?.word
-        rateMsPerHour = nil
+        rateMsPerHour = hotspot.ratePerHour
     }
 }
 
@@ -143,7 +157,7 @@ enum HotspotCSV {
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
-        "cause",
+        "cause", "rate_ms_per_hour",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -156,7 +170,7 @@ enum HotspotCSV {
             .text(row.apps.joined(separator: " ")), .text(row.versions.joined(separator: " ")),
             .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example ?? ""),
             .plain("\(row.p99Ms)"),
-            .plain(row.cause ?? ""),
+            .plain(row.cause ?? ""), .plain(row.rateMsPerHour.map { "\($0)" } ?? ""),
         ]
     }
 }

@@ -46,6 +46,15 @@ struct TopView {
         return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, "stall"))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
             + " in \(counted(ranking.hotspots.count, "group")), \(ranking.totalLost.compact) lost"
+            + watched
+    }
+
+    /// ` in 26.1 watched hours (9.7 s/h)`, where the store tells.
+    private var watched: String {
+        guard let watched = ranking.watched.total, watched > .zero else { return "" }
+        let hours = watched / .seconds(3600)
+        guard hours >= 1 else { return " in \(watched.compact) watched" }
+        return " in \(hours.short) watched hours (\((ranking.totalLost / hours).compact)/h)"
     }
 
     private var table: Table {

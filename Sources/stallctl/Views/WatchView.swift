@@ -19,6 +19,7 @@ struct WatchChoice: Equatable {
         case "c": order = .count
         case "p": order = .p95
         case "m": order = .max
+        case "r": order = .rate
         case "g": group = group.following
         case "q": isDone = true
         case " ": break  // asks again, like every other key
@@ -31,9 +32,10 @@ struct WatchChoice: Equatable {
     var legend: String {
         let orders: [(String, RankingOrder)] = [
             ("t total", .total), ("c count", .count), ("p p95", .p95), ("m max", .max),
+            ("r rate", .rate),
         ]
-        let sort = orders.map { $0.1 == order ? "[\($0.0)]" : $0.0 }.joined(separator: "  ")
-        return "\(sort)   g group: \(group.rawValue)   q quit"
+        let sort = orders.map { $0.1 == order ? "[\($0.0)]" : $0.0 }.joined(separator: " ")
+        return "\(sort)  g group: \(group.rawValue)  q quit"
     }
 }
 

@@ -1,0 +1,38 @@
+// How long the loops were watched that a ranking speaks of: what its rates are given per.
+
+internal import StallAnalysis
+internal import StallModel
+internal import StallStore
+
+/// The watched time of all loops that a filter selects, and of each group that is made by more than functions.
+struct WatchedTime {
+    /// Nil when the store does not tell.
+    private(set) var total: Duration?
+    /// By the name of the app, version, host or loop that makes a group.
+    private var byName: [String: Duration]?
+
+    init(_ store: ReportStore, _ filter: ReportFilter, by key: GroupKey) throws {
+        let stretches = try store.exposure(filter)
+        guard !stretches.isEmpty else { return }
+        total = stretches.reduce(.zero) { $0 + $1.watched }
+        let name: (LoopExposure) -> String
+        switch key {
+        case .app: name = { $0.run.app }
+        case .version: name = { "\($0.run.app) \($0.run.version)" }
+        case .host: name = { $0.run.host }
+        case .loop: name = { $0.loop }
+        case .signature, .family, .function, .inclusive, .cause: return
+        }
+        byName = stretches.reduce(into: [:]) { $0[name($1), default: .zero] += $1.watched }
+    }
+
+    init() {}
+
+    /// The milliseconds that a group lost per watched hour; nil when that is not known.
+    func rate(of hotspot: Hotspot) -> Double? {
+        guard let watched = byName.map({ $0[hotspot.title] }) ?? total, watched > .zero else {
+            return nil
+        }
+        return hotspot.total.milliseconds / (watched / .seconds(3600))
+    }
+}
