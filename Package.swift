@@ -142,13 +142,16 @@ let package = Package(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchDispatchMain", dependencies: ["StallAgent"], path: "Examples/WatchDispatchMain",
+            name: "WatchDispatchMain", dependencies: ["StallAgent"],
+            path: "Examples/WatchDispatchMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchMainRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchMainRunLoop",
+            name: "WatchMainRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchMainRunLoop",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchEventRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchEventRunLoop",
+            name: "WatchEventRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchEventRunLoop",
             swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",

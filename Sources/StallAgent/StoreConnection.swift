@@ -25,7 +25,9 @@ struct StoreConnection {
 
     private static let waitingLimit = 32
 
-    init(path: String, limits: StoreLimits, run: ProcessRun, logger: Logger) {
+    init(
+        path: String, limits: StoreLimits = StoreLimits(), run: ProcessRun, logger: Logger
+    ) {
         self.path = path
         self.limits = limits
         self.run = run
