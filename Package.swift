@@ -40,6 +40,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "StallCause", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
@@ -53,7 +55,7 @@ let package = Package(
             name: "StallAgent",
             dependencies: [
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
-                "StallSymbols", "StallStore", log,
+                "StallSymbols", "StallCause", "StallStore", log,
             ],
             swiftSettings: settings),
         .target(name: "CStallAgent"),
@@ -106,6 +108,9 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
             name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
@@ -138,6 +143,11 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
+        .executableTarget(
+            name: "stall-truth",
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
@@ -159,6 +169,9 @@ let package = Package(
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
             swiftSettings: settings),
         .executableTarget(
             name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",

@@ -88,12 +88,13 @@ final class Script {
         loop.add(signal, toMode: .common)
         let loop = loop
         let thread = Thread {
+            // Set on the thread itself: then the kernel knows the name too, and reports show it.
+            Thread.current.name = "compactor"
             compactDatabase {
                 signal.signal()
                 loop.wakeUp()
             }
         }
-        thread.name = "compactor"
         thread.start()
     }
 

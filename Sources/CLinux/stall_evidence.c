@@ -1,0 +1,250 @@
+#define _GNU_SOURCE
+#include "stall_evidence.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+// Appends text; false when it does not fit.
+static bool append(char *to, size_t capacity, const char *text) {
+    size_t length = strlen(to), more = strlen(text);
+    if (length + more >= capacity) return false;
+    memcpy(to + length, text, more + 1);
+    return true;
+}
+
+static void append_number(char *to, size_t capacity, uint64_t number) {
+    char digits[24], *start = digits + sizeof digits - 1;
+    *start = 0;
+    do *--start = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    append(to, capacity, start);
+}
+
+static int open_thread_file(int32_t thread, const char *name) {
+    char path[64] = "/proc/self/task/";
+    append_number(path, sizeof path, (uint64_t)thread);
+    append(path, sizeof path, "/");
+    append(path, sizeof path, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// The text of a kept file; false when it cannot be read.
+static bool read_text(int file, char *text, size_t capacity) {
+    if (file < 0) return false;
+    ssize_t count = pread(file, text, capacity - 1, 0);
+    if (count <= 0) return false;
+    text[count] = 0;
+    return true;
+}
+
+static uint64_t number_after(const char *text, const char *label) {
+    const char *found = strstr(text, label);
+    return found ? strtoull(found + strlen(label), NULL, 10) : 0;
+}
+
+void stall_evidence_open(stall_evidence_files *files, int32_t thread) {
+    *files = (stall_evidence_files){
+        .thread = thread,
+        .system_call = open_thread_file(thread, "syscall"),
+        .stat = open_thread_file(thread, "stat"),
+        .wait_channel = open_thread_file(thread, "wchan"),
+        .schedule = open_thread_file(thread, "schedstat"),
+        .status = open_thread_file(thread, "status"),
+    };
+}
+
+void stall_evidence_close(stall_evidence_files *files) {
+    const int32_t all[] = {files->system_call, files->stat, files->wait_channel, files->schedule, files->status};
+    for (size_t index = 0; index < sizeof all / sizeof *all; index++)
+        if (all[index] >= 0) close(all[index]);
+}
+
+// "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
+static void read_system_call(int file, stall_thread_look *look) {
+    char text[256];
+    if (!read_text(file, text, sizeof text)) {
+        look->unreadable |= STALL_NO_SYSTEM_CALL;
+        return;
+    }
+    look->is_running = text[0] == 'r';
+    if (look->is_running) return;
+    char *rest;
+    look->system_call = (int32_t)strtol(text, &rest, 10);
+    for (int index = 0; look->system_call >= 0 && index < 6; index++) look->arguments[index] = strtoull(rest, &rest, 16);
+}
+
+// Behind the name, which may hold anything: state, 6 numbers, minor faults, its children's, major faults.
+static void read_state(int file, stall_thread_look *look) {
+    char text[512];
+    const char *field = read_text(file, text, sizeof text) ? strrchr(text, ')') : NULL;
+    if (!field || field[1] != ' ' || field[2] == 0) {
+        look->unreadable |= STALL_NO_STATE;
+        return;
+    }
+    look->state = (uint8_t)field[2];
+    char *rest = (char *)field + 3;
+    for (int number = 4; number <= 12; number++) {
+        uint64_t value = strtoull(rest, &rest, 10);
+        if (number == 10) look->minor_faults = value;
+        if (number == 12) look->major_faults = value;
+    }
+}
+
+void stall_evidence_look(const stall_evidence_files *files, stall_thread_look *look) {
+    *look = (stall_thread_look){.system_call = -1};
+    char text[4096];
+    read_system_call(files->system_call, look);
+    if (!read_text(files->wait_channel, look->wait_channel, sizeof look->wait_channel))
+        look->unreadable |= STALL_NO_WAIT_CHANNEL;
+    if (strcmp(look->wait_channel, "0") == 0) look->wait_channel[0] = 0;
+    read_state(files->stat, look);
+    if (read_text(files->schedule, text, sizeof text)) {
+        char *rest;
+        look->cpu_ns = strtoull(text, &rest, 10);
+        look->run_delay_ns = strtoull(rest, &rest, 10);
+    } else {
+        look->unreadable |= STALL_NO_SCHEDULE;
+    }
+    if (read_text(files->status, text, sizeof text)) {
+        look->waits = number_after(text, "\nvoluntary_ctxt_switches:");
+        look->preemptions = number_after(text, "\nnonvoluntary_ctxt_switches:");
+    } else {
+        look->unreadable |= STALL_NO_SWITCHES;
+    }
+}
+
+// The path of this process's group in a hierarchy: the line of /proc/self/cgroup that holds `controller`.
+static bool find_group(const char *groups, const char *controller, char *path, size_t capacity) {
+    const char *line = strstr(groups, controller);
+    const char *start = line ? strchr(line + 1, '/') : NULL;
+    if (!start) return false;
+    size_t length = strcspn(start, "\n");
+    if (length >= capacity) return false;
+    memcpy(path, start, length);
+    path[length] = 0;
+    return true;
+}
+
+// A container often sees only its own group, mounted as the root: then the path does not exist, but the file does.
+static int open_group_file(const char *root, const char *group) {
+    char path[512] = "";
+    int file = -1;
+    if (append(path, sizeof path, root) && append(path, sizeof path, group) && append(path, sizeof path, "/cpu.stat"))
+        file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) return file;
+    strcpy(path, root);
+    append(path, sizeof path, "/cpu.stat");
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void stall_process_open(stall_process_files *files) {
+    char groups[2048], group[384] = "";
+    int file = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    if (!read_text(file, groups, sizeof groups)) groups[0] = 0;
+    if (file >= 0) close(file);
+    files->cgroup_cpu = -1;
+    if (find_group(groups, ":cpu,cpuacct:", group, sizeof group) || find_group(groups, ":cpu:", group, sizeof group)) {
+        files->cgroup_cpu = open_group_file("/sys/fs/cgroup/cpu", group);
+    } else if (find_group(groups, "0::", group, sizeof group)) {
+        files->cgroup_cpu = open_group_file("/sys/fs/cgroup", group);
+    }
+    static const char *const paths[] = {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"};
+    for (int index = 0; index < 3; index++) files->pressure[index] = open(paths[index], O_RDONLY | O_CLOEXEC);
+}
+
+void stall_process_close(stall_process_files *files) {
+    if (files->cgroup_cpu >= 0) close(files->cgroup_cpu);
+    for (int index = 0; index < 3; index++)
+        if (files->pressure[index] >= 0) close(files->pressure[index]);
+}
+
+void stall_process_look_at(const stall_process_files *files, stall_process_look *look) {
+    char text[1024];
+    *look = (stall_process_look){0};
+    struct timespec used;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
+        look->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+    if (read_text(files->cgroup_cpu, text, sizeof text)) {
+        look->throttled_us = number_after(text, "throttled_usec ");
+        // The first version of control groups counts nanoseconds.
+        if (look->throttled_us == 0) look->throttled_us = number_after(text, "throttled_time ") / 1000;
+    } else {
+        look->unreadable |= STALL_NO_CGROUP;
+    }
+    for (int index = 0; index < 3; index++) {
+        if (read_text(files->pressure[index], text, sizeof text)) {
+            look->pressure_us[index] = number_after(text, "total=");
+        } else {
+            look->unreadable |= STALL_NO_PRESSURE;
+        }
+    }
+}
+
+static void read_peer(int number, stall_descriptor_look *look) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;
+    socklen_t length = sizeof address;
+    if (getpeername(number, &address.any, &length) != 0) return;
+    uint16_t port = 0;
+    if (address.any.sa_family == AF_INET) {
+        if (!inet_ntop(AF_INET, &address.v4.sin_addr, look->peer, sizeof look->peer)) return;
+        port = ntohs(address.v4.sin_port);
+    } else if (address.any.sa_family == AF_INET6) {
+        strcpy(look->peer, "[");
+        if (!inet_ntop(AF_INET6, &address.v6.sin6_addr, look->peer + 1, sizeof look->peer - 1)) return;
+        append(look->peer, sizeof look->peer, "]");
+        port = ntohs(address.v6.sin6_port);
+    } else {
+        return;
+    }
+    append(look->peer, sizeof look->peer, ":");
+    append_number(look->peer, sizeof look->peer, port);
+}
+
+bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *look) {
+    char path[48] = "/proc/self/fd/";
+    *look = (stall_descriptor_look){.number = number, .socket_domain = -1};
+    if (number < 0) return false;
+    append_number(path, sizeof path, (uint64_t)number);
+    ssize_t length = readlink(path, look->target, sizeof look->target - 1);
+    if (length < 0) return false;
+    look->target[length] = 0;
+    if (strncmp(look->target, "socket:", 7) != 0) return true;
+    socklen_t size = sizeof look->socket_domain;
+    if (getsockopt(number, SOL_SOCKET, SO_DOMAIN, &look->socket_domain, &size) != 0) look->socket_domain = -1;
+    if (look->socket_domain == AF_INET || look->socket_domain == AF_INET6) read_peer(number, look);
+    return true;
+}
+
+size_t stall_memory_read(uint64_t address, void *to, size_t length) {
+    struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
+    ssize_t count = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    if (count >= 0) return (size_t)count;
+    if (errno == EFAULT) return 0;
+    // Where a sandbox forbids it, /proc/self/mem does the same.
+    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    count = pread(file, to, length, (off_t)address);
+    close(file);
+    return count > 0 ? (size_t)count : 0;
+}
+
+bool stall_thread_read_name(int32_t thread, char *name) {
+    if (thread <= 0) return false;
+    int file = open_thread_file(thread, "comm");
+    bool isRead = read_text(file, name, 16);
+    if (file >= 0) close(file);
+    if (isRead) name[strcspn(name, "\n")] = 0;
+    return isRead;
+}

@@ -1,0 +1,54 @@
+// Brings the names of functions to the evidence, so that the cause can be decided. Runs on the recorder's thread.
+
+internal import StallCause
+internal import StallDetection
+internal import StallModel
+internal import StallSymbols
+
+extension PendingReport {
+    /// Every place on the stacks of threads that the stalled one may have waited for.
+    func suspectLocations(_ images: ImageTable) -> [CodeLocation] {
+        trail.observations.compactMap(\.self).flatMap { observation in
+            observation.suspects.flatMap { $0.stack.map(images.locate) ?? [] }
+        }
+    }
+
+    /// Decides the cause, and adds it and the holders' stacks to the report.
+    func explain(
+        _ report: inout StallReport, images: ImageTable, frames: ([CodeLocation]) -> [Frame]
+    ) {
+        // A thread may have ended its work before its evidence was gathered: then there is less of it.
+        let count = min(report.samples.count, trail.observations.count)
+        func functions(_ locations: [CodeLocation]) -> [String] {
+            frames(locations).map { $0.function ?? "" }
+        }
+        let samples = zip(report.samples.suffix(count), trail.observations.suffix(count))
+            .compactMap { sample, observation -> CauseSample? in
+                guard !sample.isLate, var observation else { return nil }
+                for index in observation.suspects.indices {
+                    guard let stack = observation.suspects[index].stack else { continue }
+                    observation.suspects[index].functions = functions(images.locate(stack))
+                }
+                return CauseSample(
+                    weight: sample.weight, observation: observation,
+                    functions: functions(sample.locations))
+            }
+        let first = trail.observations.lazy.compactMap(\.self).first
+        let explained = explainStall(
+            CauseFacts(
+                verdict: report.verdict, duration: report.duration, cpuTime: report.cpuTime,
+                ended: incident.hasEnded ? incident.began + incident.duration : nil,
+                samples: samples,
+                growth: first.map { trail.last.growth(since: $0.counters) } ?? Counters(),
+                observed: first.map { trail.lastLook - $0.at } ?? .zero))
+        report.cause = explained.cause
+        let holders = explained.holders.map { holder in
+            ThreadSnapshot(
+                thread: holder.owner, name: holder.name, role: .holder,
+                method: holder.stack?.method, isTruncated: holder.stack?.isTruncated ?? false,
+                failure: holder.failure, locations: holder.stack.map(images.locate) ?? [])
+        }
+        let known = Set(holders.map(\.thread))
+        report.threads = holders + report.threads.filter { !known.contains($0.thread) }
+    }
+}

@@ -1,0 +1,272 @@
+// Decides why a loop stalled. Pure: facts and names in, a cause out, so that every rule is tested with a table.
+//
+// The counters say how much of the stall went into running, waiting for a CPU and being blocked; the samples say what
+// the running and the blocked parts were about. What nobody saw is `unknown`, and what could not be read lowers the
+// confidence.
+
+package import StallModel
+
+/// One sample of the stalled thread: when, for how much of the stall it stands, what was seen, and on which stack.
+package struct CauseSample: Hashable, Sendable {
+    package var weight: Duration
+    package var observation: Observation
+    /// The names of the functions on its stack, innermost first; empty when it has none.
+    package var functions: [String]
+
+    package init(weight: Duration, observation: Observation, functions: [String]) {
+        self.weight = weight
+        self.observation = observation
+        self.functions = functions
+    }
+}
+
+/// All that is known of one stall.
+package struct CauseFacts: Hashable, Sendable {
+    package var verdict: StallVerdict
+    package var duration: Duration
+    package var cpuTime: Duration
+    /// When it ended; nil while it lasts.
+    package var ended: MonotonicInstant?
+    /// In order of time; late ones are left out.
+    package var samples: [CauseSample]
+    /// The counters' growth from the first sample to the last look, and how long that was.
+    package var growth: Counters
+    package var observed: Duration
+
+    package init(
+        verdict: StallVerdict, duration: Duration, cpuTime: Duration, ended: MonotonicInstant?,
+        samples: [CauseSample], growth: Counters, observed: Duration
+    ) {
+        self.verdict = verdict
+        self.duration = duration
+        self.cpuTime = cpuTime
+        self.ended = ended
+        self.samples = samples
+        self.growth = growth
+        self.observed = observed
+    }
+}
+
+/// What one sample was about.
+struct SampleFinding: Hashable {
+    var cause: CauseClass
+    var lock: LockKind?
+    /// From 0 to 1.
+    var confidence: Double
+    var isRunning: Bool
+}
+
+/// A cause, and the threads that a stall with the cause `lock` waited for.
+package struct ExplainedStall: Hashable, Sendable {
+    package var cause: StallCause
+    /// The nearest first: each holds what the one before it waits for. The stalled thread is not among them.
+    package var holders: [LockSuspect]
+}
+
+/// The cause of a stall.
+package func explainStall(_ facts: CauseFacts) -> ExplainedStall {
+    var cause = decideCause(facts)
+    guard cause.cause == .lock, let (chain, isDeadlock) = mainChain(facts.samples) else {
+        return ExplainedStall(cause: cause, holders: [])
+    }
+    let nearest = chain.holders[0]
+    cause.holder = LockHolder(
+        thread: nearest.owner, name: nearest.name, isDeadlock: isDeadlock)
+    let stalled = facts.samples.last?.observation.thread
+    return ExplainedStall(cause: cause, holders: chain.holders.filter { $0.owner != stalled })
+}
+
+/// The class, its shares and what they rest on.
+func decideCause(_ facts: CauseFacts) -> StallCause {
+    let findings = facts.samples.map { (finding(of: $0, in: facts), $0) }
+    var shares = shares(of: facts, findings)
+    if facts.verdict == .stopped { shares = [.stopped: 1] }
+    if facts.verdict == .debugger { shares = [.stopped: 1] }
+    if facts.verdict == .throttled { shares = [.throttled: 1] }
+    let ordered = rounded(shares)
+    let first = ordered.first ?? CauseShare(.unknown, 1)
+    let own = findings.filter { $0.0.cause == first.cause }
+    var confidence = confidence(of: first, own.map { ($0.0.confidence, $0.1.weight) }, facts)
+    let unreadable = facts.samples.reduce(into: UnreadableFacts()) {
+        $0.formUnion($1.observation.wait.unreadable)
+    }
+    if unreadable.contains(.systemCall) { confidence *= 0.6 }
+    if unreadable.contains(.schedule) { confidence *= 0.8 }
+    if unreadable.contains(.state) { confidence *= 0.8 }
+    let heaviest =
+        own.max { $0.1.weight < $1.1.weight } ?? findings.max { $0.1.weight < $1.1.weight }
+    return StallCause(
+        first.cause, confidence: (confidence * 1000).rounded() / 1000, shares: ordered,
+        evidence: evidence(facts, heaviest?.1, heaviest?.0, unreadable))
+}
+
+/// What the thread did at one instant.
+private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFinding {
+    let wait = sample.observation.wait
+    let hint = FrameHint(sample.functions)
+    func found(
+        _ cause: CauseClass, _ confidence: Double, lock: LockKind? = nil, isRunning: Bool = false
+    ) -> SampleFinding {
+        SampleFinding(cause: cause, lock: lock, confidence: confidence, isRunning: isRunning)
+    }
+    if wait.state == UInt8(ascii: "T") || wait.state == UInt8(ascii: "t") {
+        return found(.stopped, 0.95)
+    }
+    let isUnread = wait.unreadable.contains(.systemCall)
+    if wait.isRunning || (isUnread && wait.state == UInt8(ascii: "R")) {
+        switch hint {
+        case .lock(let kind): return found(.lock, 0.7, lock: kind, isRunning: true)
+        case .file: return found(.disk, 0.6, isRunning: true)
+        case .resolver: return found(.network, 0.7, isRunning: true)
+        case .memory, nil: return found(.cpu, 0.95, isRunning: true)
+        }
+    }
+    if isUnread { return unread(wait, hint) }
+    if hint == .resolver { return found(.network, 0.95) }
+    if wait.isBlockedOutsideCalls { return found(.pageFault, 0.9) }
+    guard let call = wait.call else { return byChannel(wait) }
+    switch call.kind {
+    case .file: return found(.disk, 0.95)
+    case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
+    case .poll:
+        return wait.descriptors.isEmpty ? found(.sleep, 0.9) : byDescriptors(wait.descriptors, call)
+    case .epoll: return found(.unknown, 0.5)
+    case .futex: return byFutex(wait, hint, facts.ended)
+    case .sleep: return found(.sleep, 0.98)
+    case .child, .exchange: return found(.ipc, 0.95)
+    case .signal: return found(.ipc, 0.5)
+    case .memory: return found(.pageFault, 0.7)
+    case .yield: return found(.cpu, 0.8, isRunning: true)
+    case .ring: return found(.disk, 0.5)
+    }
+}
+
+/// Where the kernel does not show system calls: the stack, and the kernel function that it sleeps in.
+private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
+    switch hint {
+    case .lock(let kind): SampleFinding(cause: .lock, lock: kind, confidence: 0.8, isRunning: false)
+    case .file: SampleFinding(cause: .disk, confidence: 0.6, isRunning: false)
+    case .resolver: SampleFinding(cause: .network, confidence: 0.8, isRunning: false)
+    case .memory, nil: byChannel(wait)
+    }
+}
+
+private func byChannel(_ wait: Wait) -> SampleFinding {
+    let channels: [(part: String, cause: CauseClass)] = [
+        ("futex", .lock), ("nanosleep", .sleep), ("pipe", .ipc), ("unix", .ipc), ("do_wait", .ipc),
+        ("inet", .network), ("tcp", .network), ("udp", .network), ("skb", .network),
+        ("folio", .disk), ("jbd2", .disk), ("io_schedule", .disk), ("ext4", .disk),
+        ("signal_stop", .stopped),
+    ]
+    let cause = channels.first { wait.waitChannel.contains($0.part) }?.cause
+    return SampleFinding(
+        cause: cause ?? .unknown, confidence: cause == nil ? 0.3 : 0.6, isRunning: false)
+}
+
+private func byDescriptors(_ descriptors: [WaitedDescriptor], _ call: SystemCall) -> SampleFinding {
+    let kinds = Set(descriptors.map(\.kind))
+    func found(_ cause: CauseClass, _ confidence: Double) -> SampleFinding {
+        // Of several descriptors only one may be what is waited for.
+        SampleFinding(
+            cause: cause, confidence: kinds.count > 1 ? confidence * 0.7 : confidence,
+            isRunning: false)
+    }
+    if kinds.contains(.networkSocket) { return found(.network, 0.97) }
+    if kinds.contains(.file) && call.kind == .descriptor { return found(.disk, 0.95) }
+    if kinds.contains(.localSocket) || kinds.contains(.pipe) { return found(.ipc, 0.97) }
+    if kinds.contains(.event) { return found(.ipc, 0.8) }
+    if kinds.contains(.terminal) { return found(.ipc, 0.7) }
+    if kinds.contains(.timer) { return found(.sleep, 0.85) }
+    // A socket call whose descriptor is gone by now.
+    return call.kind == .socket ? found(.network, 0.4) : found(.unknown, 0.4)
+}
+
+private func byFutex(_ wait: Wait, _ hint: FrameHint?, _ ended: MonotonicInstant?) -> SampleFinding
+{
+    guard case .lock(let kind) = hint else {
+        return SampleFinding(cause: .lock, lock: .other, confidence: 0.7, isRunning: false)
+    }
+    // A condition with a time limit, of which nobody ever heard: that is how some write a sleep.
+    if kind == .condition, let deadline = wait.deadline {
+        guard let ended else {
+            return SampleFinding(cause: .lock, lock: kind, confidence: 0.5, isRunning: false)
+        }
+        if ended + .milliseconds(2) >= deadline {
+            return SampleFinding(cause: .sleep, lock: kind, confidence: 0.8, isRunning: false)
+        }
+    }
+    return SampleFinding(cause: .lock, lock: kind, confidence: 0.97, isRunning: false)
+}
+
+/// The parts of the stall by class, from 0 to 1; together 1.
+private func shares(
+    of facts: CauseFacts, _ findings: [(SampleFinding, CauseSample)]
+) -> [CauseClass: Double] {
+    guard facts.duration > .zero else { return [.unknown: 1] }
+    func part(_ growth: Duration) -> Double {
+        facts.observed > .zero ? min(1, max(0, growth / facts.observed)) : 0
+    }
+    let running = min(1, max(0, facts.cpuTime / facts.duration))
+    var delayed = min(1 - running, part(facts.growth.runDelay))
+    let throttled = delayed > 0.05 ? min(delayed, part(facts.growth.throttled)) : 0
+    delayed -= throttled
+    // A share that no counter can account for is noise of the clocks.
+    let blocked = max(0, 1 - running - delayed - throttled)
+
+    func weights(_ isRunning: Bool) -> [CauseClass: Double] {
+        findings.filter { $0.0.isRunning == isRunning }.reduce(into: [:]) {
+            $0[$1.0.cause, default: 0] += max($1.1.weight / facts.duration, 1e-6)
+        }
+    }
+    var shares: [CauseClass: Double] = [:]
+    func give(_ share: Double, _ weights: [CauseClass: Double], otherwise cause: CauseClass) {
+        let total = weights.values.reduce(0, +)
+        guard total > 0 else { return shares[cause, default: 0] += share }
+        for (cause, weight) in weights { shares[cause, default: 0] += share * weight / total }
+    }
+    let (whileRunning, whileBlocked) = (weights(true), weights(false))
+    give(running, whileRunning, otherwise: .cpu)
+    shares[.starved, default: 0] += delayed
+    shares[.throttled, default: 0] += throttled
+    if whileBlocked.isEmpty {
+        // Blocked between the looks only: short waits of what the stack is about.
+        var about = whileRunning
+        about[.cpu] = nil
+        if facts.growth.majorFaults > 0, about.isEmpty { about[.pageFault] = 1 }
+        give(blocked, about, otherwise: blocked < 0.1 && running > 0 ? .cpu : .unknown)
+    } else {
+        give(blocked, whileBlocked, otherwise: .unknown)
+    }
+    return shares
+}
+
+/// In thousandths that add up to 1, the largest first; parts below one in a hundred go to the largest.
+private func rounded(_ shares: [CauseClass: Double]) -> [CauseShare] {
+    let ordered = shares.filter { $0.value >= 0.01 }
+        .sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+    guard let first = ordered.first else { return [] }
+    let rest = ordered.dropFirst().map { CauseShare($0.key, ($0.value * 1000).rounded() / 1000) }
+    let taken = rest.reduce(0) { $0 + ($1.fraction * 1000).rounded() }
+    return [CauseShare(first.key, (1000 - taken) / 1000)] + rest
+}
+
+/// How sure the class is: how sure its samples are, and how far it is ahead of the second.
+private func confidence(
+    of share: CauseShare, _ samples: [(confidence: Double, weight: Duration)], _ facts: CauseFacts
+) -> Double {
+    let total = samples.reduce(0) { $0 + ($1.weight / .seconds(1)) }
+    var base: Double
+    if total > 0 {
+        base = samples.reduce(0) { $0 + $1.confidence * ($1.weight / .seconds(1)) } / total
+    } else {
+        switch share.cause {
+        case .starved, .throttled: base = facts.observed > .zero ? 0.9 : 0.5
+        case .stopped: base = 0.9
+        case .cpu: base = 0.8
+        case .unknown: base = 0.2
+        default: base = 0.5
+        }
+    }
+    if share.fraction < 0.6 { base *= 0.5 + share.fraction * 0.8 }
+    return min(1, max(0.05, base))
+}

@@ -1,0 +1,104 @@
+// What the functions on a stack say about a wait that the system call alone does not: a futex is a mutex, a condition or
+// a semaphore; a poll belongs to the resolver.
+
+/// A kind of lock, by the function that waits for it.
+package enum LockKind: String, Hashable, Sendable {
+    case mutex = "a mutex"
+    case swiftMutex = "a Swift Mutex"
+    case rwlock = "a read-write lock"
+    case condition = "a condition"
+    case semaphore = "a semaphore"
+    case dispatchQueue = "a dispatch queue"
+    case dispatchGroup = "a dispatch group"
+    case once = "an initialization that another thread runs"
+    case threadEnd = "the end of a thread"
+    case barrier = "a barrier"
+    case other = "a lock"
+}
+
+/// What a stack says.
+package enum FrameHint: Hashable, Sendable {
+    case lock(LockKind)
+    case resolver
+    /// In a function that reads, writes or asks for files, as a call into the kernel.
+    case file
+    case memory
+
+    /// The hint of the innermost function that gives one. The resolver counts wherever it is on the stack.
+    ///
+    /// - Parameter functions: Names, innermost first.
+    package init?(_ functions: [String]) {
+        let names = functions.prefix(48).map(plainName)
+        if names.contains(where: resolverNames.contains) {
+            self = .resolver
+            return
+        }
+        // A wait is at the inner end; further out there are only reasons for it.
+        for name in names.prefix(12) {
+            if let kind = lockKind(name) {
+                self = .lock(kind)
+                return
+            }
+        }
+        guard let innermost = names.first(where: { !$0.isEmpty }) else { return nil }
+        if fileCalls.contains(innermost) {
+            self = .file
+        } else if memoryCalls.contains(innermost) {
+            self = .memory
+        } else {
+            return nil
+        }
+    }
+}
+
+/// `__pthread_mutex_lock@@GLIBC_2.2.5` as `pthread_mutex_lock`.
+private func plainName(_ name: String) -> String {
+    String(name.drop { $0 == "_" }.prefix { $0 != "@" })
+}
+
+private func lockKind(_ name: String) -> LockKind? {
+    if let kind = locks[name] { return kind }
+    if name.hasPrefix("pthread_rwlock_") { return .rwlock }
+    if name.hasPrefix("pthread_mutex_") && name.contains("lock") { return .mutex }
+    if name.hasPrefix("dispatch_sync") || name.hasPrefix("dispatch_barrier_sync")
+        || name.hasPrefix("dispatch_async_and_wait") || name.hasPrefix("DISPATCH_WAIT_FOR_QUEUE")
+    {
+        return .dispatchQueue
+    }
+    if name.hasPrefix("dispatch_semaphore_wait") { return .semaphore }
+    if name.hasPrefix("dispatch_group_wait") { return .dispatchGroup }
+    if name.contains("MutexHandle") { return .swiftMutex }
+    return nil
+}
+
+private let locks: [String: LockKind] = [
+    "lll_lock_wait": .mutex, "lll_lock_wait_private": .mutex, "lll_mutex_lock_optimized": .mutex,
+    "mtx_lock": .mutex, "flockfile": .mutex,
+    "pthread_cond_wait": .condition, "pthread_cond_timedwait": .condition,
+    "pthread_cond_clockwait": .condition, "cnd_wait": .condition, "cnd_timedwait": .condition,
+    "sem_wait": .semaphore, "sem_timedwait": .semaphore, "sem_clockwait": .semaphore,
+    "new_sem_wait": .semaphore, "new_sem_wait_slow64": .semaphore,
+    "pthread_join": .threadEnd, "pthread_timedjoin_np": .threadEnd,
+    "pthread_clockjoin_np": .threadEnd, "pthread_clockjoin_ex": .threadEnd,
+    "pthread_barrier_wait": .barrier,
+    "pthread_once": .once, "dispatch_once_wait": .once, "call_once": .once,
+]
+
+private let resolverNames: Set<String> = [
+    "getaddrinfo", "gethostbyname", "gethostbyname2", "gethostbyname_r", "gethostbyname2_r",
+    "gethostbyaddr", "gethostbyaddr_r", "getnameinfo", "res_query", "res_search", "res_send",
+    "res_nquery", "res_nsearch", "res_nsend", "getaddrinfo_a", "gai_suspend",
+]
+
+private let fileCalls: Set<String> = [
+    "write", "libc_write", "read", "libc_read", "pread", "pread64", "libc_pread", "libc_pread64",
+    "pwrite", "pwrite64", "libc_pwrite", "libc_pwrite64", "readv", "writev", "preadv", "pwritev",
+    "preadv64", "pwritev64", "fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync",
+    "open", "open64", "openat", "openat64", "libc_open", "libc_open64", "libc_openat64", "stat",
+    "stat64", "lstat", "lstat64", "fstat", "fstat64", "fstatat", "fstatat64", "statx", "access",
+    "faccessat", "getdents64", "readdir", "readdir64", "ftruncate", "ftruncate64", "truncate",
+    "fallocate", "fallocate64", "rename", "renameat", "renameat2", "unlink", "unlinkat", "link",
+    "symlink", "mkdir", "rmdir", "readlink", "copy_file_range", "sendfile", "sendfile64",
+]
+
+private let memoryCalls: Set<String> = ["munmap", "madvise", "mlock", "mlockall", "mprotect"]

@@ -1,0 +1,76 @@
+// Who holds the lock, of all suspects: the one that the waiter's stack speaks of. And whether waiting for it can ever end.
+
+internal import StallModel
+
+/// The holders of a chain of locks.
+package struct LockChain: Hashable, Sendable {
+    /// The nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
+    package var holders: [LockSuspect]
+    /// The last one waits for a lock that one of the chain, or the stalled thread, holds.
+    package var isCircular: Bool
+}
+
+/// Finds the holders behind one sample; nil when none of the suspects holds what the stack says is waited for.
+func lockChain(behind sample: CauseSample) -> LockChain? {
+    let observation = sample.observation
+    var holders: [LockSuspect] = []
+    var chain = [observation.thread]
+    while let waiter = chain.last {
+        // What the stack does not show to be a lock has no owner, whatever its memory looks like.
+        let functions = holders.last?.functions ?? sample.functions
+        guard case .lock(let kind) = FrameHint(functions) else { break }
+        let suspect = observation.suspects.first { suspect in
+            suspect.waiter == waiter && kind.ownerFields.contains(suspect.field)
+        }
+        guard let suspect else { break }
+        holders.append(suspect)
+        if chain.contains(suspect.owner) { return LockChain(holders: holders, isCircular: true) }
+        chain.append(suspect.owner)
+        guard suspect.wait.futex != nil else { break }
+    }
+    return holders.isEmpty ? nil : LockChain(holders: holders, isCircular: false)
+}
+
+extension LockKind {
+    /// Where the owner of a lock of this kind is found, if anywhere.
+    fileprivate var ownerFields: [LockSuspect.Field] {
+        switch self {
+        case .mutex: [.mutexOwner, .word]
+        case .swiftMutex, .threadEnd: [.word]
+        case .rwlock: [.rwlockWriterFromReader, .rwlockWriterFromWriter]
+        case .dispatchQueue: [.queueState]
+        case .condition, .semaphore, .dispatchGroup, .once, .barrier, .other: []
+        }
+    }
+}
+
+extension LockChain {
+    /// Whether this is the same standstill as an earlier one: nobody in the circle has moved in between, and nobody's
+    /// wait has a time limit. Only then it is a deadlock.
+    package func isStill(since earlier: LockChain) -> Bool {
+        isCircular && earlier.isCircular && holders.count == earlier.holders.count
+            && zip(holders, earlier.holders).allSatisfy { now, before in
+                now.waiter == before.waiter && now.owner == before.owner
+                    && now.address == before.address && now.field == before.field
+                    && now.counters.waits == before.counters.waits
+                    && now.wait.futex?.address == before.wait.futex?.address
+                    && now.wait.deadline == nil
+            }
+    }
+}
+
+/// The chain that explains most of the stall, and whether it is a deadlock.
+func mainChain(_ samples: [CauseSample]) -> (chain: LockChain, isDeadlock: Bool)? {
+    let chains = samples.compactMap { sample in
+        lockChain(behind: sample).map { (chain: $0, weight: sample.weight) }
+    }
+    guard let last = chains.last else { return nil }
+    let earlier = chains.dropLast().last
+    if let earlier, last.chain.isStill(since: earlier.chain) { return (last.chain, true) }
+    let weights = chains.reduce(into: [ThreadID: Duration]()) {
+        $0[$1.chain.holders[0].owner, default: .zero] += $1.weight
+    }
+    let main = weights.max { ($0.value, $0.key.rawValue) < ($1.value, $1.key.rawValue) }?.key
+    let chain = chains.last { $0.chain.holders[0].owner == main }?.chain ?? last.chain
+    return (chain, false)
+}
