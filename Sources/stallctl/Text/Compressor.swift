@@ -12,7 +12,8 @@ struct Compressor {
     /// - Parameter file: Open for writing.
     init(to file: CInt) throws(OutputError) {
         var ends: [CInt] = [0, 0]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw .failed("gzip", errno: errno) }
+        guard pipe(&ends) == 0 else { throw .failed("gzip", errno: errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -20,7 +21,8 @@ struct Compressor {
         posix_spawn_file_actions_adddup2(&actions, file, STDOUT_FILENO)
         var process = pid_t()
         // No name and no time in the header: the same reports give the same file.
-        var arguments = ["gzip", "--no-name", "--stdout"].map { strdup($0) } + [nil]
+        var arguments: [UnsafeMutablePointer<CChar>?] =
+            ["gzip", "--no-name", "--stdout"].map { (word: String) in strdup(word) } + [nil]
         defer { for argument in arguments { free(argument) } }
         let errno = posix_spawnp(&process, "gzip", &actions, nil, &arguments, environ)
         close(ends[0])

@@ -26,24 +26,21 @@ struct Output: ~Copyable {
         guard file >= 0 else { throw .failed(path, errno: errno) }
         let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        replaced = (path, temporary)
         // mkstemp makes it private; what people export is as readable as their other files.
         let mask = umask(0)
         umask(mask)
         fchmod(file, 0o666 & ~mask)
-        guard path.hasSuffix(".gz") else {
-            descriptor = file
-            return
+        var compressor: Compressor?
+        if path.hasSuffix(".gz") {
+            do { compressor = try Compressor(to: file) } catch {
+                close(file)
+                unlink(temporary)
+                throw error
+            }
         }
-        do {
-            let compressor = try Compressor(to: file)
-            descriptor = compressor.input
-            self.compressor = compressor
-        } catch {
-            close(file)
-            unlink(temporary)
-            throw error
-        }
+        descriptor = compressor?.input ?? file
+        self.compressor = compressor
+        replaced = (path, temporary)
     }
 
     deinit {
