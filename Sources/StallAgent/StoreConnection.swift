@@ -28,7 +28,9 @@ struct StoreConnection {
     private static let waitingLimit = 32
     private static let waitingCountLimit = 2048
 
-    init(path: String, limits: StoreLimits, run: ProcessRun, logger: Logger) {
+    init(
+        path: String, limits: StoreLimits = StoreLimits(), run: ProcessRun, logger: Logger
+    ) {
         self.path = path
         self.limits = limits
         self.run = run

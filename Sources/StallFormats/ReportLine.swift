@@ -362,5 +362,7 @@ extension CaptureMethod {
     static let words: [String: CaptureMethod] = ["signal_free": .signalFree, "signal": .signal]
 }
 extension ThreadRole {
-    static let words: [String: ThreadRole] = ["holder": .holder, "member": .member, "other": .other]
+    static let words: [String: ThreadRole] = [
+        "holder": .holder, "member": .member, "other": .other,
+    ]
 }

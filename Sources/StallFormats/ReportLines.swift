@@ -109,17 +109,11 @@ extension DecodingError {
         case .typeMismatch(let type, let context):
             return "has something else than \(Self.word(type)) in \(place(context))"
         case .dataCorrupted(let context):
-            if context.codingPath.isEmpty { return "is not JSON: \(Self.reason(context))" }
+            // Foundation does not tell which.
+            if context.codingPath.isEmpty { return "is not JSON, or has a number out of range" }
             return "has a value out of range in \(place(context))"
         @unknown default: return "cannot be read"
         }
-    }
-
-    private static func reason(_ context: Context) -> String {
-        guard let error = context.underlyingError as NSError? else {
-            return context.debugDescription
-        }
-        return error.userInfo[NSDebugDescriptionErrorKey] as? String ?? context.debugDescription
     }
 
     private static func word(_ type: any Any.Type) -> String {

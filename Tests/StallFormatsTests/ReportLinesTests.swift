@@ -1,1 +1,113 @@
+import Foundation
+import Glibc
+import StallFormats
+import StallModel
 import Testing
+
+/// Goal: whatever a file of lines holds, every good line is read, every bad one is told of with its
+/// number and what is wrong, and memory stays bounded. Method: small files, good and hostile.
+@Suite struct ReportLinesTests {
+    static let good = """
+        {"schema":"stallctl.report/1","id":"01a1fdf7dc0f7d0ca814470cafff64ca","app":"demo",\
+        "version":"1.0.0","host":"vm","pid":7,"loop":"main","start":"2026-11-21T10:59:30.653001Z",\
+        "duration_ms":800.373728,"threshold_ms":250,"state":"ended","samples":[{"offset_ms":125,\
+        "weight_ms":800,"thread":7,"stack":[{"function":"inner()","offset":"0x10","inlined":true,\
+        "image":"/opt/demo"},{"function":"outer()","offset":"0x10","image":"/opt/demo"},\
+        {"offset":"0xffffffffffffffff"}]}],"a_key_of_the_future":{"deep":[1]}}
+        """
+
+    /// What the lines are read as: the first words of each fault, or the app of each report.
+    func read(_ bytes: [UInt8]) throws -> [String] {
+        let path = NSTemporaryDirectory() + "report-lines-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Data(bytes).write(to: URL(filePath: path))
+        var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
+        var found: [String] = []
+        while true {
+            do throws(LineFault) {
+                guard let report = try lines.next() else { return found }
+                found.append(report.report.run.app)
+            } catch { found.append(error.description) }
+        }
+    }
+
+    func read(_ text: String) throws -> [String] { try read(Array(text.utf8)) }
+
+    @Test func `a line without what can be missing is a report`() throws {
+        let path = NSTemporaryDirectory() + "report-lines-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Self.good.write(toFile: path, atomically: true, encoding: .utf8)
+        var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
+        let portable = try #require(try lines.next())
+        let report = portable.report
+        #expect(portable.origin == nil && report.verdict == .stalled && report.cause == nil)
+        #expect(report.duration == .nanoseconds(800_373_728))
+        #expect(report.start.microseconds == 1_795_258_770_653_001)
+        #expect(report.samples[0].locations.map(\.offset) == [0x10, .max])
+        #expect(report.samples[0].frames.map(\.function) == ["inner()", "outer()", nil])
+        #expect(try lines.next() == nil)
+    }
+
+    @Test(arguments: [
+        ("", "is not JSON"), ("[1]", "is not a JSON object"), ("nonsense", "is not a JSON object"),
+        (#"{"schema":"other/9"}"#, "has the schema 'other/9'; expected 'stallctl.report/1'"),
+        (#"{"id":"x"}"#, "lacks schema"), (good.replacing("demo\"", "demo"), "is not JSON"),
+        (good.replacing(#""id":"01a1"#, with: #""id":"01"#), "has no identifier"),
+        (good.replacing("800.373728", with: "-1"), "has a duration out of range in duration_ms"),
+        (good.replacing("800.373728", with: "1e300"), "has a duration out of range in duration_ms"),
+        (good.replacing("800.373728", with: "1e999"), "out of range"),
+        (good.replacing(#""pid":7"#, with: #""pid":70000000000"#), "out of range"),
+        (
+            good.replacing(#""pid":7"#, with: #""pid":"7""#),
+            "has something else than a number in pid"
+        ),
+        (good.replacing("2026-11-21T", with: "2026-13-21T"), "has no time such as"),
+        (good.replacing("0x10", with: "10"), "in samples[0].stack[0].offset"),
+        (good.replacing("ended", with: "dead"), "has an unknown word 'dead' in state"),
+        (good.replacing(#""host":"vm","#, with: ""), "lacks host"),
+        (good.replacing(#""loop":"main""#, with: #""loop":null"#), "has null in loop"),
+        (good.replacing(#""pid""#, with: #""seq":5,"pid""#), "has a seq and no store"),
+    ])
+    func `a bad line is told of, and the next one is read`(line: String, reason: String) throws {
+        let found = try read("\n\(line)\n\(Self.good)\r\n")
+        // An empty line is nothing at all.
+        guard !line.isEmpty else { return #expect(found == ["demo"]) }
+        #expect(found.count == 2 && found.last == "demo")
+        #expect(found[0].hasPrefix("line 2: ") && found[0].contains(reason), "\(found)")
+    }
+
+    @Test func `bytes that are no text are told of`() throws {
+        let bytes = Array(Self.good.utf8)
+        let found = try read(bytes.prefix(60) + [0xff, 0xc0] + bytes.dropFirst(60) + [10] + bytes)
+        #expect(found == ["line 1: is not UTF-8", "demo"])
+    }
+
+    /// A nesting bomb would overflow the stack of a reader that follows it.
+    @Test(arguments: ["[", "{\"a\":"])
+    func `a line that nests without end is refused`(opening: String) throws {
+        let bomb =
+            #"{"schema":"stallctl.report/1","x":"# + String(repeating: opening, count: 200_000)
+        let found = try read(bomb + "\n" + Self.good)
+        #expect(found.count == 2 && found[1] == "demo" && found[0].hasPrefix("line 1: is not JSON"))
+    }
+
+    @Test func `a line longer than the limit is skipped, and not held`() throws {
+        var bytes = [UInt8](repeating: UInt8(ascii: "x"), count: ReportLines.lineLimit + 100_000)
+        bytes += Array("\n\(Self.good)\n".utf8)
+        #expect(try read(bytes) == ["line 1: is longer than 16 MB", "demo"])
+    }
+
+    @Test func `a descriptor that cannot be read ends the file with its reason`() {
+        var lines = ReportLines(descriptor: -1)
+        #expect(throws: LineFault(line: 0, reason: "Bad file descriptor")) { try lines.next() }
+        #expect(lines.hasFailed)
+    }
+}
+
+extension String {
+    /// Only for the table above: cuts where the word first occurs.
+    fileprivate func replacing(_ word: String, _ other: String) -> String {
+        guard let range = range(of: word) else { return self }
+        return replacingCharacters(in: range, with: other)
+    }
+}

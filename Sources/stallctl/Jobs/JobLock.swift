@@ -18,7 +18,7 @@ struct JobLock: ~Copyable {
     ) throws(JobError) {
         let path = store + "-lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .failed(path, errno: errno) }
+        guard descriptor >= 0 else { throw .failed(store, errno: errno) }
         // Ten looks a second: a queue of waiting jobs is not worth a thread.
         var looks = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {

@@ -1,0 +1,193 @@
+import Foundation
+import StallModel
+import StallStore
+import TestSupport
+import Testing
+
+/// Goal: ingest as a job: what it takes, what it says, and what it leaves behind.
+/// Method: the built program on small stores and files of lines, in a directory of its own.
+@Suite struct IngestCommandTests {
+    func stallctl(
+        _ arguments: [String], in directory: URL, input: String = ""
+    ) throws -> ProgramResult {
+        try Oracle.run(
+            BuiltProgram.directory.appending(path: "stallctl").path, arguments,
+            input: Data(input.utf8), environment: ["TZ": "UTC", "HOME": directory.path],
+            directory: directory)
+    }
+
+    func writeStore(_ name: String, in directory: URL, _ numbers: ClosedRange<Int>) throws {
+        let store = try AgentStore(
+            path: directory.appending(path: name).path, run: SampleReports.run())
+        for number in numbers {
+            let report = SampleReports.report(UInt64(number))
+            try store.record(report, images: [])
+            let frames = report.samples.flatMap { zip($0.locations, $0.frames) }
+            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
+        }
+        try store.close()
+    }
+
+    @Test func `what is exported and ingested again is the same`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...3)
+            let exported = try stallctl(
+                ["export", "--format", "jsonl", "--store", "a.sqlite"], in: directory)
+            let taken = try stallctl(
+                ["ingest", "--store", "c.sqlite", "-"], in: directory, input: exported.output)
+            #expect(taken.status == 0 && taken.errors == "")
+            let again = try stallctl(
+                ["export", "--format", "jsonl", "--store", "c.sqlite"], in: directory)
+            #expect(again.output == exported.output && !again.output.isEmpty)
+            // Once more, both ways: nothing new.
+            let lines = directory.appending(path: "a.jsonl")
+            try exported.output.write(to: lines, atomically: true, encoding: .utf8)
+            let both = try stallctl(
+                ["ingest", "--store", "c.sqlite", "--json", "a.jsonl"], in: directory)
+            #expect(both.output.contains(#""added":0,"cancelled":false,"changed":0"#))
+            let check = try stallctl(["check", "--store", "c.sqlite"], in: directory)
+            #expect(check.output == "c.sqlite: is whole\n" && check.status == 0)
+        }
+    }
+
+    @Test func `patterns are expanded, and what was taken goes to the archive`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...2)
+            try writeStore("b.sqlite", in: directory, 3...3)
+            let archive = directory.appending(path: "done")
+            try FileManager.default.createDirectory(at: archive, withIntermediateDirectories: true)
+            try "in the way".write(
+                to: archive.appending(path: "a.sqlite"), atomically: true, encoding: .utf8)
+            let result = try stallctl(
+                ["ingest", "--store", "central", "--archive", "done", "[ab].sqlite"], in: directory)
+            #expect(result.output == "central: took 3 new reports from 2 files\n")
+            #expect(result.status == 0 && result.errors == "")
+            let kept = try FileManager.default.contentsOfDirectory(atPath: archive.path).sorted()
+            #expect(kept == ["a.sqlite", "a.sqlite.1", "b.sqlite"])
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+                    == ["central", "central-lock", "done"])
+        }
+    }
+
+    @Test func `a store that an agent has open stays, and a changed line file as well`() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory.appending(path: "a.sqlite").path
+            let store = try AgentStore(path: path, run: SampleReports.run())
+            try store.record(SampleReports.report(1), images: [])
+            let result = try stallctl(
+                ["ingest", "--store", "central", "--delete", "a.sqlite"], in: directory)
+            #expect(result.output.contains("took 1 new report"))
+            #expect(FileManager.default.fileExists(atPath: path))
+            try store.close()
+            let later = try stallctl(
+                ["ingest", "--store", "central", "--delete", "a.sqlite"], in: directory)
+            #expect(later.status == 0 && !FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test func `a broken file is told of once, until it changes`() throws {
+        try withTemporaryDirectory { directory in
+            let bad = directory.appending(path: "bad.sqlite")
+            try "SQLite format 3\u{0} and no more".write(
+                to: bad, atomically: true, encoding: .utf8)
+            try writeStore("good.sqlite", in: directory, 1...1)
+            let arguments = ["ingest", "--store", "central", "bad.sqlite", "good.sqlite"]
+            let first = try stallctl(arguments, in: directory)
+            #expect(first.status == 1 && first.errors.contains("bad.sqlite: "))
+            #expect(first.output == "central: took 1 new report from 1 file; skipped 1 file\n")
+            let second = try stallctl(arguments, in: directory)
+            #expect(second.status == 0 && second.errors == "")
+            #expect(second.output.contains("; 1 file in quarantine"))
+            #expect(try stallctl(arguments + ["--retry"], in: directory).status == 1)
+            try Data().write(to: bad)
+            #expect(try stallctl(arguments, in: directory).errors.contains("an empty file"))
+        }
+    }
+
+    @Test func `bad lines are told of with their numbers, and the rest is taken`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...1)
+            let good = try stallctl(
+                ["export", "--format", "jsonl", "--store", "a.sqlite"], in: directory
+            ).output
+            let result = try stallctl(
+                ["ingest", "--store", "central", "-"], in: directory,
+                input: "{\n\(good)nonsense\n")
+            #expect(result.status == 1)
+            #expect(result.output.contains("took 1 new report"))
+            #expect(
+                result.errors == """
+                    stallctl: standard input: line 1: is not JSON, or has a number out of range
+                    stallctl: standard input: line 3: is not a JSON object
+
+                    """)
+        }
+    }
+
+    @Test func `metrics go on from run to run`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...2)
+            for _ in 0..<2 {
+                _ = try stallctl(
+                    ["ingest", "--store", "central", "--metrics", "m.prom", "a.sqlite"],
+                    in: directory)
+                try writeStore("b.sqlite", in: directory, 3...3)
+                _ = try stallctl(
+                    ["ingest", "--store", "central", "--metrics", "m.prom", "b.sqlite"],
+                    in: directory)
+            }
+            let text = try String(
+                contentsOf: directory.appending(path: "m.prom"), encoding: .utf8)
+            let samples = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+            #expect(
+                samples.contains(
+                    #"stallctl_ingest_reports_total{format="store",result="added"} 4"#), "\(text)")
+            #expect(samples.contains("stallctl_stall_duration_seconds_count 4"))
+            #expect(samples.allSatisfy { $0.wholeMatch(of: /[a-z_]+(\{.*\})? [0-9.e+]+/) != nil })
+        }
+    }
+
+    @Test func `a daemon takes what comes, and ends on SIGTERM with all of it kept`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...2)
+            let daemon = Process()
+            daemon.executableURL = BuiltProgram.directory.appending(path: "stallctl")
+            daemon.arguments = [
+                "ingest", "--store", "central", "--watch", "--every", "1", "a.sqlite",
+            ]
+            daemon.currentDirectoryURL = directory
+            let output = Pipe()
+            daemon.standardOutput = output
+            try daemon.run()
+            // It says what it has taken once that is durable.
+            let line = output.fileHandleForReading.availableData
+            #expect(String(decoding: line, as: UTF8.self).contains("took 2 new reports"))
+            let other = try stallctl(
+                ["ingest", "--store", "central", "--wait", "5", "a.sqlite"], in: directory)
+            #expect(other.status == 0)
+            daemon.terminate()
+            daemon.waitUntilExit()
+            #expect(daemon.terminationReason == .exit && daemon.terminationStatus == 0)
+            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+            #expect(left == ["a.sqlite", "central", "central-lock"])
+        }
+    }
+
+    @Test func `what is pruned is gone, and the roll-ups still tell of it`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...3)
+            _ = try stallctl(["ingest", "--store", "central", "a.sqlite"], in: directory)
+            let usage = try stallctl(["prune", "--store", "central"], in: directory)
+            #expect(usage.status == 64)
+            let result = try stallctl(
+                ["prune", "--store", "central", "--older-than", "2100-01-01", "--json"],
+                in: directory)
+            #expect(result.output.contains(#""deleted":3"#))
+            let check = try stallctl(
+                ["check", "--store", "central", "--repair"], in: directory)
+            #expect(check.status == 0)
+            #expect(check.output == "central: is whole; its roll-ups were made anew\n")
+        }
+    }
+}
