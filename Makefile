@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-cause stress-stacks bench bench-peers faults c-example format lint clean
 
 all: build
 
@@ -27,11 +27,15 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks
+truth: truth-stacks truth-cause
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
 	@scripts/truth-stacks
+
+# Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
+truth-cause: setup
+	@scripts/truth-cause $(or $(ROUNDS),12)
 
 # Captures of threads that live dangerously: SECONDS at 1,000 a second.
 stress-stacks: setup

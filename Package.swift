@@ -109,7 +109,8 @@ let package = Package(
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
-            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            name: "cause-truth",
+            dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
             path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
@@ -147,13 +148,16 @@ let package = Package(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchDispatchMain", dependencies: ["StallAgent"], path: "Examples/WatchDispatchMain",
+            name: "WatchDispatchMain", dependencies: ["StallAgent"],
+            path: "Examples/WatchDispatchMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchMainRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchMainRunLoop",
+            name: "WatchMainRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchMainRunLoop",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchEventRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchEventRunLoop",
+            name: "WatchEventRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchEventRunLoop",
             swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
@@ -174,6 +178,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallCauseTests", dependencies: ["StallCause", "StallModel"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAnalysisTests",

@@ -123,7 +123,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let report = PendingReport(
             id: id, start: open.start, loop: name, threshold: threshold,
             mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
-            samples: samples, members: open.members, others: open.others, othersCost: open.othersCost,
+            samples: samples, members: open.members, others: open.others,
+            othersCost: open.othersCost,
             trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }

@@ -93,7 +93,9 @@ extension Plant {
         Plant(name: "waitpid", cause: .ipc) {
             var child = pid_t()
             var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("0.3"), nil]
-            guard posix_spawnp(&child, "sleep", nil, nil, &arguments, environ) == 0 else { return nil }
+            guard posix_spawnp(&child, "sleep", nil, nil, &arguments, environ) == 0 else {
+                return nil
+            }
             var status: CInt = 0
             waitpid(child, &status, 0)
             return Outcome()
