@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-cause stress-stacks bench bench-peers faults c-example format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-grouping truth-cause stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,11 +27,15 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks truth-cause
+truth: truth-stacks truth-grouping truth-cause
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
 	@scripts/truth-stacks
+
+# Groups of reports against the stall sites that a program was given, built in four ways.
+truth-grouping: setup
+	@scripts/truth-grouping
 
 # Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
 truth-cause: setup
@@ -41,13 +45,12 @@ truth-cause: setup
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
-# The run loop against CFRunLoop, Dispatch and a minimal C loop; fails when an operation allocates more than it may.
+# Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
+# watched; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
-	$(SWIFT) run -c release LoopBenchmark
-	$(SWIFT) run -c release LoopBenchmark --endurance
-	$(SWIFT) run -c release DetectorBenchmark
+	@scripts/bench
 
-# Against libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
+# Only libuv, GLib and SwiftNIO. Needs their headers: Benchmarks/Peers/setup.
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
@@ -55,9 +58,23 @@ bench-peers:
 faults: setup
 	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
 
+# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half.
+bench-targets: setup
+	$(SWIFT) run -c release TargetCosts
+
 # The C example, built with clang against the library as docs/c-api.md says, and run.
 c-example: setup
 	@scripts/c-example
+
+# A man page for each command, in .build/man: man -l .build/man/stallctl-top.1
+man: setup
+	$(SWIFT) build --product stallctl
+	@scripts/man .build/man
+
+# What the README and docs/commands.md show of the commands, run again.
+walkthrough: setup
+	$(SWIFT) build --product stallctl
+	@scripts/walkthrough
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

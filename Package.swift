@@ -144,6 +144,11 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
+        .executableTarget(
+            name: "stall-truth",
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
@@ -165,6 +170,9 @@ let package = Package(
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
             swiftSettings: settings),
         .executableTarget(
             name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",

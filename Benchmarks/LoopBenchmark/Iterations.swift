@@ -12,7 +12,7 @@ extension Bench {
             "iteration, poll path",
             [
                 Contestant(name: "C floor") {
-                    Double(minimal_iterate(UInt64(count))) / Double(count)
+                    onThread { Double(minimal_iterate(UInt64(count))) / Double(count) }
                 },
                 Contestant(name: "EventRunLoop") { onThread { iterate(count, descriptor: false) } },
                 Contestant(name: "EventRunLoop+descriptor") {
@@ -25,7 +25,7 @@ extension Bench {
             "iteration, sleep path",
             [
                 Contestant(name: "C floor") {
-                    Double(minimal_wake(UInt64(count / 4))) / Double(count / 4)
+                    onThread { Double(minimal_wake(UInt64(count / 4))) / Double(count / 4) }
                 },
                 Contestant(name: "EventRunLoop") { onThread { sleepAndWake(count / 4) } },
                 Contestant(name: "CFRunLoop") { onThread { sleepAndWakeCF(count / 4) } },

@@ -29,7 +29,9 @@ extension Bench {
             compare(
                 "timer insert", size: size,
                 [
-                    Contestant(name: "C floor") { perTimer { minimal_timers_insert(size32) } },
+                    Contestant(name: "C floor") {
+                        perTimer { onThread { minimal_timers_insert(size32) } }
+                    },
                     Contestant(name: "EventRunLoop") { ours(.insert) },
                 ]
                     + (size <= 100_000

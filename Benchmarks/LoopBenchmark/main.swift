@@ -2,6 +2,7 @@
 //
 //     LoopBenchmark [--rounds N] [--only CONTESTANT] [NAME]    NAME: part of a comparison's name and size
 //     LoopBenchmark --endurance                                nothing may grow over ten million iterations
+//     LoopBenchmark --table                                    what all benchmarks have measured so far
 
 import Foundation
 
@@ -19,12 +20,18 @@ let contestant = option("--only")
 
 if arguments.first == "--endurance" { exit(endure() ? 0 : 1) }
 
+let results = ".build/bench/results.jsonl"
+if arguments.first == "--table" {
+    try printTable(of: results)
+    exit(0)
+}
+
 var bench = Bench(rounds: rounds, filter: arguments.first, contestant: contestant)
 bench.iterations()
 bench.posts()
 bench.descriptors()
 bench.timers()
 let failures = bench.allocations()
-try bench.write(to: ".build/bench/results.jsonl")
+try bench.write(to: results)
 for failure in failures { print("too many: \(failure)") }
 exit(failures.isEmpty ? 0 : 1)

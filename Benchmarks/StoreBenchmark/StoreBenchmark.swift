@@ -1,6 +1,7 @@
 // How fast and how small the store is. Prints one line a measure; compare lines of one run only.
 //
 //     StoreBenchmark DIRECTORY [STORES] [REPORTS]    default: 100 stores of 1,000 reports each
+//     StoreBenchmark queries DIRECTORY REPORTS       questions to a central store of so many reports
 
 import CSQLite
 import Glibc
@@ -20,6 +21,9 @@ let rules = DefaultGrouper()
         let storeCount = arguments.count > 2 ? Int(arguments[2]) ?? 100 : 100
         let reportCount = arguments.count > 3 ? Int(arguments[3]) ?? 1_000 : 1_000
         do {
+            if arguments[1] == "queries", arguments.count > 3 {
+                return try Queries.run(in: arguments[2], reportCount)
+            }
             try run(in: arguments[1], storeCount, reportCount)
         } catch {
             print(error)
@@ -193,13 +197,14 @@ struct Workload {
             pid: Int32(number) + 2, bootID: "not of this machine", startTicks: 1, started: time)
     }
 
-    mutating func report(_ run: ProcessRun) -> StallReport {
+    /// - Parameter path: Which app's ways into the code it takes; nil goes by the process.
+    mutating func report(_ run: ProcessRun, path app: Int? = nil) -> StallReport {
         clock += 900_000
         let start = UnixTime(microseconds: clock)
         // An app has a hundred ways to stall, of which few are hot.
         let uniform = Double.random(in: 0..<1, using: &random)
         let way = Int(uniform * uniform * uniform * 100)
-        let path = paths[Int(run.pid) % 20 * 100 + way]
+        let path = paths[(app ?? Int(run.pid) % 20) * 100 + way]
         let count = Int.random(in: 1...4, using: &random)
         return StallReport(
             id: UniqueID(version7At: start, random: &random), run: run, loop: "main",
@@ -227,7 +232,7 @@ struct Workload {
         var frame = Frame(location)
         frame.function = "closure #1 in Timeline.update(entry:at:) number \(location.offset / 512)"
         frame.rawName = "$s8Timeline6update5entry2atySS_SitFyycfU_number\(location.offset / 512)"
-        frame.file = "/src/Timeline/Entry\(location.offset % 97).swift"
+        frame.file = "/src/Timeline/Entry\(location.offset / 512 % 97).swift"
         frame.line = Int(location.offset % 1_000) + 1
         return [frame]
     }

@@ -19,7 +19,7 @@ package enum GroupKey: String, CaseIterable, Sendable {
     /// Each of the app's functions that was on the stacks: a stall counts in several groups, with the part of it that
     /// the function was there.
     case inclusive
-    case loop, version, host, app
+    case cause, loop, version, host, app
 }
 
 /// A group of stalls.
@@ -38,6 +38,8 @@ package struct Hotspot: Hashable, Sendable {
     package var squares: Double
     /// The time lost in equal parts of the window that was asked about, the earliest first.
     package var trend: [StallTotals]
+    /// The time lost by cause; stalls without one are absent.
+    package var causes: [CauseClass: Duration]
     package var apps: [String]
     package var versions: [String]
     package var firstSeen: UnixTime
@@ -48,7 +50,8 @@ package struct Hotspot: Hashable, Sendable {
     package init(
         signature: Signature, title: String, frames: [String], count: Int, total: Duration,
         p50: Duration, p95: Duration, p99: Duration, max: Duration, squares: Double = 0,
-        trend: [StallTotals] = [], apps: [String], versions: [String],
+        trend: [StallTotals] = [], causes: [CauseClass: Duration] = [:], apps: [String],
+        versions: [String],
         firstSeen: UnixTime, lastSeen: UnixTime, example: UniqueID?
     ) {
         self.signature = signature
@@ -62,11 +65,19 @@ package struct Hotspot: Hashable, Sendable {
         self.max = max
         self.squares = squares
         self.trend = trend
+        self.causes = causes
         self.apps = apps
         self.versions = versions
         self.firstSeen = firstSeen
         self.lastSeen = lastSeen
         self.example = example
+    }
+}
+
+extension Hotspot {
+    /// The cause that took the most of the time, when there is one.
+    package var cause: CauseClass? {
+        causes.max { ($0.value, $1.key.rawValue) < ($1.value, $0.key.rawValue) }?.key
     }
 }
 
@@ -170,6 +181,7 @@ extension GroupKey {
         case .signature, .inclusive: signature()
         case .family: signature().narrowed { $0.family }
         case .function: signature().narrowed { contentHash("function", $0.keyFrames.first) }
+        case .cause: Signature(fact: report.cause?.word, kind: "cause")
         case .loop: Signature(fact: report.loop, kind: "loop")
         case .version: Signature(fact: run.map { "\($0.app) \($0.version)" }, kind: "version")
         case .host: Signature(fact: run?.host, kind: "host")
@@ -192,8 +204,8 @@ extension Signature {
     /// - Parameter name: What makes the group where no function does.
     package init(_ group: ReportGroup, key: GroupKey, name: String) {
         switch key {
-        case .loop, .version, .host, .app:
-            self.init(fact: name, kind: key.rawValue)
+        case .cause, .loop, .version, .host, .app:
+            self.init(fact: name.isEmpty ? nil : name, kind: key.rawValue)
         case .signature, .family, .function, .inclusive:
             let signature = Signature(group)
             switch key {
@@ -244,8 +256,12 @@ extension Hotspot {
         let starts = stalls.lazy.map { reports[$0.report].start }
         var totals = StallTotals()
         var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
+        var causes: [CauseClass: Duration] = [:]
         for stall in stalls {
             totals.add(stall.duration)
+            if let cause = reports[stall.report].cause {
+                causes[cause, default: .zero] += stall.duration
+            }
             guard let bucket = buckets?.index(of: reports[stall.report].start) else { continue }
             trend[bucket].add(stall.duration)
         }
@@ -254,7 +270,7 @@ extension Hotspot {
             count: totals.count, total: totals.total, p50: quantile(0.5, of: durations),
             p95: quantile(0.95, of: durations), p99: quantile(0.99, of: durations),
             max: longest.duration,
-            squares: totals.squares, trend: trend,
+            squares: totals.squares, trend: trend, causes: causes,
             apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
             firstSeen: starts.min()!, lastSeen: starts.max()!,
             example: reports[longest.report].id)

@@ -27,7 +27,11 @@ struct ReportLine: Decodable {
     var detectionDelayMs: Double?
     var state: String
     var verdict: String?
+    var cause: CauseLine?
     var samples: [SampleLine]
+    var threads: [ThreadLine]?
+    var skippedThreads: Int?
+    var agentMs: Double?
     var run: RunLine?
     var store: String?
     var seq: Int64?
@@ -46,6 +50,38 @@ struct ReportLine: Decodable {
         var buildId: String?
         var loadAddress: String
         var endAddress: String
+    }
+
+    struct CauseLine: Decodable {
+        var `class`: String
+        var confidence: Double
+        var shares: [ShareLine]?
+        var evidence: [EvidenceLine]?
+        var lockHolder: HolderLine?
+
+        struct ShareLine: Decodable {
+            var `class`: String
+            var fraction: Double
+        }
+        struct EvidenceLine: Decodable {
+            var name: String
+            var value: String
+        }
+        struct HolderLine: Decodable {
+            var thread: Int32
+            var name: String?
+            var deadlock: Bool?
+        }
+    }
+
+    struct ThreadLine: Decodable {
+        var id: Int32
+        var name: String?
+        var role: String?
+        var method: String?
+        var truncated: Bool?
+        var failure: String?
+        var stack: [FrameLine]?
     }
 
     struct SampleLine: Decodable {
@@ -85,7 +121,7 @@ struct ReportLine: Decodable {
             app: app, version: version, buildID: try Self.buildID(buildId, "build_id"), host: host,
             pid: pid, bootID: run?.bootId ?? "", startTicks: run?.startTicks ?? 0,
             started: try run.map { try Self.time($0.started, "run.started") } ?? start)
-        let report = StallReport(
+        var report = StallReport(
             id: id, run: process, loop: loop, mode: mode ?? "",
             phase: try Self.word(phase, LoopPhase.words, "phase") ?? .unknown,
             activity: activity, start: start,
@@ -96,6 +132,15 @@ struct ReportLine: Decodable {
             state: try Self.word(state, StallState.words, "state") ?? .ended,
             verdict: try Self.word(verdict, StallVerdict.words, "verdict") ?? .stalled,
             samples: try samples.enumerated().map { try sample($1, "samples[\($0)]") })
+        report.cause = try cause.map(Self.cause)
+        report.agentTime = try Self.duration(agentMs ?? 0, "agent_ms")
+        guard let skipped = UInt32(exactly: skippedThreads ?? 0) else {
+            throw LineProblem("has a count out of range in skipped_threads")
+        }
+        report.skippedThreadCount = Int(skipped)
+        // The stalled thread is in the samples.
+        report.threads = try (threads ?? []).enumerated()
+            .filter { $1.role ?? "stalled" != "stalled" }.map { try thread($1, "threads[\($0)]") }
         return PortableReport(
             report: report, origin: try origin(),
             images: try (images ?? []).enumerated().map { try image($1, "images[\($0)]") })
@@ -139,7 +184,28 @@ struct ReportLine: Decodable {
             isTruncated: line.truncated ?? false,
             captureCost: try Self.duration(line.captureCostMs ?? 0, "\(key).capture_cost_ms"),
             failure: line.failure)
-        for (index, line) in line.stack.enumerated() {
+        (sample.locations, sample.frames) = try stack(line.stack, key)
+        return sample
+    }
+
+    private func thread(_ line: ThreadLine, _ key: String) throws -> ThreadSnapshot {
+        let (locations, frames) = try stack(line.stack ?? [], key)
+        return ThreadSnapshot(
+            thread: ThreadID(rawValue: line.id), name: line.name,
+            role: try Self.word(line.role, ThreadRole.words, "\(key).role") ?? .other,
+            method: try Self.word(line.method, CaptureMethod.words, "\(key).method"),
+            isTruncated: line.truncated ?? false, failure: line.failure, locations: locations,
+            frames: frames)
+    }
+
+    private func stack(
+        _ lines: [FrameLine], _ key: String
+    ) throws -> (locations: [CodeLocation], frames: [Frame]) {
+        guard lines.count <= Self.frameLimit else {
+            throw LineProblem("has \(lines.count) frames in \(key).stack")
+        }
+        var (locations, frames): ([CodeLocation], [Frame]) = ([], [])
+        for (index, line) in lines.enumerated() {
             let place = "\(key).stack[\(index)]"
             let location = CodeLocation(
                 imagePath: line.image, buildID: try Self.buildID(line.buildId, "\(place).build_id"),
@@ -153,14 +219,42 @@ struct ReportLine: Decodable {
             frame.file = line.file
             frame.line = line.line
             frame.isInlined = line.inlined ?? false
-            sample.frames.append(frame)
+            frames.append(frame)
             // Functions that were inlined into a place come before the one that they are in.
-            if !frame.isInlined { sample.locations.append(location) }
+            if !frame.isInlined { locations.append(location) }
         }
-        guard sample.frames.last?.isInlined != true else {
+        guard frames.last?.isInlined != true else {
             throw LineProblem("has a stack that ends in an inlined function in \(key)")
         }
-        return sample
+        return (locations, frames)
+    }
+
+    private static func cause(_ line: CauseLine) throws -> StallCause {
+        func known(_ text: String, _ key: String) throws -> CauseClass {
+            guard let cause = CauseClass(word: text) else {
+                throw LineProblem("has an unknown word '\(text.prefix(40))' in \(key)")
+            }
+            return cause
+        }
+        func part(_ number: Double, _ key: String) throws -> Double {
+            guard (0...1).contains(number) else {
+                throw LineProblem("has a number that is not from 0 to 1 in \(key)")
+            }
+            return number
+        }
+        return StallCause(
+            try known(line.class, "cause.class"),
+            confidence: try part(line.confidence, "cause.confidence"),
+            shares: try (line.shares ?? []).map {
+                CauseShare(
+                    try known($0.class, "cause.shares"), try part($0.fraction, "cause.shares"))
+            },
+            evidence: (line.evidence ?? []).map { CauseEvidence($0.name, $0.value) },
+            holder: line.lockHolder.map {
+                LockHolder(
+                    thread: ThreadID(rawValue: $0.thread), name: $0.name,
+                    isDeadlock: $0.deadlock ?? false)
+            })
     }
 }
 
@@ -266,4 +360,7 @@ extension CodeAddressKind {
 }
 extension CaptureMethod {
     static let words: [String: CaptureMethod] = ["signal_free": .signalFree, "signal": .signal]
+}
+extension ThreadRole {
+    static let words: [String: ThreadRole] = ["holder": .holder, "member": .member, "other": .other]
 }

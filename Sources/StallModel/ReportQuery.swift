@@ -11,8 +11,15 @@ package struct ReportFilter: Hashable, Sendable {
     /// Reports that started before this time.
     package var until: UnixTime?
     package var verdicts: Set<StallVerdict>?
+    package var causes: Set<CauseClass>?
 
     package init() {}
+
+    /// Whether reports of this cause are selected.
+    package func allows(cause: CauseClass?) -> Bool {
+        guard let causes else { return true }
+        return cause.map(causes.contains) ?? false
+    }
 }
 
 /// A stack by its number in the store, and the part of a stall that it stands for.

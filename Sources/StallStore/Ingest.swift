@@ -283,7 +283,7 @@ package final class Ingest {
         return isAtEnd
     }
 
-    private static let linesPerBatch = 2_000
+    private static let linesPerBatch = 10_000
     private static let lineBytesPerBatch = 16 << 20
 }
 

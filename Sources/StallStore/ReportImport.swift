@@ -7,7 +7,7 @@ final class ReportImport {
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping
-    private let findSource, addSource, findRevision: Statement
+    private let findSource, addSource, findRevision, findID: Statement
     private var sources: [UniqueID: Int64] = [:]
 
     /// The store that reports without an origin are known by; their numbers are hashes of their ids.
@@ -21,6 +21,12 @@ final class ReportImport {
         self.grouping = grouping
         findSource = try connection.prepare("select id from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        findID = try connection.prepare(
+            """
+            select count(*) from report_day join report on report.source = report_day.source
+                and report.seq between report_day.first_seq and report_day.last_seq
+            where report_day.day = ? and report.id = ?
+            """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
     }
@@ -36,6 +42,12 @@ final class ReportImport {
     /// - Throws: `LineFault` when another report has its place.
     func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
         let report = portable.report
+        // Slow, but only for lines that some other program wrote.
+        if portable.origin == nil,
+            try findID.integer(report.start.microseconds.day, report.id.bytes) != 0
+        {
+            return nil
+        }
         let origin = portable.origin ?? Self.originNowhere(report.id)
         let source = try source(origin.store)
         if let revision = try findRevision.integer(source, origin.seq), revision >= origin.revision
@@ -53,7 +65,9 @@ final class ReportImport {
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
-            cause: report.cause, threads: [], agent_ns: report.agentTime.nanoseconds,
+            cause: report.cause,
+            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
+            agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))
         for image in portable.images {
             let known = try self.image(
@@ -96,21 +110,31 @@ final class ReportImport {
         StoredSample(
             offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
             isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
-            stack: try stack(sample, run: run), captureCost_ns: sample.captureCost.nanoseconds,
-            failure: sample.failure)
+            stack: try stack(sample.locations, sample.frames, sample.isTruncated, run: run),
+            captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
+    }
+
+    private func thread(
+        _ thread: ThreadSnapshot, run: (id: Int64, uuid: UniqueID)
+    ) throws -> StoredThread {
+        StoredThread(
+            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
+            method: thread.method,
+            stack: try stack(thread.locations, thread.frames, thread.isTruncated, run: run),
+            failure: thread.failure)
     }
 
     private func stack(
-        _ sample: Sample, run: (id: Int64, uuid: UniqueID)
+        _ locations: [CodeLocation], _ frames: [Frame], _ isTruncated: Bool,
+        run: (id: Int64, uuid: UniqueID)
     ) throws -> Int64? {
-        if sample.locations.isEmpty && !sample.isTruncated { return nil }
-        var frames = sample.frames[...]
-        let places = try sample.locations.map { location in
-            let isNew: Bool
+        if locations.isEmpty && !isTruncated { return nil }
+        var frames = frames[...]
+        let places = try locations.map { location in
             let image = try image(location.imagePath, location.buildID, run: run)
             let (offset, kind) = (Int64(bitPattern: location.offset), Int64(location.kind.rawValue))
             let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
-            isNew = try interner.knownLocation(hash: hash) == nil
+            let isNew = try interner.knownLocation(hash: hash) == nil
             let place = try interner.location(image: image, offset: offset, kind: kind)
             // The frames of a place end with the one that is not inlined.
             let count = (frames.firstIndex { !$0.isInlined } ?? frames.endIndex) + 1
@@ -120,19 +144,15 @@ final class ReportImport {
             return (place: place, isGuessed: location.isGuessed)
         }
         let hash = ContentHash.stack(
-            places.lazy.map { ($0.place.hash, $0.isGuessed) }, isTruncated: sample.isTruncated)
+            places.lazy.map { ($0.place.hash, $0.isGuessed) }, isTruncated: isTruncated)
         if let known = try interner.knownStack(hash: hash) { return known }
         let entries = places.map { StackEntry(location: $0.place.id, isGuessed: $0.isGuessed) }
-        return try interner.addStack(hash: hash, entries, isTruncated: sample.isTruncated)
+        return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)
     }
 
     /// Attaches names that say more than those the store has.
     private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
-        let names = frames.map { frame in
-            FrameNames(
-                name: frame.function, rawName: frame.rawName, file: frame.file,
-                line: frame.line.map(Int64.init), isInlined: frame.isInlined)
-        }
+        let names = frames.map(FrameNames.init)
         // A frame without a name does not say whether anybody has looked.
         let detail = FrameNames.detail(names)
         guard detail > 1, let known = try interner.knownLocation(hash: place.hash),

@@ -127,7 +127,9 @@ struct RollUpQuery {
                 of: Cohort(
                     app: loop.app, version: loop.version, buildID: loop.buildID, loop: loop.name,
                     verdict: report.verdict, cause: report.cause))
-            guard filter.verdicts?.contains(report.verdict) ?? true else { continue }
+            guard filter.verdicts?.contains(report.verdict) ?? true,
+                filter.allows(cause: report.cause)
+            else { continue }
             note(cohort, 1, report.entry.start_us, report.entry.start_us)
             guard isRanked(report.verdict) else { continue }
             if let decider {

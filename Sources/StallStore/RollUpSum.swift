@@ -107,6 +107,7 @@ struct KnownCohorts {
             let isWanted =
                 filter.allows(app: cohort.app, version: cohort.version, loop: cohort.loop)
                 && filter.verdicts?.contains(cohort.verdict) ?? true
+                && filter.allows(cause: cohort.cause)
             if isWanted { self.rows[rows.integer(at: 6)] = index(of: cohort) }
         }
     }

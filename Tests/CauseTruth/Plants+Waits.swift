@@ -110,7 +110,7 @@ private func later(_ body: @escaping @Sendable () -> Void) {
     }
 }
 
-private func withLoopback<Result>(
+func withLoopback<Result>(
     port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
 ) -> Result {
     var address = sockaddr_in()

@@ -23,33 +23,13 @@ import Testing
             environment: base.merging(environment) { $1 }, directory: directory)
     }
 
-    /// A store as an agent leaves it.
-    func writeStore(at url: URL, _ reports: [StallReport], run: ProcessRun = SampleReports.run())
-        throws
-    {
-        let store = try AgentStore(path: url.path, run: run)
-        for report in reports {
-            let images = [
-                Image(
-                    path: SampleReports.photos, buildID: BuildID(bytes: "/opt".utf8),
-                    loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
-            ]
-            try store.record(report, images: images)
-            let frames =
-                report.samples.flatMap { zip($0.locations, $0.frames) }
-                + report.threads.flatMap { zip($0.locations, $0.frames) }
-            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
-        }
-        try store.close()
-    }
-
     // MARK: answers
 
     @Test func `top, list, show, export and status agree on one store`() throws {
         try withTemporaryDirectory { directory in
             let path = directory.appending(path: "stalls.sqlite")
             let starved = SampleReports.report(3, verdict: .starved, startingAfter: 20)
-            try writeStore(
+            try SampleReports.writeStore(
                 at: path,
                 [SampleReports.report(1), SampleReports.report(2, startingAfter: 10), starved])
             let top = try stallctl(["top", "--json"], in: directory)
@@ -83,7 +63,7 @@ import Testing
 
     @Test func `the same commands speak to people`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(
+            try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"),
                 [SampleReports.report(1), SampleReports.report(2, startingAfter: 10)])
             let commands = [
@@ -107,8 +87,8 @@ import Testing
                     UInt64(number), startingAfter: Int64(number) * 7200, lasting: 500 + number * 10)
             }
             reports.append(SampleReports.report(20, verdict: .starved))
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
-            try writeStore(
+            try SampleReports.writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
+            try SampleReports.writeStore(
                 at: directory.appending(path: "before.sqlite"),
                 [SampleReports.report(31), SampleReports.report(32, startingAfter: 10)])
             let total = try firstObject(stallctl(["top", "--json"], in: directory).output)[
@@ -138,7 +118,7 @@ import Testing
     @Test func `diff fails when a threshold is crossed, beyond chance`() throws {
         try withTemporaryDirectory { directory in
             for (name, count) in [("few", UInt64(6)), ("many", 40)] {
-                try writeStore(
+                try SampleReports.writeStore(
                     at: directory.appending(path: name + ".sqlite"),
                     (1...count).map {
                         SampleReports.report($0 + count * 100, startingAfter: Int64($0))
@@ -162,7 +142,8 @@ import Testing
 
     @Test func `rules are found beside the store, and a wrong one is named`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let rules = directory.appending(path: "stallwatch.rules")
             try Data("skip function waitForWorker*\n".utf8).write(to: rules)
             let group = try firstObject(stallctl(["top", "--json"], in: directory).output)
@@ -183,9 +164,78 @@ import Testing
         }
     }
 
+    @Test func `a file that ends in gz is compressed`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let plain = try stallctl(["export", "--format", "csv"], in: directory).output
+            let result = try stallctl(
+                ["export", "--format", "csv", "-o", "out.csv.gz"], in: directory)
+            #expect(result.status == 0 && result.errors == "" && result.output == "")
+            let unpacked = try Oracle.run(
+                "/bin/sh", ["-c", "gunzip -c out.csv.gz"], environment: [:], directory: directory)
+            #expect(unpacked.output == plain)
+            let failed = try stallctl(
+                ["export", "--format", "csv", "-o", "no.gz"], in: directory,
+                environment: ["PATH": "/nowhere"])
+            #expect(failed.status == 1 && failed.errors.hasPrefix("stallctl: gzip: "))
+            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            #expect(!left.contains("no.gz") && !left.contains { $0.hasPrefix(".stallctl-") })
+        }
+    }
+
+    /// Goal: what the texts show is what the commands say.
+    @Test func `the walk-through is up to date`() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let result = try Oracle.run(
+            root.appending(path: "scripts/walkthrough").path, ["--check"],
+            environment: [
+                "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
+                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
+            ], directory: root)
+        #expect(result.status == 0, "\(result.output)")
+    }
+
+    @Test func `merge writes a rule, and regroup applies it to history`() throws {
+        try withTemporaryDirectory { directory in
+            var other = SampleReports.waiting
+            other[2].function = "waitForReader()"
+            other[2].offset += 64
+            let sample = SampleReports.sample(at: 125, for: 1840, other)
+            try SampleReports.writeStore(
+                at: directory.appending(path: "agent.sqlite"),
+                [SampleReports.report(1), SampleReports.report(2, samples: [sample])])
+            let central = ["--store", "central.sqlite"]
+            _ = try stallctl(["ingest", "agent.sqlite"] + central, in: directory)
+            #expect(
+                try objects(stallctl(["top", "--json"] + central, in: directory).output).count == 2)
+            let unclear = try stallctl(
+                ["merge", "waitFor", "waitForReader"] + central, in: directory)
+            #expect(
+                unclear.status == 1 && unclear.errors.contains("'waitFor' is the name of 2 groups"))
+            let merged = try stallctl(
+                ["merge", "waitForWorker", "waitForReader", "--into", "waiting"] + central,
+                in: directory)
+            #expect(merged.status == 0 && merged.output.hasPrefix("merge path "))
+            let top = try objects(stallctl(["top", "--json"] + central, in: directory).output)
+            #expect(top.map { $0["count"] as? Int } == [2])
+            #expect(top[0]["title"] as? String == "lock in waiting")
+            let regrouped = try stallctl(["regroup", "--json"] + central, in: directory)
+            let moves = try objects(regrouped.output)
+            #expect(moves.map { $0["title"] as? String } == ["lock in waiting", "lock in waiting"])
+            #expect(Set(moves.compactMap { $0["title_before"] as? String }).count == 2)
+            let again = try stallctl(["regroup"] + central, in: directory)
+            #expect(again.output == "central.sqlite: every report is in its group\n")
+            let agent = try stallctl(["regroup", "--store", "agent.sqlite"], in: directory)
+            #expect(agent.status == 1 && agent.errors.contains("expected a central store"))
+        }
+    }
+
     @Test func `filters select, and a mistyped one is answered with what there is`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             for arguments in [
                 ["--app", "photos"], ["--until", "2027-01-01"], ["--host", "web-2"],
             ] {
@@ -220,7 +270,7 @@ import Testing
                 report.activity = name
                 return report
             }
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
+            try SampleReports.writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
             let csv = try stallctl(["export", "--format", "csv", "--csv-raw"], in: directory).output
             let script =
                 "import csv,json; print(json.dumps([r['activity'] for r in csv.DictReader(open(0, newline=''))]))"
@@ -244,7 +294,8 @@ import Testing
 
     @Test func `an exported file appears complete, or not at all`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let written = try stallctl(
                 ["export", "--format", "jsonl", "-o", "out.jsonl"], in: directory)
             #expect(written.status == 0 && written.output == "")
@@ -276,7 +327,7 @@ import Testing
         options: [String], environment: [String: String], isColored: Bool
     ) throws {
         try withTemporaryDirectory { directory in
-            try writeStore(
+            try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let script = """
                 import fcntl, os, pty, struct, sys, termios
@@ -310,8 +361,9 @@ import Testing
         try withTemporaryDirectory { directory in
             let stores = directory.appending(path: "stores")
             try FileManager.default.createDirectory(at: stores, withIntermediateDirectories: true)
-            try writeStore(at: stores.appending(path: "a.sqlite"), [SampleReports.report(1)])
-            try writeStore(
+            try SampleReports.writeStore(
+                at: stores.appending(path: "a.sqlite"), [SampleReports.report(1)])
+            try SampleReports.writeStore(
                 at: stores.appending(path: "b.sqlite"),
                 [SampleReports.report(2, run: SampleReports.run(number: 901))],
                 run: SampleReports.run(number: 901))
@@ -341,7 +393,8 @@ import Testing
 
     @Test func `without a store of its own, ingest makes one in the state folder`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(at: directory.appending(path: "a.sqlite"), [SampleReports.report()])
+            try SampleReports.writeStore(
+                at: directory.appending(path: "a.sqlite"), [SampleReports.report()])
             let ingest = try stallctl(["ingest", "a.sqlite"], in: directory)
             #expect(ingest.status == 0, "\(ingest.errors)")
             #expect(
@@ -367,7 +420,7 @@ import Testing
         ),
         (["migrate", "--store", "newer.sqlite"], "newer.sqlite: schema version 99 is newer"),
         (["migrate", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
-        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite: "),
+        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite"),
         (["ingest", "--store", "c.sqlite", "nowhere"], "nowhere: no such file"),
         (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
         (
@@ -384,7 +437,7 @@ import Testing
         throws
     {
         try withTemporaryDirectory { directory in
-            try writeStore(
+            try SampleReports.writeStore(
                 at: directory.appending(path: "good.sqlite"),
                 [SampleReports.report(1), SampleReports.report(2)])
             try Data(repeating: 0x61, count: 5000).write(
@@ -428,7 +481,8 @@ import Testing
 
     @Test func `a closed pipe ends it quietly; a full disk does not`() throws {
         try withTemporaryDirectory { directory in
-            try writeStore(at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let program = BuiltProgram.directory.appending(path: "stallctl").path
             for command in ["top", "list --json", "export --format json", "show 01aa", "--help"] {
                 let script = "set -o pipefail; '\(program)' \(command) | true"
@@ -480,7 +534,7 @@ import Testing
 
     /// A store that says of itself that it has seen 99 migrations.
     private func writeNewerStore(at url: URL) throws {
-        try writeStore(at: url, [SampleReports.report()])
+        try SampleReports.writeStore(at: url, [SampleReports.report()])
         let file = try FileHandle(forUpdating: url)
         // The header's user_version; SQLite's file format, section 1.3.
         try file.seek(toOffset: 60)

@@ -1,4 +1,6 @@
+import Foundation
 import StallModel
+import StallStore
 
 @testable import stallctl
 
@@ -121,5 +123,25 @@ enum SampleReports {
                 sample(at: 1845, for: 0, computing, isLate: true),
             ], cause: hasCause ? lock : nil,
             threads: hasCause ? [compactor] : [])
+    }
+
+    /// A store as an agent leaves it.
+    static func writeStore(
+        at url: URL, _ reports: [StallReport], run: ProcessRun = run()
+    ) throws {
+        let store = try AgentStore(path: url.path, run: run)
+        for report in reports {
+            let images = [
+                Image(
+                    path: SampleReports.photos, buildID: BuildID(bytes: "/opt".utf8),
+                    loadAddress: 0x5500_0000_0000, endAddress: 0x5500_0100_0000)
+            ]
+            try store.record(report, images: images)
+            let frames =
+                report.samples.flatMap { zip($0.locations, $0.frames) }
+                + report.threads.flatMap { zip($0.locations, $0.frames) }
+            try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
+        }
+        try store.close()
     }
 }

@@ -38,6 +38,8 @@ struct Tally: CustomStringConvertible {
                 complain("a report without its stack", path)
             }
             for verdict in try check(path) where verdict != "ok" { complain(verdict, path) }
+            // Hashes, and whether the roll-ups say what the reports say.
+            for fault in try checkStore(path: path) { complain(fault.description, path) }
         } catch {
             complain("\(error)", path)
         }

@@ -43,7 +43,8 @@ struct Export: ParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write to this file, which is replaced when all is written.", valueName: "path"),
+            "Write to this file, which is replaced when all is written; compressed when it ends in .gz.",
+            valueName: "path"),
         completion: .file())
     var output: String?
 
@@ -110,8 +111,11 @@ struct Export: ParsableCommand {
         var images: [UniqueID: [Image]] = [:]
         for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
         let rules = try grouping.rules(forStore: store.path)
+        let origins = try store.origins(filters.filter)
         return reports.lazy.map { [images] report in
-            ReportRow(report, images: images[report.run.id] ?? [], rules: rules)
+            ReportRow(
+                report, images: images[report.run.id] ?? [], origin: origins[report.id],
+                rules: rules)
         }
     }
 }

@@ -24,6 +24,13 @@ struct FilterOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Only reports of this cause: lock, disk, cpu, ...; repeat it for several.",
+            valueName: "cause"),
+        completion: .list(CauseClass.allCases.map(\.word)), transform: readCause)
+    var cause: [CauseClass] = []
+
+    @Option(
+        help: ArgumentHelp(
             "Only stalls that began then or later: 2h, 7d, today, 2026-11-21, 2026-11-21T09:30:00Z.",
             valueName: "time"),
         transform: readTime)
@@ -48,12 +55,20 @@ struct FilterOptions: ParsableArguments {
         filter.versions = version
         filter.hosts = host
         filter.loops = loop
+        filter.causes = cause.isEmpty ? nil : Set(cause)
         filter.since = since
         filter.until = until
         return filter
     }
 
     var isEmpty: Bool { filter == ReportFilter() }
+}
+
+private func readCause(_ text: String) throws -> CauseClass {
+    if let cause = CauseClass(word: text.lowercased()) { return cause }
+    let words = CauseClass.allCases.map(\.word)
+    let closest = Suggestion.closest(to: text, in: words).map { " Did you mean '\($0)'?" } ?? ""
+    throw ValidationError("expected \(words.joined(separator: ", ")).\(closest)")
 }
 
 func readTime(_ text: String) throws -> UnixTime {

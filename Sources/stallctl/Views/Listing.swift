@@ -61,6 +61,8 @@ struct ListingRow: Encodable {
     var title: String
     var frames: [String]
     @Nullable var wait: String?
+    /// Null where nothing looked for one.
+    @Nullable var cause: String?
 
     init(_ entry: Listing.Entry) {
         id = entry.report.id.description
@@ -77,11 +79,12 @@ struct ListingRow: Encodable {
         title = entry.signature.title
         frames = entry.signature.keyFrames
         wait = entry.signature.wait?.rawValue
+        cause = entry.report.cause?.word
     }
 
     static let csvHeader = [
         "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
-        "signature", "title", "wait", "frames",
+        "signature", "title", "wait", "frames", "cause",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -90,6 +93,7 @@ struct ListingRow: Encodable {
             .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
             .plain(signature),
             .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
+            .plain(cause ?? ""),
         ]
     }
 }
@@ -111,7 +115,10 @@ struct ListView {
             hosts.count > 1 ? (.init("HOST"), { .init($0.run.host) }) : nil,
             (.init("LOOP"), { .init($0.report.loop) }),
             (.init("STATE"), { state(of: $0.report) }),
-            (.init("WAIT"), { .init($0.signature.wait?.rawValue ?? "") }),
+            (
+                .init("CAUSE"),
+                { .init($0.report.cause?.word ?? $0.signature.wait?.rawValue ?? "") }
+            ),
             (.init("WHERE"), { place(of: $0.signature) }),
         ]
         let shown = columns.compactMap(\.self)

@@ -46,6 +46,7 @@ extension GroupKey {
         case .signature: .signature
         case .family: .family
         case .function: .function
+        case .cause: .cause
         case .loop: .loop
         case .version: .version
         case .host: .host
@@ -66,11 +67,13 @@ extension Hotspot {
             }
             trend[index].total += total
         }
-        let signature = Signature(rollUp.group, key: key, name: rollUp.name)
+        let name = key == .version ? listed(rollUp.apps) + " " + rollUp.name : rollUp.name
+        let signature = Signature(rollUp.group, key: key, name: name)
         self.init(
             signature: signature, title: signature.title, frames: signature.keyFrames,
             count: rollUp.count, total: rollUp.total, p50: rollUp.p50, p95: rollUp.p95,
-            p99: rollUp.p99, max: rollUp.max, trend: trend, apps: rollUp.apps,
+            p99: rollUp.p99, max: rollUp.max, trend: trend, causes: rollUp.causes,
+            apps: rollUp.apps,
             versions: rollUp.versions, firstSeen: rollUp.first, lastSeen: rollUp.last,
             example: rollUp.example)
     }

@@ -101,7 +101,7 @@ struct HotspotRow: Encodable {
     var trendMs: [Double]
     /// The id of a report that shows it well.
     @Nullable var example: String?
-    /// The kernel's evidence for a cause. Not recorded yet.
+    /// The cause of most of its time; null where nothing looked for one.
     @Nullable var cause: String?
     /// Not known without the time that the loops were watched for.
     @Nullable var rateMsPerHour: Double?
@@ -127,7 +127,7 @@ struct HotspotRow: Encodable {
         lastSeen = hotspot.lastSeen.rfc3339
         trendMs = hotspot.trend.map(\.total.milliseconds)
         example = hotspot.example?.description
-        cause = nil
+        cause = hotspot.cause?.word
         rateMsPerHour = nil
     }
 }
@@ -143,6 +143,7 @@ enum HotspotCSV {
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
+        "cause",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -155,6 +156,7 @@ enum HotspotCSV {
             .text(row.apps.joined(separator: " ")), .text(row.versions.joined(separator: " ")),
             .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example ?? ""),
             .plain("\(row.p99Ms)"),
+            .plain(row.cause ?? ""),
         ]
     }
 }

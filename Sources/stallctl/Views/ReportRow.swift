@@ -42,8 +42,18 @@ struct ReportRow: Encodable {
     var agentMs: Double
     /// The binaries on the report's stacks, where the loader had put them.
     var images: [ImageRow]
+    /// The life of the process.
+    var run: RunRow
+    /// The store that it was first written to, and its number there: with them `ingest` takes it
+    /// once. Null where that was not asked for.
+    @Nullable var store: String?
+    @Nullable var seq: Int64?
+    @Nullable var revision: Int64?
 
-    init(_ report: StallReport, images: [Image], rules: GroupingRules = .builtIn) {
+    init(
+        _ report: StallReport, images: [Image], origin: ReportOrigin? = nil,
+        rules: GroupingRules = .builtIn
+    ) {
         let signature = report.signature(by: rules)
         id = report.id.description
         app = report.run.app
@@ -79,10 +89,27 @@ struct ReportRow: Encodable {
             + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
         skippedThreads = report.skippedThreadCount
         agentMs = report.agentTime.milliseconds
-        let used = Set(
-            report.locations.map { ImageRow.Key(path: $0.imagePath, buildID: $0.buildID) })
-        self.images = images.filter { used.contains(.init(path: $0.path, buildID: $0.buildID)) }
-            .map(ImageRow.init)
+        let used = Set(report.locations.compactMap(\.imagePath))
+        self.images = images.filter { used.contains($0.path) }.map(ImageRow.init)
+        run = RunRow(report.run)
+        store = origin?.store.description
+        seq = origin?.seq
+        revision = origin?.revision
+    }
+}
+
+/// One life of one process.
+struct RunRow: Encodable {
+    var id: String
+    var bootId: String
+    var startTicks: UInt64
+    var started: String
+
+    init(_ run: ProcessRun) {
+        id = run.id.description
+        bootId = run.bootID
+        startTicks = run.startTicks
+        started = run.started.rfc3339
     }
 }
 
@@ -92,11 +119,6 @@ struct ImageRow: Encodable {
     @Nullable var buildId: String?
     var loadAddress: String
     var endAddress: String
-
-    struct Key: Hashable {
-        var path: String?
-        var buildID: BuildID?
-    }
 
     init(_ image: Image) {
         path = image.path

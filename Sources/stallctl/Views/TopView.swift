@@ -53,7 +53,7 @@ struct TopView {
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
             .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("WAIT"), .init("TREND"), .init(ranking.group.title),
+            .init("CAUSE"), .init("TREND"), .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in
@@ -64,7 +64,7 @@ struct TopView {
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
-                .init(hotspot.signature.wait?.rawValue ?? ""),
+                .init(hotspot.cause?.word ?? hotspot.signature.wait?.rawValue ?? ""),
                 .init(
                     ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
@@ -75,7 +75,7 @@ struct TopView {
 
     /// `Not ranked: 4 starved, 1 stopped.` or nothing.
     private func notRanked(_ indentation: String) -> String {
-        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let counts = verdicts.map { (ranking.overview.counts[$0] ?? 0, $0.word) }
             .filter { $0.0 > 0 }
         guard !counts.isEmpty else { return "" }
@@ -120,7 +120,7 @@ extension GroupKey {
     var title: String {
         switch self {
         case .signature, .family, .function, .inclusive: "WHERE"
-        case .loop, .version, .host, .app: rawValue.uppercased()
+        case .cause, .loop, .version, .host, .app: rawValue.uppercased()
         }
     }
 }

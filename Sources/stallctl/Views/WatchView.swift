@@ -33,7 +33,7 @@ struct WatchChoice: Equatable {
             ("t total", .total), ("c count", .count), ("p p95", .p95), ("m max", .max),
         ]
         let sort = orders.map { $0.1 == order ? "[\($0.0)]" : $0.0 }.joined(separator: "  ")
-        return "\(sort)   g group: \(group.rawValue)   space refresh   q quit"
+        return "\(sort)   g group: \(group.rawValue)   q quit"
     }
 }
 
@@ -63,14 +63,25 @@ struct WatchView {
 extension Top {
     /// Draws the ranking again and again until a key or a signal ends it.
     func watch(_ store: ReportStore) throws {
+        // What ends other programs ends this one as well, now that the terminal is as it was.
+        guard let end = try drawUntilEnd(store) else { return }
+        var ending = sigset_t()
+        sigemptyset(&ending)
+        sigaddset(&ending, end)
+        signal(end, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &ending, nil)  // whoever started it may have blocked it
+        raise(end)
+    }
+
+    /// - Returns: The signal that ended it, if one did.
+    private func drawUntilEnd(_ store: ReportStore) throws -> CInt? {
         guard let live = LiveTerminal() else {
             throw ValidationError(
                 "--watch draws on a terminal; standard input and output must be one.")
         }
         var choice = WatchChoice(order: by, group: group)
         let rules = try grouping.rules(forStore: store.path)
-        var end: CInt?
-        drawing: while !choice.isDone {
+        while !choice.isDone {
             var terminal = rows.output.colors.terminal
             let size = live.size
             terminal.columns = size.columns
@@ -88,30 +99,24 @@ extension Top {
             } catch {
                 content = ["\(error)".printable]
             }
+            // Tables fit already; what is painted is theirs.
             content = content.map { line in
-                terminal.usesColor ? line : line.truncatedInMiddle(to: size.columns)
+                line.contains("\u{1b}") ? line : line.truncatedInMiddle(to: size.columns)
             }
             guard
                 live.draw(
                     WatchView(content: content, choice: choice, terminal: terminal).lines(
                         rows: size.rows))
-            else { break }
+            else { return nil }
             while true {
                 switch live.nextEvent(within: interval * 1000) {
                 case .key(let key): if !choice.obey(key) { continue }
                 case .resized, .timeout: break
-                case .ended(let signal):
-                    end = signal
-                    break drawing
+                case .ended(let signal): return signal
                 }
                 break
             }
         }
-        _ = consume live
-        // What ends other programs ends this one as well, once the terminal is as it was.
-        if let end {
-            signal(end, SIG_DFL)
-            raise(end)
-        }
+        return nil
     }
 }

@@ -48,7 +48,14 @@ uint64_t peers_uv_iterate(uint64_t count) {
     return elapsed;
 }
 
-typedef struct node { struct node *next; } node;
+typedef struct node {
+    struct node *next;
+    void (*run)(void *);
+    void *argument;
+} node;
+static void count_node(void *argument) {
+    left -= *(uint64_t *)argument;
+}
 static struct {
     pthread_mutex_t lock;
     node *head, **tail;
@@ -59,22 +66,33 @@ static void serve_queue(uv_async_t *async) {
     node *first = queue.head;
     queue.head = NULL, queue.tail = &queue.head;
     pthread_mutex_unlock(&queue.lock);
-    for (; first; first = first->next) left--;
+    while (first) {
+        node *done = first;
+        first = first->next;
+        if (done->run) {
+            done->run(done->argument);
+            free(done);
+        } else {
+            left--;
+        }
+    }
     if (left == 0) uv_close((uv_handle_t *)async, NULL);
 }
 typedef struct { node *nodes; uint64_t count; GMainContext *context; } producer;
 static void *produce_uv(void *argument) {
     producer *p = argument;
+    static uint64_t one = 1;
     for (uint64_t i = 0; i < p->count; i++) {
+        node *posted = p->nodes ? &p->nodes[i] : malloc(sizeof *posted);
+        *posted = (node){NULL, p->nodes ? NULL : count_node, &one};
         pthread_mutex_lock(&queue.lock);
-        p->nodes[i].next = NULL;
-        *queue.tail = &p->nodes[i], queue.tail = &p->nodes[i].next;
+        *queue.tail = posted, queue.tail = &posted->next;
         pthread_mutex_unlock(&queue.lock);
         uv_async_send(&queue.async);
     }
     return NULL;
 }
-uint64_t peers_uv_post(uint64_t count, int producers) {
+uint64_t peers_uv_post(uint64_t count, int producers, bool allocating) {
     uv_loop_t loop;
     uv_loop_init(&loop);
     uv_async_init(&loop, &queue.async, serve_queue);
@@ -83,7 +101,7 @@ uint64_t peers_uv_post(uint64_t count, int producers) {
     left = count * (uint64_t)producers;
     pthread_t threads[16];
     producer p[16];
-    for (int i = 0; i < producers; i++) p[i] = (producer){calloc(count, sizeof(node)), count, NULL};
+    for (int i = 0; i < producers; i++) p[i] = (producer){allocating ? NULL : calloc(count, sizeof(node)), count, NULL};
     uint64_t began = now_ns();
     for (int i = 0; i < producers; i++) pthread_create(&threads[i], NULL, produce_uv, &p[i]);
     uv_run(&loop, UV_RUN_DEFAULT);

@@ -1,6 +1,7 @@
 // EventRunLoop beside the loops that its users would otherwise pick. The work is that of LoopBenchmark.
 //
-//     Benchmarks/Peers/setup && swift run -c release --package-path Benchmarks/Peers PeersBenchmark [NAME]
+//     Benchmarks/Peers/setup && swift run -c release --package-path Benchmarks/Peers PeersBenchmark \
+//         [--rounds N] [--only CONTESTANT] [NAME]
 
 import CPeers
 import Foundation
@@ -10,15 +11,28 @@ import StallRunLoop
 
 @main struct PeersBenchmark {
     nonisolated static func main() throws {
-        let filter = CommandLine.arguments.dropFirst().first
-        var bench = Bench(rounds: 5, filter: filter)
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        func option(_ name: String) -> String? {
+            guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else {
+                return nil
+            }
+            defer { arguments.removeSubrange(index...index + 1) }
+            return arguments[index + 1]
+        }
+        let rounds = option("--rounds").flatMap { Int($0) } ?? 5
+        let contestant = option("--only")
+        var bench = Bench(rounds: rounds, filter: arguments.first, contestant: contestant)
 
         bench.compare(
             "iteration, poll path",
             [
                 Contestant(name: "EventRunLoop") { onThread { iterate(200_000) } },
-                Contestant(name: "libuv") { Double(peers_uv_iterate(200_000)) / 200_000 },
-                Contestant(name: "GLib") { Double(peers_glib_iterate(200_000)) / 200_000 },
+                Contestant(name: "libuv") {
+                    onThread { Double(peers_uv_iterate(200_000)) / 200_000 }
+                },
+                Contestant(name: "GLib") {
+                    onThread { Double(peers_glib_iterate(200_000)) / 200_000 }
+                },
                 Contestant(name: "SwiftNIO") { iterateNIO(200_000) },
             ])
         for producers in [1, 4] {
@@ -28,10 +42,16 @@ import StallRunLoop
                 "cross-thread post", size: producers, unit: "ns/post",
                 [
                     Contestant(name: "EventRunLoop") {
-                        onThread { post(posts, producers) } / total
+                        onThread { post(posts, producers, capturing: false) } / total
                     },
                     Contestant(name: "libuv, own nodes") {
-                        Double(peers_uv_post(UInt64(posts), CInt(producers))) / total
+                        Double(peers_uv_post(UInt64(posts), CInt(producers), false)) / total
+                    },
+                    Contestant(name: "EventRunLoop, capturing") {
+                        onThread { post(posts, producers, capturing: true) } / total
+                    },
+                    Contestant(name: "libuv, malloc") {
+                        Double(peers_uv_post(UInt64(posts), CInt(producers), true)) / total
                     },
                     Contestant(name: "GLib") {
                         Double(peers_glib_post(UInt64(posts / 4), CInt(producers))) * 4 / total
@@ -48,8 +68,12 @@ import StallRunLoop
                         Contestant(name: "EventRunLoop") {
                             onThread { playTimers(size, phase, rounds: repeats + 1) }
                         },
-                        Contestant(name: "libuv") { playC(size, repeats, phase, peers_uv_timers) },
-                        Contestant(name: "GLib") { playC(size, repeats, phase, peers_glib_timers) },
+                        Contestant(name: "libuv") {
+                            onThread { playC(size, repeats, phase, peers_uv_timers) }
+                        },
+                        Contestant(name: "GLib") {
+                            onThread { playC(size, repeats, phase, peers_glib_timers) }
+                        },
                     ]
                         + (size <= 100_000
                             ? [Contestant(name: "SwiftNIO") { playTimersNIO(size, phase) }] : []))
@@ -66,7 +90,7 @@ import StallRunLoop
                         onThread { serve(active, 50_000, .strict) }
                     },
                     Contestant(name: "libuv") {
-                        Double(peers_uv_descriptors(CInt(active), 50_000)) / 50_000
+                        onThread { Double(peers_uv_descriptors(CInt(active), 50_000)) / 50_000 }
                     },
                 ])
         }

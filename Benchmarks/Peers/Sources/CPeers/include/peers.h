@@ -1,13 +1,15 @@
 // The same work as in Benchmarks/LoopBenchmark, on libuv and on GLib. Each function returns the nanoseconds it took.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 /// `count` iterations with work at hand.
 uint64_t peers_uv_iterate(uint64_t count);
 uint64_t peers_glib_iterate(uint64_t count);
 
-/// `producers` threads post `count` tasks each. libuv has no queue of tasks: a mutex and a list of the caller's nodes.
-uint64_t peers_uv_post(uint64_t count, int producers);
+/// `producers` threads post `count` tasks each. libuv has no queue of tasks: a mutex and a list. Either of nodes that the caller
+/// allocated beforehand, which are only counted; or each allocated when it is posted, with a function that is called.
+uint64_t peers_uv_post(uint64_t count, int producers, bool allocating);
 uint64_t peers_glib_post(uint64_t count, int producers);
 
 /// `size` timers far away are inserted, then cancelled in the order given by a fixed shuffle.
