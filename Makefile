@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 # These play whole programs in real time: they want the machine for themselves.
-ALONE = DemoTests|AgentProcessTests|WatchTargetTests
+ALONE = CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance truth truth-stacks truth-grouping truth-cause stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
@@ -39,7 +39,7 @@ truth-grouping: setup
 
 # Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
 truth-cause: setup
-	@scripts/truth-cause $(or $(ROUNDS),12)
+	@scripts/truth-cause $(or $(ROUNDS),14)
 
 # Captures of threads that live dangerously: SECONDS at 1,000 a second.
 stress-stacks: setup

@@ -110,7 +110,7 @@ let package = Package(
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "cause-truth",
-            dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            dependencies: ["StallModel", "StallStore", "StallAgent", "StallCause", "CLinux"],
             path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
@@ -188,7 +188,8 @@ let package = Package(
             name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "StallCauseTests", dependencies: ["StallCause", "StallModel"],
+            name: "StallCauseTests",
+            dependencies: ["StallCause", "StallModel", "TestSupport", "cause-truth"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAnalysisTests",

@@ -1,12 +1,14 @@
 // Plants stalls whose cause is known, and holds what the agent says of each against it.
 //
 //     cause-truth run DIRECTORY ROUNDS       every plant ROUNDS times; prints the confusion matrix and, last, the result
+//     cause-truth cost DIRECTORY LOOKS        what a look at a blocked thread costs the watchdog
 //     cause-truth stopped STORE ROUNDS       a child of it: stalls once for each line that it reads, for whoever stops it
 //
 // Exit status 1 when a bar of docs/truth.md is missed.
 
 import Foundation
 import StallAgent
+import StallCause
 import StallModel
 import StallStore
 import Synchronization
@@ -93,6 +95,7 @@ struct CauseTruth {
             exit(64)
         }
         if arguments[1] == "stopped" { return try beStopped(store: arguments[2], rounds: rounds) }
+        if arguments[1] == "cost" { return measureCost(looks: rounds) }
         scratch = arguments[2]
         let store = scratch + "/truth.sqlite"
         // Where it is allowed, other programs of the machine stay out of the way.
@@ -132,6 +135,38 @@ struct CauseTruth {
         .init(app: "truth", version: "1", store: store, threshold: .milliseconds(100))
     }
 
+    /// The evidence of one look, on threads blocked in each kind of wait. The thread itself is not disturbed.
+    static func measureCost(looks: Int) {
+        let process = ProcessGatherer()
+        let waits = ["mutex", "read from TCP", "usleep", "poll of TCP"]
+        for plant in Plant.locks + Plant.waits where waits.contains(plant.name) {
+            let state = CostState()
+            let thread = Thread {
+                state.id.store(threadID(), ordering: .releasing)
+                while !state.isOver.load(ordering: .acquiring) { _ = plant.stall() }
+                state.id.store(0, ordering: .releasing)
+            }
+            thread.start()
+            usleep(50_000)
+            let gatherer = ThreadGatherer(ThreadID(rawValue: state.id.load(ordering: .acquiring)))
+            var costs: [Duration] = []
+            for _ in 0..<looks {
+                let began = ContinuousClock.now
+                var (wait, counters) = gatherer.look()
+                wait.unreadable.formUnion(process.look(&counters))
+                costs.append(ContinuousClock.now - began)
+                usleep(500)
+            }
+            state.isOver.store(true, ordering: .releasing)
+            while state.id.load(ordering: .acquiring) != 0 { usleep(1000) }
+            costs.sort()
+            let microseconds = [costs[looks / 2], costs[looks * 95 / 100]].map {
+                String(format: "%.1f", $0 / .microseconds(1))
+            }
+            print("\(plant.name): p50 \(microseconds[0]) us, p95 \(microseconds[1]) us")
+        }
+    }
+
     /// A process that is stopped in the middle of its work.
     static func beStopped(store: String, rounds: Int) throws {
         // Long enough to be suspected, too short to be a stall of its own: what makes it one is being stopped.
@@ -167,6 +202,12 @@ struct CauseTruth {
         }
         child.waitUntilExit()
     }
+}
+
+/// Shared with the thread whose looks are measured.
+private final class CostState: Sendable {
+    let id = Atomic<Int32>(0)
+    let isOver = Atomic<Bool>(false)
 }
 
 extension Plant {

@@ -35,7 +35,7 @@ extension Plant {
         Plant(name: "4 hogs a core", cause: .starved, pace: .alone) { starve() },
         Plant(name: "fsync", cause: .disk, pace: .alone) {
             withFile { descriptor, _ in
-                let bytes = [UInt8](repeating: 42, count: 256 << 10)
+                let bytes = [UInt8](repeating: 42, count: 8 << 20)
                 return io {
                     pwrite(descriptor, bytes, bytes.count, 0)
                     fsync(descriptor)
