@@ -81,7 +81,6 @@ extension Plant {
         },
         Plant(name: "mmap of a cold file", cause: .pageFault, pace: .alone) {
             withFile(megabytes: 64) { descriptor, _ in
-                var sum: UInt64 = 0
                 return io {
                     posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
                     guard let map = mmap(nil, 64 << 20, PROT_READ, MAP_SHARED, descriptor, 0),
@@ -91,7 +90,7 @@ extension Plant {
                     let began = ContinuousClock.now
                     for page in stride(from: 0, to: 64 << 20, by: 4096)
                     where ContinuousClock.now - began < stallTime {
-                        sum &+= UInt64(map.load(fromByteOffset: page, as: UInt8.self))
+                        sink &+= UInt64(map.load(fromByteOffset: page, as: UInt8.self))
                     }
                     munmap(map, 64 << 20)
                 }
@@ -135,8 +134,9 @@ private func io(_ piece: () -> Void) -> Outcome {
     let (before, began) = (account(), ContinuousClock.now)
     while ContinuousClock.now - began < stallTime { piece() }
     let (after, elapsed) = (account(), ContinuousClock.now - began)
-    // What the planted thing itself took is the rest.
-    return Outcome(isSpoiled: (after.delay - before.delay) > elapsed / 2)
+    let delay = after.delay - before.delay
+    // It waited for a CPU longer than for what was planted.
+    return Outcome(isSpoiled: delay > elapsed - (after.cpu - before.cpu) - delay)
 }
 
 private func withFile(
