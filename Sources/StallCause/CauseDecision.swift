@@ -244,8 +244,8 @@ private func shares(
     return shares
 }
 
-/// What the kernel computes for one major fault; measured, 20 to 30 us.
-private let faultCost = Duration.microseconds(25)
+/// What the kernel computes for one major fault; measured, 25 us on a quiet machine and 90 on a busy one.
+private let faultCost = Duration.microseconds(60)
 
 extension CauseFacts {
     /// Blocked in one wait at every look, which was never interrupted: a thread that is stopped leaves its wait for that,

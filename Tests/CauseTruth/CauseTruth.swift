@@ -132,7 +132,10 @@ struct CauseTruth {
     }
 
     static func configuration(_ store: String) -> StallMonitor.Configuration {
-        .init(app: "truth", version: "1", store: store, threshold: .milliseconds(100))
+        var configuration = StallMonitor.Configuration(
+            app: "truth", version: "1", store: store, threshold: .milliseconds(100))
+        configuration.limits = .none
+        return configuration
     }
 
     /// The evidence of one look, on threads blocked in each kind of wait. The thread itself is not disturbed.
