@@ -78,7 +78,8 @@ struct Top: ParsableCommand {
         } else {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
-                holders: try ranking.holders(in: store, limit: limit), terminal: rows.output.colors.terminal)
+                holders: try ranking.holders(in: store, limit: limit),
+                terminal: rows.output.colors.terminal)
             try Output.write(lines: view.lines)
         }
         if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }

@@ -61,7 +61,9 @@ struct TopView {
             index, hotspot -> [Table.Cell] in
             let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
             var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
-            if let holder = hotspot.example.flatMap({ holders[$0] }) { callers.insert("  " + holder, at: 0) }
+            if let holder = hotspot.example.flatMap({ holders[$0] }) {
+                callers.insert("  " + holder, at: 0)
+            }
             if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
