@@ -2,10 +2,10 @@
 
 SWIFT ?= swift
 # These play whole programs in real time: they want the machine for themselves.
-ALONE = DemoTests|AgentProcessTests|WatchTargetTests
+ALONE = CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-grouping stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-grouping truth-cause stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,7 +27,7 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks truth-grouping
+truth: truth-stacks truth-grouping truth-cause
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
@@ -36,6 +36,10 @@ truth-stacks: setup
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup
 	@scripts/truth-grouping
+
+# Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
+truth-cause: setup
+	@scripts/truth-cause $(or $(ROUNDS),14)
 
 # Captures of threads that live dangerously: SECONDS at 1,000 a second.
 stress-stacks: setup

@@ -109,7 +109,8 @@ let package = Package(
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
-            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            name: "cause-truth",
+            dependencies: ["StallModel", "StallStore", "StallAgent", "StallCause", "CLinux"],
             path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
@@ -185,6 +186,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StallCauseTests",
+            dependencies: ["StallCause", "StallModel", "TestSupport", "cause-truth"],
             swiftSettings: settings),
         .testTarget(
             name: "StallAnalysisTests",

@@ -34,13 +34,14 @@ extension PendingReport {
                     functions: functions(sample.locations))
             }
         let first = trail.observations.lazy.compactMap(\.self).first
+        let (last, lastLook) = lastCounters
         let explained = explainStall(
             CauseFacts(
                 verdict: report.verdict, duration: report.duration, cpuTime: report.cpuTime,
                 ended: incident.hasEnded ? incident.began + incident.duration : nil,
                 samples: samples,
-                growth: first.map { trail.last.growth(since: $0.counters) } ?? Counters(),
-                observed: first.map { trail.lastLook - $0.at } ?? .zero))
+                growth: first.map { last.growth(since: $0.counters) } ?? Counters(),
+                observed: first.map { lastLook - $0.at } ?? .zero))
         report.cause = explained.cause
         let holders = explained.holders.map { holder in
             ThreadSnapshot(
@@ -50,5 +51,17 @@ extension PendingReport {
         }
         let known = Set(holders.map(\.thread))
         report.threads = holders + report.threads.filter { !known.contains($0.thread) }
+    }
+
+    /// The counters at the end of the stall. A last look that came long after it has counted other work as well; then
+    /// those of the last sample must do.
+    private var lastCounters: (Counters, at: MonotonicInstant) {
+        let ended = incident.began + incident.duration
+        if incident.hasEnded, trail.lastLook > ended + .milliseconds(20),
+            let sample = trail.observations.last ?? nil
+        {
+            return (sample.counters, sample.at)
+        }
+        return (trail.last, trail.lastLook)
     }
 }

@@ -87,7 +87,6 @@ package struct Wait: Hashable, Sendable {
     /// Seen blocked outside of any system call: the kernel fetches memory for it.
     package var isBlockedOutsideCalls: Bool {
         !isRunning && systemCall == nil && !unreadable.contains(.systemCall)
-            && (state == UInt8(ascii: "D") || state == UInt8(ascii: "S"))
     }
 }
 

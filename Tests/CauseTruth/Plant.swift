@@ -38,7 +38,8 @@ let stallMicroseconds: UInt32 = 300_000
 
 /// Starts a thread that takes a lock, holds it for the time of a stall, and lets it go.
 func hold(
-    for time: UInt32 = stallMicroseconds + 60_000, _ lock: @escaping () -> Void, _ unlock: @escaping () -> Void
+    for time: UInt32 = stallMicroseconds + 60_000, _ lock: @escaping () -> Void,
+    _ unlock: @escaping () -> Void
 ) -> Int32 {
     let isHeld = DispatchSemaphore(value: 0)
     nonisolated(unsafe) var holder: Int32 = 0

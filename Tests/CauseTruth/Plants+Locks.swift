@@ -24,8 +24,12 @@ extension Plant {
             return wait(forHolder: hold({ lock.lock() }, { lock.unlock() })) { lock.lock() }
         },
         Plant(name: "chain of 3", cause: .lock, namesHolder: true) { chain() },
-        Plant(name: "rwlock, reader", cause: .lock, namesHolder: true) { readWriteLock(pthread_rwlock_rdlock) },
-        Plant(name: "rwlock, writer", cause: .lock, namesHolder: true) { readWriteLock(pthread_rwlock_wrlock) },
+        Plant(name: "rwlock, reader", cause: .lock, namesHolder: true) {
+            readWriteLock(pthread_rwlock_rdlock)
+        },
+        Plant(name: "rwlock, writer", cause: .lock, namesHolder: true) {
+            readWriteLock(pthread_rwlock_wrlock)
+        },
         Plant(name: "Swift Mutex", cause: .lock, namesHolder: true) {
             let box = MutexBox()
             let isHeld = DispatchSemaphore(value: 0)
@@ -109,8 +113,12 @@ extension Plant {
 
     /// These never end: the thread is given up.
     static let deadlocks: [Plant] = [
-        Plant(name: "deadlock of 2", cause: .lock, namesHolder: true, isDeadlock: true) { circle(of: 2) },
-        Plant(name: "deadlock of 3", cause: .lock, namesHolder: true, isDeadlock: true) { circle(of: 3) },
+        Plant(name: "deadlock of 2", cause: .lock, namesHolder: true, isDeadlock: true) {
+            circle(of: 2)
+        },
+        Plant(name: "deadlock of 3", cause: .lock, namesHolder: true, isDeadlock: true) {
+            circle(of: 3)
+        },
         Plant(name: "locked twice", cause: .lock, namesHolder: true, isDeadlock: true) {
             let lock = NSLock()
             lock.lock()

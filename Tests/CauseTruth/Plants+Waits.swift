@@ -93,7 +93,9 @@ extension Plant {
         Plant(name: "waitpid", cause: .ipc) {
             var child = pid_t()
             var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("0.3"), nil]
-            guard posix_spawnp(&child, "sleep", nil, nil, &arguments, environ) == 0 else { return nil }
+            guard posix_spawnp(&child, "sleep", nil, nil, &arguments, environ) == 0 else {
+                return nil
+            }
             var status: CInt = 0
             waitpid(child, &status, 0)
             return Outcome()
@@ -108,7 +110,7 @@ private func later(_ body: @escaping @Sendable () -> Void) {
     }
 }
 
-private func withLoopback<Result>(
+func withLoopback<Result>(
     port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
 ) -> Result {
     var address = sockaddr_in()

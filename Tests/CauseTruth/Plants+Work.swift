@@ -6,14 +6,20 @@ import StallModel
 extension Plant {
     static let work: [Plant] = [
         Plant(name: "pure", cause: .cpu, pace: .alone) {
-            computing { (0..<20_000).reduce(UInt64(1)) { $0 &* 6_364_136_223_846_793_005 &+ UInt64($1) } }
+            computing {
+                (0..<20_000).reduce(UInt64(1)) { $0 &* 6_364_136_223_846_793_005 &+ UInt64($1) }
+            }
         },
         Plant(name: "allocator", cause: .cpu, pace: .alone) {
-            computing { UInt64((0..<200).map { [UInt8](repeating: UInt8($0 & 255), count: 64 + $0) }.count) }
+            computing {
+                UInt64((0..<200).map { [UInt8](repeating: UInt8($0 & 255), count: 64 + $0) }.count)
+            }
         },
         Plant(name: "memcpy", cause: .cpu, pace: .alone) {
-            let (from, to) = (UnsafeMutableRawPointer.allocate(byteCount: 8 << 20, alignment: 4096),
-                UnsafeMutableRawPointer.allocate(byteCount: 8 << 20, alignment: 4096))
+            let (from, to) = (
+                UnsafeMutableRawPointer.allocate(byteCount: 8 << 20, alignment: 4096),
+                UnsafeMutableRawPointer.allocate(byteCount: 8 << 20, alignment: 4096)
+            )
             memset(from, 1, 8 << 20)
             memset(to, 1, 8 << 20)
             defer {
@@ -29,7 +35,7 @@ extension Plant {
         Plant(name: "4 hogs a core", cause: .starved, pace: .alone) { starve() },
         Plant(name: "fsync", cause: .disk, pace: .alone) {
             withFile { descriptor, _ in
-                let bytes = [UInt8](repeating: 42, count: 256 << 10)
+                let bytes = [UInt8](repeating: 42, count: 8 << 20)
                 return io {
                     pwrite(descriptor, bytes, bytes.count, 0)
                     fsync(descriptor)
@@ -68,23 +74,23 @@ extension Plant {
             let caches = open("/proc/sys/vm/drop_caches", O_WRONLY)
             guard caches >= 0 else { return nil }
             defer { close(caches) }
-            return io {
+            return io(isMostlyCached: true) {
                 write(caches, "2", 1)
                 scan("/usr/share", depth: 3)
             }
         },
         Plant(name: "mmap of a cold file", cause: .pageFault, pace: .alone) {
             withFile(megabytes: 64) { descriptor, _ in
-                var sum: UInt64 = 0
                 return io {
                     posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
-                    guard let map = mmap(nil, 64 << 20, PROT_READ, MAP_SHARED, descriptor, 0), map != MAP_FAILED
+                    guard let map = mmap(nil, 64 << 20, PROT_READ, MAP_SHARED, descriptor, 0),
+                        map != MAP_FAILED
                     else { return }
                     madvise(map, 64 << 20, MADV_RANDOM_)
                     let began = ContinuousClock.now
                     for page in stride(from: 0, to: 64 << 20, by: 4096)
                     where ContinuousClock.now - began < stallTime {
-                        sum &+= UInt64(map.load(fromByteOffset: page, as: UInt8.self))
+                        sink &+= UInt64(map.load(fromByteOffset: page, as: UInt8.self))
                     }
                     munmap(map, 64 << 20)
                 }
@@ -94,9 +100,9 @@ extension Plant {
 }
 
 #if arch(arm64)
-    private let O_DIRECT_: CInt = 0o200000
+private let O_DIRECT_: CInt = 0o200000
 #else
-    private let O_DIRECT_: CInt = 0o40000
+private let O_DIRECT_: CInt = 0o40000
 #endif
 private let MADV_RANDOM_: CInt = 1
 
@@ -117,17 +123,22 @@ private func computing(_ piece: () -> UInt64) -> Outcome {
     var cpu = Duration.zero
     while cpu < stallTime {
         sink &+= piece()
-        cpu = account().cpu - before.cpu
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        cpu = .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec) - before.cpu
     }
     return Outcome(isSpoiled: (account().delay - before.delay) > cpu)
 }
 
-private func io(_ piece: () -> Void) -> Outcome {
+/// - Parameter isMostlyCached: The kernel computes for most of it, so that only waits for a CPU can spoil it.
+private func io(isMostlyCached: Bool = false, _ piece: () -> Void) -> Outcome {
     let (before, began) = (account(), ContinuousClock.now)
     while ContinuousClock.now - began < stallTime { piece() }
     let (after, elapsed) = (account(), ContinuousClock.now - began)
-    // What the planted thing itself took is the rest.
-    return Outcome(isSpoiled: (after.delay - before.delay) > elapsed / 3)
+    let delay = after.delay - before.delay
+    // It waited for a CPU longer than for what was planted.
+    let rest = isMostlyCached ? elapsed / 2 : elapsed - (after.cpu - before.cpu) - delay
+    return Outcome(isSpoiled: delay > rest)
 }
 
 private func withFile(
@@ -159,7 +170,9 @@ private func scan(_ path: String, depth: Int) {
         guard name != ".", name != ".." else { continue }
         var facts = stat()
         lstat(path + "/" + name, &facts)
-        if depth > 0, facts.st_mode & S_IFMT == S_IFDIR { scan(path + "/" + name, depth: depth - 1) }
+        if depth > 0, facts.st_mode & S_IFMT == S_IFDIR {
+            scan(path + "/" + name, depth: depth - 1)
+        }
     }
 }
 
@@ -168,7 +181,9 @@ private func starve() -> Outcome? {
     var hogs: [pid_t] = []
     for _ in 0..<count {
         var hog = pid_t()
-        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup("while :; do :; done"), nil]
+        var arguments: [UnsafeMutablePointer<CChar>?] = [
+            strdup("sh"), strdup("-c"), strdup("while :; do :; done"), nil,
+        ]
         if posix_spawnp(&hog, "sh", nil, nil, &arguments, environ) == 0 { hogs.append(hog) }
     }
     defer {
@@ -179,7 +194,8 @@ private func starve() -> Outcome? {
         }
     }
     let (before, began) = (account(), ContinuousClock.now)
-    while ContinuousClock.now - began < .milliseconds(900) { sink &+= 1 }
-    let after = account()
-    return Outcome(isSpoiled: after.delay - before.delay < .milliseconds(500))
+    while ContinuousClock.now - began < .milliseconds(1500) { sink &+= 1 }
+    // The hogs take a while to start.
+    let delay = account().delay - before.delay
+    return Outcome(isSpoiled: delay < (ContinuousClock.now - began) * 0.65)
 }

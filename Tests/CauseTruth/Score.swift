@@ -69,14 +69,17 @@ struct Score {
             Swift.print("  \(name): \(count.right) of \(count.all)")
         }
         let columns: [CauseClass?] = CauseClass.allCases + [nil]
-        Swift.print("\n| planted | " + columns.map { $0?.word ?? "none" }.joined(separator: " | ") + " |")
+        Swift.print(
+            "\n| planted | " + columns.map { $0?.word ?? "none" }.joined(separator: " | ") + " |")
         Swift.print("|---|" + columns.map { _ in "---|" }.joined())
         for cause in CauseClass.allCases {
             guard let row = matrix[cause] else { continue }
             let cells = columns.map { row[$0].map(String.init) ?? "" }
             Swift.print("| \(cause.word) | " + cells.joined(separator: " | ") + " |")
         }
-        if falseDeadlocks > 0 { Swift.print("deadlocks called where there is none: \(falseDeadlocks)") }
+        if falseDeadlocks > 0 {
+            Swift.print("deadlocks called where there is none: \(falseDeadlocks)")
+        }
         Swift.print(
             "truth cause right=\(right) of=\(all) holder_named=\(holders.named) of=\(holders.all) "
                 + "deadlocks=\(deadlocks.called) of=\(deadlocks.all)")

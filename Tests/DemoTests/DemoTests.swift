@@ -13,6 +13,7 @@ import Testing
         var total_ms: Double
         var max_ms: Double
         var frames: [String]
+        var cause: String?
 
         /// The name of the app function that leads the group.
         var function: String { String((frames.first ?? "").prefix { $0 != "(" }) }
@@ -31,6 +32,13 @@ import Testing
             calls[String(match.1)] = match.3.split(separator: " ").compactMap { Double($0) }
         }
     }
+
+    /// Work that needs a CPU or the disk may have waited longer for its turn, on a machine that is busy with other things.
+    static let causes: [String: [String]] = [
+        "sleepInTimer": ["sleep"], "drawComplexLayout": ["cpu", "starved"],
+        "fetchSynchronously": ["network"], "saveEverything": ["disk", "starved"],
+        "waitForWorker": ["lock"],
+    ]
 
     @Test func `top ranks the demo's five stalls with their counts and durations`() throws {
         try withTemporaryDirectory { directory in
@@ -52,6 +60,16 @@ import Testing
             let top = try BuiltProgram("stallctl", ["top", "--store", central, "--json"]).finish()
             #expect(top.status == 0 && top.errors == "")
             let groups = try Self.groups(top.output)
+            let list = try BuiltProgram("stallctl", ["list", "--store", central, "--json"]).finish()
+            let waiting = try #require(
+                list.output.split(separator: "\n").first { $0.contains("waitForWorker()") }?
+                    .firstMatch(of: /"id":"(\w+)"/))
+            let show = try BuiltProgram(
+                "stallctl", ["show", String(waiting.1), "--store", central]
+            ).finish()
+            #expect(
+                show.output.contains(
+                    /for a mutex held by thread \d+ 'compactor' in compactDatabase/))
             #expect(groups.count == expected.count)
             #expect(groups.map(\.rank) == Array(1...max(1, groups.count)))
             for group in groups {
@@ -59,6 +77,9 @@ import Testing
                 let calls = try #require(
                     expected[name], "\(group.title) is none of the demo's stalls")
                 #expect(group.count == calls.count, "\(name)")
+                #expect(
+                    Self.causes[name]?.contains(group.cause ?? "none") == true,
+                    "\(name): \(group.cause ?? "none")")
                 #expect(abs(group.max_ms - calls.max()!) < 60, "\(name)")
                 #expect(
                     abs(group.total_ms - calls.reduce(0, +)) < 60 * Double(calls.count), "\(name)")

@@ -78,6 +78,7 @@ struct Top: ParsableCommand {
         } else {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
+                holders: try ranking.holders(in: store, limit: limit),
                 terminal: rows.output.colors.terminal)
             try Output.write(lines: view.lines)
         }

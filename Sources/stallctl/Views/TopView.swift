@@ -9,6 +9,8 @@ struct TopView {
     var frameCount: Int
     /// The store as it was given with --store, to repeat in the commands to try next.
     var storeOption: String?
+    /// Who held the lock, by the example of a group.
+    var holders: [UniqueID: String] = [:]
     var terminal: Terminal
     /// The screen is drawn again and again: nothing is said of what to type next.
     var isLive = false
@@ -68,6 +70,9 @@ struct TopView {
             index, hotspot -> [Table.Cell] in
             let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
             var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
+            if let holder = hotspot.example.flatMap({ holders[$0] }) {
+                callers.insert("  " + holder, at: 0)
+            }
             if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),

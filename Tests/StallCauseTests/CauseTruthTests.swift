@@ -1,0 +1,27 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: the whole way, from a thread that waits to a cause in the store, says what was planted.
+/// Method: `make truth-cause`'s program with each kind of stall once, in a process of its own. Bars are lower than its
+/// own, since one mistake of forty is two in a hundred, and a busy machine starves.
+@Suite struct CauseTruthTests {
+    @Test func `planted stalls are told apart, holders named and deadlocks called`() throws {
+        try withTemporaryDirectory { directory in
+            let run = try BuiltProgram("cause-truth", ["run", directory.path, "1"]).finish()
+            let result = try #require(
+                run.output.firstMatch(
+                    of:
+                        /truth cause right=(\d+) of=(\d+) holder_named=(\d+) of=(\d+) deadlocks=(\d+) of=(\d+)/
+                ))
+            let numbers = [result.1, result.2, result.3, result.4, result.5, result.6].map {
+                Int($0)!
+            }
+            #expect(numbers[1] >= 25 && numbers[3] >= 10 && numbers[5] == 3)
+            #expect(numbers[0] * 10 >= numbers[1] * 8, "\(run.output)")
+            #expect(numbers[2] == numbers[3], "\(run.output)")
+            #expect(numbers[4] == numbers[5], "\(run.output)")
+            #expect(!run.output.contains("a deadlock that is none"))
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+@testable import StallCause
+
+/// Goal: a number means the call that the kernel means, on both architectures.
+/// Method: the kernel's own headers, where they are installed, against every row of the table.
+@Suite struct SystemCallTests {
+    static func numbers(_ path: String) -> [String: Int32] {
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        return text.matches(of: /(?m)^#define __NR(?:3264)?_(\w+)\s+(\d+)/).reduce(into: [:]) {
+            $0[String($1.1)] = Int32($1.2)
+        }
+    }
+
+    static let x86_64 = numbers("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    static let generic = numbers("/usr/include/asm-generic/unistd.h")
+
+    @Test(.enabled(if: !x86_64.isEmpty)) func `numbers of x86_64 are the kernel's`() {
+        for row in SystemCall.table { #expect(row.x86_64 == Self.x86_64[row.name], "\(row.name)") }
+    }
+
+    @Test(.enabled(if: !generic.isEmpty)) func `numbers of arm64 are the kernel's`() {
+        for row in SystemCall.table where row.name != "newfstatat" {
+            #expect(row.arm64 == Self.generic[row.name], "\(row.name)")
+        }
+        let stat = SystemCall.table.first { $0.name == "newfstatat" }
+        #expect(stat?.arm64 == Self.generic["fstatat"])
+    }
+
+    @Test func `no number stands for two calls`() {
+        for numbers in [
+            SystemCall.table.compactMap(\.x86_64), SystemCall.table.compactMap(\.arm64),
+        ] {
+            #expect(Set(numbers).count == numbers.count)
+        }
+    }
+}
