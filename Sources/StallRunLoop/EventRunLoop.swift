@@ -86,6 +86,13 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The loop of the main thread. Any thread may ask for it.
     public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
 
+    private static let mainExists = Atomic<Bool>(false)
+    /// Whether the main loop, if anybody has asked for it, sleeps until an event comes. Does not make it.
+    package static var isMainWaiting: Bool {
+        mainExists.load(ordering: .acquiring)
+            && stall_beacon_word(main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
+    }
+
     /// The loop of the calling thread, made when it first asks.
     public static var current: EventRunLoop { LoopOfThread.current }
 
@@ -102,6 +109,7 @@ public final class EventRunLoop: @unchecked Sendable {
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
         LivingLoops.add(self)
+        if isMain { Self.mainExists.store(true, ordering: .releasing) }
     }
 
     deinit {
