@@ -108,6 +108,9 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
             name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
@@ -140,17 +143,25 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
+        .executableTarget(
+            name: "stall-truth",
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchDispatchMain", dependencies: ["StallAgent"], path: "Examples/WatchDispatchMain",
+            name: "WatchDispatchMain", dependencies: ["StallAgent"],
+            path: "Examples/WatchDispatchMain",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchMainRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchMainRunLoop",
+            name: "WatchMainRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchMainRunLoop",
             swiftSettings: settings),
         .executableTarget(
-            name: "WatchEventRunLoop", dependencies: ["StallAgent"], path: "Examples/WatchEventRunLoop",
+            name: "WatchEventRunLoop", dependencies: ["StallAgent"],
+            path: "Examples/WatchEventRunLoop",
             swiftSettings: settings),
         .target(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
@@ -158,6 +169,9 @@ let package = Package(
         .executableTarget(
             name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
             path: "Tests/AgentFixture",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
             swiftSettings: settings),
         .executableTarget(
             name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",

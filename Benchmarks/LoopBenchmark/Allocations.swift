@@ -11,10 +11,13 @@ extension Bench {
         let limits: [(name: String, limit: Double, measure: () -> Double)] = [
             ("iteration with a source", 0, { onThread { countIterations() } }),
             ("post without a capture", 0, { onThread { countPosts() } }),
+            ("post with a capture: its own", 1, { onThread { countCapturingPosts() } }),
             ("repeating timer call", 0, { onThread { countTimerCalls() } }),
+            ("timer, add and remove", 0, { onThread { countAddsAndRemoves() } }),
             ("re-date", 0, { onThread { countRedates() } }),
-            ("one-shot timer, add to end", 3, { onThread { countOneShots() } }),
-            ("descriptor event", 0, { onThread { countDescriptorEvents() } }),
+            ("one-shot timer: itself", 1, { onThread { countOneShots() } }),
+            ("descriptor event", 0, { onThread { countDescriptorEvents(.strict) } }),
+            ("descriptor event, batch", 0, { onThread { countDescriptorEvents(.batch) } }),
         ]
         var failures: [String] = []
         for (name, limit, measure) in limits {
@@ -69,6 +72,28 @@ private func countPosts() -> Double {
     }
 }
 
+private func countCapturingPosts() -> Double {
+    let loop = EventRunLoop.current
+    loop.add(LoopSource { _ in }, toMode: .default)
+    return perStep { count in
+        for number in 0..<count / 10 {
+            for _ in 0..<10 { loop.post { runs += number } }
+            loop.run(for: .zero)
+        }
+    }
+}
+
+private func countAddsAndRemoves() -> Double {
+    let loop = EventRunLoop.current
+    let timer = LoopTimer(after: .seconds(1_000)) { _ in }
+    return perStep { count in
+        for _ in 0..<count {
+            loop.add(timer, toMode: .default)
+            loop.remove(timer, fromMode: .default)
+        }
+    }
+}
+
 private func countTimerCalls() -> Double {
     let loop = EventRunLoop.current
     var left = 0
@@ -101,8 +126,9 @@ private func countOneShots() -> Double {
     }
 }
 
-private func countDescriptorEvents() -> Double {
+private func countDescriptorEvents(_ delivery: EventRunLoop.DescriptorDelivery) -> Double {
     let loop = EventRunLoop.current
+    loop.descriptorDelivery = delivery
     let descriptor = minimal_eventfd()
     var left = 0
     var one: UInt64 = 1

@@ -64,11 +64,11 @@ struct Bench {
     private func line(_ measurement: Measurement, floor: Measurement) -> String {
         func ratio(_ value: Double, _ floor: Double) -> Double { floor > 0 ? value / floor : 0 }
         let cells = [
-            measurement.name.padding(toLength: 26, withPad: " ", startingAt: 0),
+            measurement.name.padded(to: 42),
             String(measurement.size).leftPadded(to: 8),
-            measurement.contestant.padding(toLength: 24, withPad: " ", startingAt: 0),
+            measurement.contestant.padded(to: 24),
             String(format: "%11.1f", measurement.median),
-            measurement.unit.padding(toLength: 8, withPad: " ", startingAt: 0),
+            measurement.unit.padded(to: 8),
             String(format: "%8.2f x", ratio(measurement.median, floor.median)),
             String(format: "%8.2f x of the minima", ratio(measurement.min, floor.min)),
             String(format: " (%.1f to %.1f)", measurement.min, measurement.max),
@@ -98,8 +98,12 @@ struct Bench {
 }
 
 extension String {
+    fileprivate func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: Swift.max(0, width - count))
+    }
+
     fileprivate func leftPadded(to width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
+        String(repeating: " ", count: Swift.max(0, width - count)) + self
     }
 }
 

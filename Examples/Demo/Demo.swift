@@ -88,8 +88,8 @@ final class Script {
         loop.add(signal, toMode: .common)
         let loop = loop
         let thread = Thread {
-            // Foundation keeps a thread's name to itself; reports show the one that the kernel knows.
-            pthread_setname_np(pthread_self(), "compactor")
+            // Set on the thread itself: then the kernel knows the name too, and reports show it.
+            Thread.current.name = "compactor"
             compactDatabase {
                 signal.signal()
                 loop.wakeUp()

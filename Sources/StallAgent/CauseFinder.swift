@@ -8,7 +8,7 @@ internal import StallSymbols
 extension PendingReport {
     /// Every place on the stacks of threads that the stalled one may have waited for.
     func suspectLocations(_ images: ImageTable) -> [CodeLocation] {
-        trail.observations.flatMap { observation in
+        trail.observations.compactMap(\.self).flatMap { observation in
             observation.suspects.flatMap { $0.stack.map(images.locate) ?? [] }
         }
     }
@@ -23,9 +23,8 @@ extension PendingReport {
             frames(locations).map { $0.function ?? "" }
         }
         let samples = zip(report.samples.suffix(count), trail.observations.suffix(count))
-            .filter { !$0.0.isLate }
-            .map { sample, observation in
-                var observation = observation
+            .compactMap { sample, observation -> CauseSample? in
+                guard !sample.isLate, var observation else { return nil }
                 for index in observation.suspects.indices {
                     guard let stack = observation.suspects[index].stack else { continue }
                     observation.suspects[index].functions = functions(images.locate(stack))
@@ -34,7 +33,7 @@ extension PendingReport {
                     weight: sample.weight, observation: observation,
                     functions: functions(sample.locations))
             }
-        let first = trail.observations.first
+        let first = trail.observations.lazy.compactMap(\.self).first
         let explained = explainStall(
             CauseFacts(
                 verdict: report.verdict, duration: report.duration, cpuTime: report.cpuTime,

@@ -15,8 +15,8 @@ final class ProcessEvidence: @unchecked Sendable {
 
 /// What was seen of a stall, for the decision on its cause.
 struct CauseEvidenceTrail: Sendable {
-    /// One for each sample, in their order; fewer when the evidence of the first ones is gone.
-    var observations: [Observation]
+    /// One for each sample, in their order; nil where nobody was at the work. Fewer when the first ones are gone.
+    var observations: [Observation?]
     /// The counters at the last look, and when that was.
     var last: Counters
     var lastLook: MonotonicInstant
@@ -26,7 +26,7 @@ struct CauseEvidenceTrail: Sendable {
 struct CauseWitness: ~Copyable {
     private let process: ProcessEvidence
     private var thread: ThreadGatherer?
-    private var observations: [Observation] = []
+    private var observations: [Observation?] = []
 
     init(process: ProcessEvidence) { self.process = process }
 
@@ -36,7 +36,7 @@ struct CauseWitness: ~Copyable {
     ) {
         follow(id)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        guard var (wait, counters) = thread?.look() else { return }
+        guard var (wait, counters) = thread?.look() else { return keep(nil) }
         wait.unreadable.formUnion(process.look(&counters))
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
         var observation = Observation(
@@ -44,6 +44,13 @@ struct CauseWitness: ~Copyable {
         if wait.futex != nil {
             observation.suspects = suspects(behind: wait, of: id, capture: capture)
         }
+        keep(observation)
+    }
+
+    /// A sample was due and there was no thread to look at.
+    mutating func observeNobody() { keep(nil) }
+
+    private mutating func keep(_ observation: Observation?) {
         if observations.count >= 64 { observations.removeFirst(32) }
         observations.append(observation)
     }

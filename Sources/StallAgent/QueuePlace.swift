@@ -60,8 +60,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     private var isMainLoopWaiting: Bool {
-        stall_main_foreign_loop_is_waiting()
-            || stall_beacon_word(EventRunLoop.main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
+        stall_main_foreign_loop_is_waiting() || EventRunLoop.isMainWaiting
     }
 
     // MARK: The watchdog's side

@@ -35,9 +35,9 @@ final class BlockQueue: @unchecked Sendable {
     /// The next slot to claim; behind the last one of its segment until the next segment is there. On a cache line of
     /// its own.
     private let end: UnsafeMutablePointer<Atomic<UInt>>
-    /// The position of the first slot that no drain has taken. The loop's thread alone.
+    /// The position of the first slot that no drain has taken. Changed by the loop's thread, with the loop's lock held.
     @exclusivity(unchecked) private var begin: BlockPosition
-    /// Blocks of earlier drains whose mode did not run. The loop's thread alone.
+    /// Blocks of earlier drains whose mode did not run. Guarded like `begin`.
     @exclusivity(unchecked) private var kept = BlockList()
     /// Segments for the next threads that need one. A flood leaves many; later drains free them one by one.
     private let spares = Locked<[BlockSegment]>([])
@@ -70,7 +70,7 @@ final class BlockQueue: @unchecked Sendable {
         end.pointee.load(ordering: .sequentiallyConsistent) == begin.word && kept.isEmpty
     }
 
-    /// Takes everything that was posted so far, oldest first. The loop's thread.
+    /// Takes everything that was posted so far, oldest first. The loop's thread, with the lock held.
     func takeAll() -> Batch {
         let batch = Batch(kept: kept, position: begin, end: endNow())
         if hasSurplus.load(ordering: .relaxed), batch.end.segment == begin.segment {
@@ -110,6 +110,23 @@ final class BlockQueue: @unchecked Sendable {
     func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
         kept = takeAllAsList()
         return kept.contains { $0.isAllowed(in: mode, isCommon: isCommon) }
+    }
+
+    /// How many blocks no drain has taken yet, by mode; one for several modes counts in each. Any thread, with the loop's lock
+    /// held. Leaves out what is being posted at this moment.
+    func countByMode() -> [LoopMode: Int] {
+        var counts: [LoopMode: Int] = [:]
+        func count(_ block: Block) {
+            for mode in [block.mode] + (block.others ?? []) { counts[mode, default: 0] += 1 }
+        }
+        kept.forEach(count)
+        let end = end.pointee.load(ordering: .acquiring)
+        var position = begin
+        while position.word != end && position.isFilled.pointee.load(ordering: .acquiring) != 0 {
+            count(position.block.pointee)
+            position = position.next
+        }
+        return counts
     }
 
     /// Takes everything, out of the slots also. What is dropped without the loop's lock must not be in them.
@@ -306,12 +323,17 @@ struct BlockList {
     var isEmpty: Bool { first == nil }
 
     func contains(where test: (Block) -> Bool) -> Bool {
+        var isFound = false
+        forEach { isFound = isFound || test($0) }
+        return isFound
+    }
+
+    func forEach(_ body: (Block) -> Void) {
         var node = first
         while let current = node {
-            if test(current.pointee.block) { return true }
+            body(current.pointee.block)
             node = current.pointee.next
         }
-        return false
     }
 
     mutating func append(_ block: Block) {

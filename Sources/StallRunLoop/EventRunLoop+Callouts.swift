@@ -51,16 +51,18 @@ extension EventRunLoop {
     }
 
     @inline(never) private func runBlocks(in items: ModeItems) {
-        lock.unlock()
         var batch = blocks.takeAll()
+        drainDepth += 1
+        lock.unlock()
         var kept = BlockList()
         while let body = blocks.next(
             in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept)
         {
             callOut(.block, body)
         }
-        blocks.putBack(kept)
         lock.lock()
+        drainDepth -= 1
+        blocks.putBack(kept)
     }
 
     /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,

@@ -1,28 +1,61 @@
-// What is in a loop, for people: modes, sources, observers, timers and when they are due.
+// What is in a loop, for people: all that CFRunLoop's description tells, and what waits to be done.
 
 internal import CLinux
 internal import StallModel
 
 extension EventRunLoop: CustomDebugStringConvertible {
-    /// A readable dump of the loop, a line an item. Any thread may ask; the loop keeps running.
+    /// A readable dump of the loop, a line an item: what it does, its modes with their sources, descriptors, observers, timers, waiting
+    /// blocks and idle work, and when it would wake. Any thread may ask; the loop keeps running.
     public var debugDescription: String {
         lock.lock()
         defer { lock.unlock() }
+        var blocks = blocks.countByMode()
+        let now = stall_monotonic_ns()
         var lines = [
             "run loop of thread \(thread.rawValue)\(isMain ? " (main)" : ""): \(activityText)",
+            "wake-ups: \(ignoresWakeUps ? "dropped" : "counted")\(wake.isWoken ? ", one pending" : "")",
+            "descriptors: wake-up \(wake.descriptor), timer \(timerDescriptor)\(armedText(now)),"
+                + " delivery \(descriptorDelivery)",
             "common modes: \(commonModes.map(\.rawValue).sorted().joined(separator: ", "))",
+            "common items: \(commonSources.count) sources, \(commonDescriptors.count) descriptors,"
+                + " \(commonObservers.count) observers, \(commonTimers.count) timers,"
+                + " \(blocks.removeValue(forKey: .common) ?? 0) blocks waiting",
         ]
+        if drainDepth > 0 { lines.append("blocks are being run; those are not counted as waiting") }
         for items in modes.sorted(by: { $0.mode.rawValue < $1.mode.rawValue }) {
-            lines.append("mode \(items.mode)\(items === running ? ", running" : "")")
-            lines += items.dumpLines(now: stall_monotonic_ns()).map { "  " + $0 }
+            lines.append(title(of: items))
+            lines += items.dumpLines(now: now).map { "  " + $0 }
+            if let count = blocks.removeValue(forKey: items.mode) {
+                lines.append("  blocks: \(count) waiting")
+            }
+            if let count = idleWork[items.mode]?.count, count > 0 {
+                lines.append("  idle work: \(count) waiting")
+            }
+        }
+        for (mode, count) in blocks.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            lines.append("mode \(mode), without items")
+            lines.append("  blocks: \(count) waiting")
         }
         return lines.joined(separator: "\n")
     }
 
     private var activityText: String {
         guard let running else { return isDead ? "its thread has ended" : "not running" }
+        let depth = runDepth > 1 ? ", \(runDepth) runs deep" : ""
         let stop = isStopRequested ? ", told to stop" : ""
-        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode)\(stop)"
+        return "\(wake.isSleeping ? "waiting" : "busy") in mode \(running.mode)\(depth)\(stop)"
+    }
+
+    private func armedText(_ now: UInt64) -> String {
+        guard armedDeadline > now, armedDeadline != .max else { return "" }
+        return " (set to \(Text.duration(from: now, to: armedDeadline)))"
+    }
+
+    private func title(of items: ModeItems) -> String {
+        "mode \(items.mode)\(items === running ? ", running" : "")"
+            + (items.isCommon ? ", common" : "")
+            + (items.poller.map { ", poller \($0.epoll)" } ?? "")
+            + (items.poller?.watchesMainQueue == true ? ", serves the main queue" : "")
     }
 }
 
@@ -35,27 +68,43 @@ extension ModeItems {
         lines += descriptors.map { "descriptor \($0.descriptor), \($0.events)" }
         lines += observers.map {
             "observer, order \($0.order), \($0.activities)\($0.repeats ? "" : ", once")"
+                + ($0.isValid ? "" : ", invalid")
         }
         let earliest = timers.pointee.due(at: .max)
-        lines += earliest.prefix(10).map { timer in
-            var line =
-                "timer, due in \(Self.text(Int64(clamping: timer.deadline) - Int64(clamping: now)))"
-            if timer.repeats {
-                line += ", every \(Self.text(Int64(clamping: timer.intervalNanoseconds)))"
-            }
-            if timer.toleranceNanoseconds > 0 {
-                line += ", tolerance \(Self.text(Int64(clamping: timer.toleranceNanoseconds)))"
-            }
-            return line
+        lines += earliest.prefix(10).map {
+            "timer, due in \(Text.duration(from: now, to: $0.deadline))\($0.dumpDetails)"
         }
         if earliest.count > 10 { lines.append("and \(earliest.count - 10) more timers") }
-        if timers.pointee.count > earliest.count {
-            lines.append("\(timers.pointee.count - earliest.count) timers firing")
+        timers.pointee.forEach { timer in
+            if timer.isFiring { lines.append("timer, firing\(timer.dumpDetails)") }
+        }
+        if let first = earliest.first {
+            let latest = timers.pointee.wakeDeadline()
+            lines.append(
+                "wakes for timers in \(Text.duration(from: now, to: latest))"
+                    + (latest == first.deadline
+                        ? ""
+                        : ", of which the first is due in \(Text.duration(from: now, to: first.deadline))")
+            )
         }
         return lines
     }
+}
 
-    private static func text(_ nanoseconds: Int64) -> String {
+extension LoopTimer {
+    fileprivate var dumpDetails: String {
+        (repeats ? ", every \(Text.milliseconds(Int64(clamping: intervalNanoseconds)))" : "")
+            + (toleranceNanoseconds > 0
+                ? ", tolerance \(Text.milliseconds(Int64(clamping: toleranceNanoseconds)))" : "")
+    }
+}
+
+private enum Text {
+    static func duration(from: UInt64, to: UInt64) -> String {
+        milliseconds(Int64(clamping: to) - Int64(clamping: from))
+    }
+
+    static func milliseconds(_ nanoseconds: Int64) -> String {
         "\(Duration.nanoseconds(nanoseconds).milliseconds) ms"
     }
 }

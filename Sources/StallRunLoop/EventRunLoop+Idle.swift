@@ -30,6 +30,7 @@ extension EventRunLoop {
 /// The idle work of one mode. Guarded by the loop's lock.
 struct IdleWork {
     fileprivate var units: ArraySlice<() -> Void> = []
+    var count: Int { units.count }
     /// In the mode while there are units. The last of all observers, so that it comes after what they do.
     fileprivate let observer: LoopObserver
 

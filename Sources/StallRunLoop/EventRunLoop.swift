@@ -62,18 +62,21 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The innermost run: its mode, and whether `stop()` was called for it.
     @exclusivity(unchecked) var running: ModeItems?
     @exclusivity(unchecked) var isStopRequested = false
+    @exclusivity(unchecked) var runDepth = 0
+    /// How many drains of blocks are under way, in runs that are nested in a block.
+    @exclusivity(unchecked) var drainDepth = 0
+    /// Wake-ups do not count now: from the end of a wait to the next iteration, and between runs.
+    @exclusivity(unchecked) var ignoresWakeUps = true
+    /// What the timer descriptor is set to; 0 or the largest number when it is not.
+    @exclusivity(unchecked) var armedDeadline: UInt64 = 0
 
     // Touched by the loop's thread alone, and often: far from what others read with every post.
     /// The last reading of the clock, and whether a callout has run since.
     @exclusivity(unchecked) var now: UInt64 = 0
     @exclusivity(unchecked) var isNowStale = true
     @exclusivity(unchecked) var phase = LoopPhase.unknown
-    @exclusivity(unchecked) var runDepth = 0
-    @exclusivity(unchecked) var armedDeadline: UInt64 = 0
     @exclusivity(unchecked) var isInMainQueue = false
     @exclusivity(unchecked) var servedTimersLast = false
-    /// Wake-ups do not count now: from the end of a wait to the next iteration, and between runs.
-    @exclusivity(unchecked) var ignoresWakeUps = true
     /// The innermost run has taken a wake-up.
     @exclusivity(unchecked) var tookWakeUp = false
     /// For batches of events; nil while one is being served.
@@ -82,6 +85,13 @@ public final class EventRunLoop: @unchecked Sendable {
 
     /// The loop of the main thread. Any thread may ask for it.
     public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
+
+    private static let mainExists = Atomic<Bool>(false)
+    /// Whether the main loop, if anybody has asked for it, sleeps until an event comes. Does not make it.
+    package static var isMainWaiting: Bool {
+        mainExists.load(ordering: .acquiring)
+            && stall_beacon_word(main.beacon) >> 56 == UInt64(STALL_LOOP_WAITING)
+    }
 
     /// The loop of the calling thread, made when it first asks.
     public static var current: EventRunLoop { LoopOfThread.current }
@@ -99,6 +109,7 @@ public final class EventRunLoop: @unchecked Sendable {
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
         LivingLoops.add(self)
+        if isMain { Self.mainExists.store(true, ordering: .releasing) }
     }
 
     deinit {

@@ -17,14 +17,21 @@ import Testing
         Set(report.samples.filter { !$0.isLate }.flatMap(\.frames).compactMap(\.function))
     }
 
-    func play(_ scenario: String) throws -> (output: String, reports: [StallReport]) {
+    /// Plays scenarios side by side, each in a process of its own.
+    func play(_ scenarios: [String]) throws -> [String: (output: String, reports: [StallReport])] {
         try withTemporaryDirectory { directory in
-            let store = directory.appending(path: "stalls.sqlite")
-            let program = try BuiltProgram("TargetFixture", [scenario, store.path])
-            let (status, output, errors) = program.finish()
-            #expect(status == 0 && errors == "", "\(scenario): \(errors)")
-            #expect(output.hasSuffix("done\n"))
-            return (output, try reports(store))
+            let running = try scenarios.map { scenario in
+                let store = directory.appending(path: "\(scenario).sqlite")
+                return (scenario, store, try BuiltProgram("TargetFixture", [scenario, store.path]))
+            }
+            var played: [String: (output: String, reports: [StallReport])] = [:]
+            for (scenario, store, program) in running {
+                let (status, output, errors) = program.finish()
+                #expect(status == 0 && errors == "", "\(scenario): \(errors)")
+                #expect(output.hasSuffix("done\n"), "\(scenario)")
+                played[scenario] = (output, try reports(store))
+            }
+            return played
         }
     }
 
@@ -84,33 +91,37 @@ import Testing
         return directory
     }
 
-    @Test(arguments: [
-        "queue-async", "queue-sync", "queue-target", "queue-barrier", "mode-stall",
-        "loop-of-thread",
-        "marks",
-    ])
-    func `one stall is one report, with its function on the stack`(scenario: String) throws {
-        let reports = try play(scenario).reports
-        try #require(reports.count == 1, "\(reports)")
-        #expect(reports[0].verdict == .stalled && reports[0].state == .ended)
-        #expect(functions(reports[0]).contains("plannedStall()"), "\(functions(reports[0]))")
-        #expect(reports[0].duration > .milliseconds(400) && reports[0].duration < .seconds(1))
-        if scenario == "mode-stall" { #expect(reports[0].mode == "modal") }
-        if scenario == "marks" { #expect(reports[0].phase == .marked) }
+    @Test func `one stall is one report, with its function on the stack`() throws {
+        let played = try play([
+            "queue-async", "queue-sync", "queue-target", "queue-barrier", "mode-stall",
+            "loop-of-thread", "marks",
+        ])
+        for (scenario, (_, reports)) in played {
+            try #require(reports.count == 1, "\(scenario): \(reports.count) reports")
+            let report = reports[0]
+            #expect(report.verdict == .stalled && report.state == .ended, "\(scenario)")
+            #expect(functions(report).contains("plannedStall()"), "\(scenario)")
+            #expect(
+                report.duration > .milliseconds(400) && report.duration < .seconds(1),
+                "\(scenario): \(report.duration)")
+        }
+        #expect(played["mode-stall"]?.reports[0].mode == "modal")
+        #expect(played["marks"]?.reports[0].phase == .marked)
     }
 
-    @Test(arguments: [
-        "queue-backlog", "queue-suspended", "queue-idle", "queue-let-go", "pool-busy", "mode-idle",
-        "mode-busy", "thread-ends",
-    ])
-    func `healthy, idle, suspended and ended is not stalled`(scenario: String) throws {
-        let (output, reports) = try play(scenario)
-        #expect(reports.filter { $0.verdict == .stalled }.isEmpty, "\(reports)")
-        if scenario == "queue-let-go" { #expect(output.contains("let go")) }
+    @Test func `healthy, idle, suspended and ended is not stalled`() throws {
+        let played = try play([
+            "queue-backlog", "queue-suspended", "queue-idle", "queue-let-go", "pool-busy",
+            "mode-idle", "mode-busy", "thread-ends",
+        ])
+        for (scenario, (_, reports)) in played {
+            #expect(!reports.contains { $0.verdict == .stalled }, "\(scenario): \(reports)")
+        }
+        #expect(played["queue-let-go"]?.output.contains("let go") == true)
     }
 
     @Test func `an exhausted pool is reported with all of its threads`() throws {
-        let reports = try play("pool-exhausted").reports
+        let reports = try #require(play(["pool-exhausted"]).values.first).reports
         try #require(reports.count == 1, "\(reports)")
         #expect(reports[0].loop == "cooperative pool" && reports[0].verdict == .stalled)
         #expect(functions(reports[0]).contains("plannedStall()"))
@@ -124,7 +135,7 @@ import Testing
 
     @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws
     {
-        let reports = try play("main-blocked").reports
+        let reports = try #require(play(["main-blocked"]).values.first).reports
         #expect(Set(reports.map(\.loop)) == ["main-queue", "MainActor"])
     }
 }

@@ -252,6 +252,50 @@ import Testing
         }
     }
 
+    @Test func `a block performed later runs once, in its mode, unless its timer is invalidated`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var log: [String] = []
+            let cancelled = loop.perform(after: .zero) { log.append("cancelled") }
+            loop.perform(after: .milliseconds(2)) { log.append("later") }
+            loop.perform(after: .zero) { log.append("now") }
+            loop.perform(after: .zero, inMode: "other") { log.append("other") }
+            cancelled.invalidate()
+            #expect(loop.run(mode: .default) == .finished)
+            #expect(log == ["now", "later"])
+            #expect(loop.run(mode: "other") == .finished)
+            #expect(log == ["now", "later", "other"])
+            #expect(!cancelled.isValid)
+        }
+    }
+
+    /// A one-shot timer is let go of by the loop that called it, not by the one that its handler gave it to.
+    @Test func `a one-shot timer that its handler moves to another loop is over after its call`() {
+        let other = try? LoopThread(name: "other")
+        onFreshThread {
+            let loop = EventRunLoop.current
+            let timer = LoopTimer(after: .zero) { timer in
+                loop.remove(timer, fromMode: .default)
+                #expect(other!.loop.add(timer, toMode: "never run"))
+            }
+            loop.add(timer, toMode: .default)
+            loop.run(for: .zero)
+            #expect(!timer.isValid)
+            #expect(!other!.loop.contains(timer, inMode: "never run"))
+        }
+    }
+
+    @Test func `posting to the loop of an ended thread stops the process with a sentence`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
+        {
+            nonisolated(unsafe) var loop: EventRunLoop!
+            onFreshThread { loop = .current }
+            loop.post {}
+        }
+        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(message.contains("a run loop whose thread has ended takes no blocks"))
+    }
+
     @Test func `running another thread's loop stops the process with a sentence`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
         {

@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `the dump names modes, items, signals and due times`() {
+    @Test func `the dump names modes, items, signals, due times and what waits`() {
         onFreshThread {
             let loop = EventRunLoop.current
             let source = LoopSource(order: 3) { _ in }
@@ -52,16 +52,75 @@ import Testing
             loop.add(
                 LoopTimer(after: .seconds(1_000), every: .seconds(2)) { _ in }, toMode: "custom")
             loop.add(
+                LoopTimer(after: .seconds(3_000), tolerance: .seconds(1)) { _ in },
+                toMode: "custom")
+            loop.add(
                 LoopObserver(activities: [.entry, .exit], repeats: false) { _, _ in },
                 toMode: "custom")
-            let lines = loop.debugDescription.split(separator: "\n")
-            #expect(lines[0] == "run loop of thread \(loop.thread.rawValue): not running")
-            #expect(lines[1] == "common modes: default, tracking")
-            #expect(lines[2] == "mode custom")
-            #expect(lines[3] == "  observer, order 0, entry|exit, once")
-            #expect(lines[4].hasPrefix("  timer, due in 999"))
-            #expect(lines[4].hasSuffix("every 2000.0 ms"))
-            #expect(lines[5...] == ["mode default", "  source, order 3, signalled"])
+            loop.add(LoopSource { _ in }, toMode: .common)
+            for _ in 0..<300 { loop.perform {} }
+            loop.perform(inModes: [.default, "other"]) {}
+            loop.perform(inMode: .common) {}
+            loop.performWhenIdle(inMode: "custom") {}
+            #expect(
+                Self.withoutNumbersOfTheMoment(loop.debugDescription) == """
+                    run loop of thread N: not running
+                    wake-ups: dropped, one pending
+                    descriptors: wake-up N, timer N, delivery strict
+                    common modes: default, tracking
+                    common items: 1 sources, 0 descriptors, 0 observers, 0 timers, 1 blocks waiting
+                    mode custom
+                      observer, order 0, entry|exit, once
+                      observer, order 9223372036854775807, beforeWaiting
+                      timer, due in 999 s and a bit, every 2000.0 ms
+                      timer, due in 2999 s and a bit, tolerance 1000.0 ms
+                      wakes for timers in 999 s and a bit
+                      idle work: 1 waiting
+                    mode default, common
+                      source, order 3, signalled
+                      source, order 0
+                      blocks: 301 waiting
+                    mode other, without items
+                      blocks: 1 waiting
+                    """)
         }
+    }
+
+    @Test func `the dump of a running loop tells what runs, how deep, and what it sleeps on`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var dump = ""
+            loop.add(LoopSource { _ in }, toMode: "inner")
+            loop.add(
+                LoopTimer(after: .zero, every: .seconds(5)) { _ in
+                    loop.perform(inMode: "inner") {
+                        loop.perform(inMode: "inner") {}
+                        dump = Self.withoutNumbersOfTheMoment(loop.debugDescription)
+                    }
+                    loop.stop()
+                    loop.run(mode: "inner", for: .zero)
+                }, toMode: .default)
+            loop.run(mode: .default, for: .seconds(60))
+            #expect(
+                dump == """
+                    run loop of thread N: busy in mode inner, 2 runs deep
+                    wake-ups: counted
+                    descriptors: wake-up N, timer N, delivery strict
+                    common modes: default, tracking
+                    common items: 0 sources, 0 descriptors, 0 observers, 0 timers, 0 blocks waiting
+                    blocks are being run; those are not counted as waiting
+                    mode default, common
+                      timer, firing, every 5000.0 ms
+                    mode inner, running
+                      source, order 0
+                      blocks: 1 waiting
+                    """)
+        }
+    }
+
+    /// Descriptors, the thread and fractions of seconds differ from run to run.
+    static func withoutNumbersOfTheMoment(_ dump: String) -> String {
+        dump.replacing(/(thread|wake-up|timer|poller) \d+/) { "\($0.output.1) N" }
+            .replacing(/(\d*999)\d\d\d\.\d+ ms/) { "\($0.output.1) s and a bit" }
     }
 }

@@ -13,7 +13,8 @@ let scenarios: [String: @Sendable (StallMonitor) async -> Void] = [
     "queue-backlog": queueBacklog, "queue-suspended": queueSuspended, "queue-idle": queueIdle,
     "queue-let-go": queueLetGo, "queue-barrier": queueBarrier,
     "pool-exhausted": poolExhausted, "pool-busy": poolBusy,
-    "mode-idle": modeIdle, "mode-busy": modeBusy, "mode-stall": modeStall, "loop-of-thread": loopOfThread,
+    "mode-idle": modeIdle, "mode-busy": modeBusy, "mode-stall": modeStall,
+    "loop-of-thread": loopOfThread,
     "marks": marks, "thread-ends": threadEnds, "main-blocked": mainBlocked,
 ]
 

@@ -1,0 +1,147 @@
+import CLinux
+import StallModel
+import Synchronization
+import Testing
+
+@testable import StallAgent
+
+/// Goal: a queue's beacon says busy while one item has been at work for long, from about when it began, and never
+/// otherwise; an idle queue is not touched.
+/// Method: the test owns the clock and plays the queue and its beats.
+@Suite struct HeartbeatTests {
+    /// A queue that does what the test says.
+    final class PlayedQueue: HeartbeatTarget {
+        private let state = Mutex<(look: HeartbeatLook?, beats: [@Sendable () -> Void])>(
+            (.idle, []))
+        let mustAnswerFirst: Bool
+        let time = Atomic<UInt64>(1_000_000_000)
+
+        init(mustAnswerFirst: Bool = false) { self.mustAnswerFirst = mustAnswerFirst }
+
+        func look() -> HeartbeatLook? { state.withLock { $0.look } }
+        func post(_ beat: @escaping @Sendable () -> Void) {
+            state.withLock { $0.beats.append(beat) }
+        }
+
+        func shows(_ look: HeartbeatLook?) { state.withLock { $0.look = look } }
+        var beatsWaiting: Int { state.withLock { $0.beats.count } }
+        func runBeats() {
+            let beats = state.withLock { state in
+                defer { state.beats = [] }
+                return state.beats
+            }
+            for beat in beats { beat() }
+        }
+    }
+
+    let queue: PlayedQueue
+    let beacon = SharedBeacon()!
+    let heartbeat: Heartbeat
+
+    init() { self.init(mustAnswerFirst: false) }
+
+    init(mustAnswerFirst: Bool) {
+        let queue = PlayedQueue(mustAnswerFirst: mustAnswerFirst)
+        self.queue = queue
+        // An eighth of the threshold: 10 ms.
+        heartbeat = Heartbeat(queue, beacon: beacon, threshold: .milliseconds(80)) {
+            MonotonicInstant(nanoseconds: queue.time.load(ordering: .relaxed))
+        }
+    }
+
+    /// Lets a period pass and ticks.
+    @discardableResult
+    func tick(_ look: HeartbeatLook?, after milliseconds: UInt64 = 10) -> Bool {
+        queue.time.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
+        queue.shows(look)
+        return heartbeat.tick()
+    }
+
+    var status: UInt64 { stall_beacon_word(beacon.pointer) >> 56 }
+    /// Since when the beacon says what it says, in milliseconds from the test's start.
+    var since: UInt64 {
+        ((stall_beacon_word(beacon.pointer) & (1 << 56 - 1)) - 1_000_000_000) / 1_000_000
+    }
+    let busy = UInt64(STALL_LOOP_BUSY)
+
+    @Test func `an idle or suspended queue is never touched`() {
+        for _ in 0..<5 {
+            tick(.idle)
+            tick(.halted)
+        }
+        #expect(queue.beatsWaiting == 0 && status != busy)
+    }
+
+    @Test func `an item that stays is busy from between the looks that it began between`() {
+        tick(.idle)
+        tick(.working(head: 0))  // at 20 ms
+        #expect(queue.beatsWaiting == 1 && status != busy)
+        tick(.working(head: 0))
+        #expect(status == busy && since == 15)
+        tick(.working(head: 0))
+        #expect(status == busy && since == 15 && queue.beatsWaiting == 1, "one beat at a time")
+        queue.time.wrappingAdd(3_000_000, ordering: .relaxed)
+        queue.runBeats()
+        #expect(status == UInt64(STALL_LOOP_WAITING) && since == 43)
+    }
+
+    @Test func `a busy queue whose beats run in time is not busy for the watchdog`() {
+        for _ in 0..<20 {
+            tick(.working(head: 0))
+            queue.runBeats()
+        }
+        #expect(status != busy)
+    }
+
+    @Test func `an item began after the last beat that ran`() {
+        tick(.working(head: 0))
+        queue.time.wrappingAdd(8_000_000, ordering: .relaxed)
+        queue.runBeats()  // at 18 ms
+        tick(.working(head: 0), after: 2)
+        tick(.working(head: 0))
+        #expect(status == busy && since == 19)
+    }
+
+    @Test func `a long list of short items is progress`() {
+        tick(.idle)
+        for head in 1..<40 {
+            tick(.working(head: UInt64(head)))
+            #expect(status != busy || heartbeatAge <= 10)
+        }
+    }
+
+    var heartbeatAge: UInt64 {
+        (queue.time.load(ordering: .relaxed) - 1_000_000_000) / 1_000_000 - since
+    }
+
+    @Test func `a queue that is suspended in the middle is not busy until it goes on`() {
+        tick(.idle)
+        for _ in 0..<3 { tick(.working(head: 7)) }
+        #expect(status == busy)
+        tick(.halted)
+        #expect(status == UInt64(STALL_LOOP_WAITING))
+        for _ in 0..<2 { tick(.working(head: 7)) }
+        #expect(status == busy && since == 55)
+    }
+
+    @Test func `a thread that was kept from ticking blames nobody for that time`() {
+        tick(.idle)
+        tick(.working(head: 0), after: 500)
+        tick(.working(head: 0))
+        #expect(status == busy && since == 510)
+    }
+
+    @Test func `a main queue that nobody serves yet is asked, and not busy`() {
+        let test = HeartbeatTests(mustAnswerFirst: true)
+        for _ in 0..<10 { test.tick(.unknown) }
+        #expect(test.queue.beatsWaiting == 1 && test.status != busy)
+        test.queue.runBeats()
+        for _ in 0..<3 { test.tick(.unknown) }
+        #expect(test.status == busy)
+    }
+
+    @Test func `a queue that is gone is left alone`() {
+        tick(.idle)
+        #expect(!tick(nil))
+    }
+}
