@@ -75,7 +75,7 @@ struct Percentiles: CustomStringConvertible {
     private func at(_ percent: Int) -> Double {
         Double(sorted[(sorted.count - 1) * percent / 100]) / 1_000
     }
-    var description: String { String(format: "%9.2f %9.2f", at(50), at(95)) }
+    var description: String { String(format: "%9.2f %9.2f %9.2f", at(0), at(50), at(95)) }
 }
 
 func measure(_ rounds: Int, _ body: () throws -> Void) rethrows -> Percentiles {
@@ -116,7 +116,7 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
         let rounds = CommandLine.arguments.dropFirst().first.flatMap(Int.init) ?? 500
         print(
             "microseconds".padding(toLength: 44, withPad: " ", startingAt: 0)
-                + "frames       p50       p95")
+                + "frames     least       p50       p95")
         var sampler = try StackSampler()
         for depth in [5, 85, 485, 1_985] {
             let blocked = Subject(depth: depth, spins: false)
@@ -181,15 +181,19 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
             guard hasLibdw else { return }
             let (start, length) = (UnsafePointer(bytes.baseAddress!), UInt64(bytes.count))
             let (stack, counter) = (registers.value.7, registers.value.16)
-            let unwindWithLibdw = {
+            let unwindWithLibdw = { (framePointer: UInt64) in
                 Int(
                     libdw_unwind(
-                        blocked.thread.id.rawValue, start, base, length, stack, counter))
+                        blocked.thread.id.rawValue, start, base, length, framePointer, stack,
+                        counter))
             }
-            let found = unwindWithLibdw()
+            // libdw wants the frame pointer, which the kernel does not tell: the one that leads it furthest.
+            let candidates = stride(from: stack, to: min(stack + 2048, base + length), by: 8)
+            let best = candidates.map { ($0, unwindWithLibdw($0)) }.max { $0.1 < $1.1 }
+            guard let (framePointer, found) = best else { return }
             row(
                 "libdw on the same copy", found,
-                measure(min(rounds, 100)) { _ = unwindWithLibdw() })
+                measure(min(rounds, 100)) { _ = unwindWithLibdw(framePointer) })
         }
     }
 }

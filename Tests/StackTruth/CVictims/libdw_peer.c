@@ -43,7 +43,7 @@ static struct {
 static struct {
     int32_t thread;
     const uint8_t *bytes;
-    uint64_t base, length, stack_pointer, program_counter;
+    uint64_t base, length, pointers[2], program_counter;
 } subject;
 
 static int find_no_debug_file(void) { return -1; }
@@ -74,7 +74,7 @@ static bool read_memory(Dwfl *session, uint64_t address, uint64_t *word, void *c
 static bool set_initial_registers(Dwfl_Thread *thread, void *context) {
     (void)context;
     dw.set_counter(thread, subject.program_counter);
-    return dw.set_registers(thread, 7, 1, &subject.stack_pointer);
+    return dw.set_registers(thread, 6, 2, subject.pointers);  // rbp, rsp
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -111,15 +111,16 @@ static int count_frame(Dwfl_Frame *frame, void *count) {
 }
 
 uint32_t libdw_unwind(
-    int32_t thread, const uint8_t *bytes, uint64_t base, uint64_t length, uint64_t stack_pointer,
-    uint64_t program_counter
+    int32_t thread, const uint8_t *bytes, uint64_t base, uint64_t length, uint64_t frame_pointer,
+    uint64_t stack_pointer, uint64_t program_counter
 ) {
     uint32_t count = 0;
     subject.thread = thread;
     subject.bytes = bytes;
     subject.base = base;
     subject.length = length;
-    subject.stack_pointer = stack_pointer;
+    subject.pointers[0] = frame_pointer;
+    subject.pointers[1] = stack_pointer;
     subject.program_counter = program_counter;
     dw.thread_frames(dw.session, thread, count_frame, &count);
     return count;

@@ -101,6 +101,8 @@ func makeThreads() -> [StressThread] {
                     of: subject.thread!, timeout: .milliseconds(20))
                 counts[stack.method == .signal ? "signal" : "signal-free", default: 0] += 1
                 if stack.isTruncated { counts["truncated \(subject.name)", default: 0] += 1 }
+            } catch .running {
+                counts["running, left alone", default: 0] += 1
             } catch .timedOut { counts["timed out \(subject.name)", default: 0] += 1 } catch {
                 counts["\(error)", default: 0] += 1
             }

@@ -51,8 +51,8 @@ uint64_t agreement_unwind_ns(void);
 int libdw_prepare(void);
 /// Unwinds a copy of a blocked thread's stack with libdw. Returns the number of frames.
 uint32_t libdw_unwind(
-    int32_t thread, const uint8_t *_Nonnull bytes, uint64_t base, uint64_t length, uint64_t stack_pointer,
-    uint64_t program_counter);
+    int32_t thread, const uint8_t *_Nonnull bytes, uint64_t base, uint64_t length, uint64_t frame_pointer,
+    uint64_t stack_pointer, uint64_t program_counter);
 /// Lets the parked thread go on.
 void agreement_release(void);
 
