@@ -41,7 +41,11 @@ truth-grouping: setup
 truth-cause: setup
 	@scripts/truth-cause $(or $(ROUNDS),14)
 
-# Captures of threads that live dangerously: SECONDS at 1,000 a second.
+# The agent's C compiles for arm64. Needs Debian's libc6-dev-arm64-cross.
+check-arm64:
+	@scripts/check-arm64
+
+# Captures of threads that live dangerously: SECONDS at 1,000 a second, then 10 s where SIGPROF is the program's own.
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 

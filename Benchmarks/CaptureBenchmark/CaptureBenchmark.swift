@@ -1,5 +1,6 @@
 // What a capture costs, on the thread that is captured and on the one that captures, by the depth of the stack; and what
-// libunwind would cost in a signal handler of the captured thread. One table a run; compare its columns, not runs.
+// libunwind would cost in a signal handler of the captured thread, and libdw on the copy. One table a run; compare its
+// rows, not runs. Peers that are not installed (Debian: libunwind8, libdw1) are left out.
 //
 //     swift run -c release CaptureBenchmark [ROUNDS]
 
@@ -9,6 +10,9 @@ import Foundation
 import StallCapture
 import StallModel
 import Synchronization
+
+/// It looks at the images that are loaded when it is made ready.
+let hasLibdw = libdw_prepare() != 0
 
 /// A thread that blocks or spins below `depth` frames of its own.
 final class Subject: Sendable {
@@ -71,7 +75,7 @@ struct Percentiles: CustomStringConvertible {
     private func at(_ percent: Int) -> Double {
         Double(sorted[(sorted.count - 1) * percent / 100]) / 1_000
     }
-    var description: String { String(format: "%9.2f %9.2f", at(50), at(95)) }
+    var description: String { String(format: "%9.2f %9.2f %9.2f", at(0), at(50), at(95)) }
 }
 
 func measure(_ rounds: Int, _ body: () throws -> Void) rethrows -> Percentiles {
@@ -112,9 +116,9 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
         let rounds = CommandLine.arguments.dropFirst().first.flatMap(Int.init) ?? 500
         print(
             "microseconds".padding(toLength: 44, withPad: " ", startingAt: 0)
-                + "frames       p50       p95")
+                + "frames     least       p50       p95")
         var sampler = try StackSampler()
-        for depth in [5, 85, 1_985] {
+        for depth in [5, 85, 485, 1_985] {
             let blocked = Subject(depth: depth, spins: false)
             let frames = try sampler.captureStack(of: blocked.thread, timeout: patience)
                 .addresses.count
@@ -174,6 +178,22 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                         return now() - start
                     }))
             stall_unwinder_destroy(warm)
+            guard hasLibdw else { return }
+            let (start, length) = (UnsafePointer(bytes.baseAddress!), UInt64(bytes.count))
+            let (stack, counter) = (registers.value.7, registers.value.16)
+            let unwindWithLibdw = { (framePointer: UInt64) in
+                Int(
+                    libdw_unwind(
+                        blocked.thread.id.rawValue, start, base, length, framePointer, stack,
+                        counter))
+            }
+            // libdw wants the frame pointer, which the kernel does not tell: the one that leads it furthest.
+            let candidates = stride(from: stack, to: min(stack + 2048, base + length), by: 8)
+            let best = candidates.map { ($0, unwindWithLibdw($0)) }.max { $0.1 < $1.1 }
+            guard let (framePointer, found) = best else { return }
+            row(
+                "libdw on the same copy", found,
+                measure(min(rounds, 100)) { _ = unwindWithLibdw(framePointer) })
         }
     }
 }

@@ -14,7 +14,8 @@ package enum SignalUse: Sendable {
     case never
     /// SIGPROF is used, unless the app has a handler for it.
     case unlessOwned
-    /// SIGPROF is used even then; the app's handler gets every signal that is not the sampler's.
+    /// SIGPROF is used even then; the app's handler gets the signals that are not the sampler's. One that is sent to a
+    /// thread while the sampler's is pending there is lost: these signals do not queue.
     case chained
 }
 

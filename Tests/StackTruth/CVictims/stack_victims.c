@@ -115,6 +115,24 @@ int victim_signal_itself(void) {
     return signals_taken - before - 1;
 }
 
+static _Thread_local volatile int own_profiling_signals;
+
+static void take_profiling_signal(int number) {
+    (void)number;
+    own_profiling_signals++;
+}
+
+void stress_own_sigprof(void) {
+    struct sigaction action = {.sa_handler = take_profiling_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+}
+
+int stress_profile_itself(void) {
+    int before = own_profiling_signals;
+    raise(SIGPROF);
+    return own_profiling_signals - before - 1;
+}
+
 int stress_empty_pipe(void) {
     int ends[2];
     return pipe(ends) == 0 ? ends[0] : -1;

@@ -1,9 +1,11 @@
 // Does the sampler harm its host? Captures threads that live dangerously, as fast as asked, and counts what went wrong:
 //
-//     stack-stress SECONDS [CAPTURES-PER-SECOND]
+//     stack-stress SECONDS [CAPTURES-PER-SECOND] [owned]
 //
 // The threads throw C++ exceptions, load and unload a plug-in, fork, allocate, take signals of their own, and wait with
 // usleep, poll and epoll_wait, whose early returns are counted. A deadlock shows as a thread that makes no progress.
+// With `owned` the process has a SIGPROF handler of its own before the sampler comes, and a thread that sends itself
+// SIGPROF: each must arrive, and no thread may be signalled by the sampler.
 
 import CStackVictims
 import Foundation
@@ -50,6 +52,8 @@ final class StressThread: Sendable {
 
 let plugin = CommandLine.arguments[0] + "-plugin.so"
 
+let isOwned = CommandLine.arguments.contains("owned")
+
 func makeThreads() -> [StressThread] {
     let pollPipe = stress_empty_pipe()
     let epoll = stress_epoll_on_pipe()
@@ -76,13 +80,14 @@ func makeThreads() -> [StressThread] {
         },
         StressThread("epoll_wait") { waits(5) { stress_epoll_wait(epoll, 5) } },
         StressThread("computes") { (0..<10_000).reduce(0, ^) >= 0 },
-    ]
+    ] + (isOwned ? [StressThread("owns SIGPROF") { stress_profile_itself() == 0 }] : [])
 }
 
 @main enum StackStress {
     static func main() throws {
         let arguments = CommandLine.arguments.dropFirst().compactMap(Int.init)
         let (seconds, rate) = (arguments.first ?? 10, arguments.dropFirst().first ?? 1_000)
+        if isOwned { stress_own_sigprof() }
         let threads = makeThreads()
         var sampler = try StackSampler()
         while threads.contains(where: { $0.thread == nil }) { usleep(1_000) }
@@ -96,6 +101,8 @@ func makeThreads() -> [StressThread] {
                     of: subject.thread!, timeout: .milliseconds(20))
                 counts[stack.method == .signal ? "signal" : "signal-free", default: 0] += 1
                 if stack.isTruncated { counts["truncated \(subject.name)", default: 0] += 1 }
+            } catch .running {
+                counts["running, left alone", default: 0] += 1
             } catch .timedOut { counts["timed out \(subject.name)", default: 0] += 1 } catch {
                 counts["\(error)", default: 0] += 1
             }
@@ -107,7 +114,7 @@ func makeThreads() -> [StressThread] {
         print(
             "captures \(taken) in \(Int(lasted)) s: \(counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" })"
         )
-        var isGood = true
+        var isGood = isOwned == (counts["signal", default: 0] == 0)
         for thread in threads {
             let (steps, wrong) = (
                 thread.steps.load(ordering: .relaxed), thread.wrong.load(ordering: .relaxed)

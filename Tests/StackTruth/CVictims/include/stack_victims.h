@@ -26,6 +26,10 @@ int victim_throw_once(int depth);
 int victim_fork_once(void);
 /// Sends itself a signal whose handler runs on an alternate stack. 0 when it arrived.
 int victim_signal_itself(void);
+/// Makes the process an owner of SIGPROF, as a profiler does.
+void stress_own_sigprof(void);
+/// Sends itself SIGPROF. 0 when the owner's handler got it once.
+int stress_profile_itself(void);
 /// A descriptor that never becomes readable.
 int stress_empty_pipe(void);
 int stress_epoll_on_pipe(void);
@@ -43,6 +47,12 @@ int agreement_prepare(void);
 uint32_t agreement_park(int32_t thread, uint64_t *_Nonnull addresses, uint32_t capacity);
 /// How long libunwind took the last time, in nanoseconds.
 uint64_t agreement_unwind_ns(void);
+/// Loads libdw, privately, and shows it this process. False when there is no libdw.
+int libdw_prepare(void);
+/// Unwinds a copy of a blocked thread's stack with libdw. Returns the number of frames.
+uint32_t libdw_unwind(
+    int32_t thread, const uint8_t *_Nonnull bytes, uint64_t base, uint64_t length, uint64_t frame_pointer,
+    uint64_t stack_pointer, uint64_t program_counter);
 /// Lets the parked thread go on.
 void agreement_release(void);
 
