@@ -46,7 +46,7 @@ import Testing
     /// Each lives healthily for five seconds and stalls for 600 ms in the middle.
     @Test func `the five example programs are each reported once, in the right function`() throws {
         try withTemporaryDirectory { directory in
-            let inC = try compileCExample(in: directory)
+            let inC = try compile("Examples/WatchInC/main.c", to: "watch-in-c", in: directory)
             let running = try Self.programs.map { program in
                 let store = directory.appending(path: "\(program.name).sqlite")
                 let directory = program.name == "watch-in-c" ? inC : BuiltProgram.directory
@@ -72,8 +72,27 @@ import Testing
         }
     }
 
-    /// As docs/c-api.md says.
-    func compileCExample(in directory: URL) throws -> URL {
+    @Test func `no misuse of the C interface does harm, and none is a stall`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "misuse.sqlite")
+            let built = try compile("Tests/CMisuse/misuse.c", to: "misuse", in: directory)
+            let (status, output, errors) = try BuiltProgram("misuse", [store.path], in: built)
+                .finish()
+            #expect(status == 0 && errors == "")
+            #expect(
+                output == """
+                    there is no configuration
+                    the app's name must not be empty
+                    a stall
+                    done
+
+                    """)
+            #expect(try reports(store).isEmpty)
+        }
+    }
+
+    /// Builds a C program as docs/c-api.md says; returns where it is.
+    func compile(_ source: String, to name: String, in directory: URL) throws -> URL {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let built = BuiltProgram.directory.path
         let clang = Process()
@@ -81,9 +100,9 @@ import Testing
         clang.arguments = [
             "clang", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
             "-I", root.appending(path: "Sources/CStallAgent/include").path,
-            root.appending(path: "Examples/WatchInC/main.c").path,
+            root.appending(path: source).path,
             "-L", built, "-lStallAgentC", "-Wl,-rpath,\(built)",
-            "-o", directory.appending(path: "watch-in-c").path,
+            "-o", directory.appending(path: name).path,
         ]
         try clang.run()
         clang.waitUntilExit()
@@ -106,6 +125,7 @@ import Testing
                 "\(scenario): \(report.duration)")
         }
         #expect(played["mode-stall"]?.reports[0].mode == "modal")
+        #expect(played["queue-async"]?.reports[0].phase == .block)
         #expect(played["marks"]?.reports[0].phase == .marked)
     }
 
