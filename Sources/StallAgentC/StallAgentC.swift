@@ -1,7 +1,7 @@
 // The functions of stall_agent.h. They translate between C's values and StallAgent's; they decide nothing. They are public
 // so that a release build exports them.
 
-internal import CStallAgent
+public import CStallAgent
 internal import Dispatch
 internal import StallAgent
 

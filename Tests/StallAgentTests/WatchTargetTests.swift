@@ -12,7 +12,14 @@ import Testing
         try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
     }
 
-    /// The first function of the stacks that is the program's own.
+    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof.
+    let isOverloaded: Bool = {
+        var load = [0.0, 0, 0]
+        getloadavg(&load, 3)
+        return load[0] > 3 * Double(ProcessInfo.processInfo.activeProcessorCount)
+    }()
+
+    /// All functions on the samples' stacks.
     func functions(_ report: StallReport) -> Set<String> {
         Set(report.samples.filter { !$0.isLate }.flatMap(\.frames).compactMap(\.function))
     }
@@ -62,7 +69,8 @@ import Testing
                 let reports = try reports(store)
                 try #require(reports.count == 1, "\(program.name): \(reports.count) reports")
                 #expect(reports[0].loop == program.loop)
-                #expect(reports[0].state == .ended && reports[0].verdict == .stalled)
+                #expect(reports[0].state == .ended)
+                #expect(isOverloaded || reports[0].verdict == .stalled)
                 #expect(functions(reports[0]).contains(program.function))
                 let error = reports[0].duration - .milliseconds(Int(measured.1)!)
                 #expect(
@@ -118,7 +126,7 @@ import Testing
         for (scenario, (_, reports)) in played {
             try #require(reports.count == 1, "\(scenario): \(reports.count) reports")
             let report = reports[0]
-            #expect(report.verdict == .stalled && report.state == .ended, "\(scenario)")
+            #expect(report.state == .ended && (isOverloaded || report.verdict == .stalled))
             #expect(functions(report).contains("plannedStall()"), "\(scenario)")
             #expect(
                 report.duration > .milliseconds(400) && report.duration < .seconds(1),
@@ -143,7 +151,8 @@ import Testing
     @Test func `an exhausted pool is reported with all of its threads`() throws {
         let reports = try #require(play(["pool-exhausted"]).values.first).reports
         try #require(reports.count == 1, "\(reports)")
-        #expect(reports[0].loop == "cooperative pool" && reports[0].verdict == .stalled)
+        #expect(reports[0].loop == "cooperative pool")
+        #expect(isOverloaded || reports[0].verdict == .stalled)
         #expect(functions(reports[0]).contains("plannedStall()"))
         let members = reports[0].threads.filter { $0.role == .member }
         #expect(members.count == ProcessInfo.processInfo.activeProcessorCount)
