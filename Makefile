@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks stress-stacks bench bench-peers faults c-example bench-targets format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-grouping stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,11 +27,15 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks
+truth: truth-stacks truth-grouping
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
 	@scripts/truth-stacks
+
+# Groups of reports against the stall sites that a program was given, built in four ways.
+truth-grouping: setup
+	@scripts/truth-grouping
 
 # Captures of threads that live dangerously: SECONDS at 1,000 a second.
 stress-stacks: setup
@@ -57,6 +61,16 @@ bench-targets: setup
 # The C example, built with clang against the library as docs/c-api.md says, and run.
 c-example: setup
 	@scripts/c-example
+
+# A man page for each command, in .build/man: man -l .build/man/stallctl-top.1
+man: setup
+	$(SWIFT) build --product stallctl
+	@scripts/man .build/man
+
+# What the README and docs/commands.md show of the commands, run again.
+walkthrough: setup
+	$(SWIFT) build --product stallctl
+	@scripts/walkthrough
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)

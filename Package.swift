@@ -108,6 +108,9 @@ let package = Package(
             name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "cause-truth", dependencies: ["StallModel", "StallStore", "StallAgent", "CLinux"],
+            path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
             name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
@@ -140,6 +143,11 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
+        .executableTarget(
+            name: "stall-truth",
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
             swiftSettings: settings),

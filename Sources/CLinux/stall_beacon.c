@@ -49,6 +49,12 @@ void stall_bell_ring(stall_bell *bell) {
     errno = saved;
 }
 
+void stall_tally_long_span(stall_tally *tally, uint64_t span_ns) {
+    if (span_ns >= __atomic_load_n(&tally->stall_ns, __ATOMIC_RELAXED)) return;
+    STALL_TALLY_ADD(tally->micro_stalls, 1);
+    STALL_TALLY_ADD(tally->micro_stall_ns, span_ns);
+}
+
 void stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
     if (!__atomic_compare_exchange_n(

@@ -41,6 +41,16 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         }
     }
 
+    /// Adds an item if there is room; false otherwise, and then nothing was lost: the caller still has it.
+    func offer(_ item: Item) -> Bool {
+        locked {
+            guard items.count < capacity, !isClosed else { return false }
+            items.append(item)
+            pthread_cond_signal(changed)
+            return true
+        }
+    }
+
     /// Waits for an item; nil once the queue is closed and empty.
     func pop() -> Item? {
         locked {

@@ -15,6 +15,17 @@ extension StallMonitor {
         public var storeLimits = StorageLimits()
         /// How long a loop may be busy before it is called stalled, unless `watch` says otherwise. At least 20 ms.
         public var threshold: Duration
+        /// Policies of loops by the names they are watched under; they go before ``threshold``.
+        public var policies: [String: StallPolicy] = [:]
+        /// How many reports are kept.
+        public var limits = RateLimits()
+        /// What becomes of stalls while a debugger is attached.
+        public var debuggerPolicy = DebuggerPolicy.record
+        /// How long a callback of ``StallMonitor/onStall(at:_:)`` may take before later ones are called without it.
+        public var callbackDeadline = Duration.seconds(10)
+        /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for none.
+        /// `docs/settings.md` describes it.
+        public var settings: String?
         /// Whether reports carry names, files and lines. Without it they hold images and offsets only.
         public var symbolizes: Bool
         /// Whether reports carry files, lines and inlined calls too, which are read from debug information (DWARF).
@@ -52,8 +63,8 @@ extension StallMonitor {
             self.logger = logger
         }
 
-        /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS` and
-        /// `STALLWATCH_STORE`. A value that cannot be read is reported to the logger and ignored.
+        /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS`,
+        /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. A value that cannot be read is reported to the logger and ignored.
         func environment(_ environment: [String: String]) -> Configuration {
             var configuration = self
             if let disabled = environment["STALLWATCH_DISABLED"], !["", "0"].contains(disabled) {
@@ -61,6 +72,9 @@ extension StallMonitor {
             }
             if let store = environment["STALLWATCH_STORE"], !store.isEmpty {
                 configuration.store = store
+            }
+            if let settings = environment["STALLWATCH_SETTINGS"], !settings.isEmpty {
+                configuration.settings = settings
             }
             if let text = environment["STALLWATCH_THRESHOLD_MS"] {
                 if let milliseconds = Int(text), milliseconds >= 20 {

@@ -12,7 +12,6 @@ struct PendingReport: Sendable {
     let id: UniqueID
     let start: UnixTime
     let loop: String
-    let threshold: Duration
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
@@ -24,10 +23,20 @@ struct PendingReport: Sendable {
     let trail: CauseEvidenceTrail
 }
 
+/// A stretch of a loop's watched time on its way to the store.
+struct PendingMeasure: Sendable {
+    let loop: String
+    let threshold: Duration
+    let start: UnixTime
+    let measure: LoopMeasure
+}
+
 /// What the recorder is asked to do.
 enum RecorderRequest: Sendable {
     case openStore
     case record(PendingReport)
+    case measured(PendingMeasure)
+    case limit(RateLimits, DebuggerPolicy)
 }
 
 /// The one sampler of the process, used by the watchdog's thread alone.
@@ -39,8 +48,10 @@ final class SharedSampler: @unchecked Sendable {
 
     init() throws(CaptureError) { sampler = try StackSampler() }
 
-    func captureStack(of thread: RegisteredThread) throws(CaptureError) -> CapturedStack {
-        try sampler.captureStack(of: thread, timeout: .milliseconds(100))
+    func captureStack(
+        of thread: RegisteredThread, within limit: Duration
+    ) throws(CaptureError) -> CapturedStack {
+        try sampler.captureStack(of: thread, timeout: limit)
     }
 
     /// The stack of one of many threads: not worth waiting long for.
@@ -63,7 +74,6 @@ final class SharedSampler: @unchecked Sendable {
 final class LoopWitness: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`.
     private let name: String
-    private let threshold: Duration
     private let place: any WatchedPlace
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
@@ -71,13 +81,16 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private let threads: StallMonitor.ThreadScope
     private var account: ThreadAccount
     private var causes: CauseWitness
-    private var open: OpenStall?
+    /// The threshold that was crossed last: what a stretch of watched time is judged by.
+    private var threshold: Duration
+    /// The open incidents; a loop may be saturated while a callout of it is stalled.
+    private var open: [Incident: OpenStall] = [:]
     private var random = SystemRandomNumberGenerator()
 
     init(
         name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
-        sampler: SharedSampler?, queue: BoundedQueue<RecorderRequest>,
-        threads: StallMonitor.ThreadScope
+        sampler: SharedSampler?, controlGroup: ControlGroupProbe,
+        queue: BoundedQueue<RecorderRequest>, threads: StallMonitor.ThreadScope
     ) {
         self.name = name
         self.threshold = threshold
@@ -86,24 +99,31 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.sampler = sampler
         self.queue = queue
         self.threads = threads
-        account = ThreadAccount(place)
+        account = ThreadAccount(place, controlGroup)
         causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
+    }
+
+    private struct Incident: Hashable {
+        var began: MonotonicInstant
+        var isSaturation: Bool
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) {
         place.correct(reading.word, at: now)
     }
 
-    func evidence() -> ThreadEvidence { account.evidence(isAsked: beacon.isBusy) }
+    func evidence(isSuspect: Bool) -> ThreadEvidence {
+        account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)
+    }
 
-    func captureStack() -> Result<CapturedStack, any Error> {
+    func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
         guard let sampler, let thread = account.thread else {
             causes.observeNobody()
             return .failure(sampler == nil ? NoSampler() : NoThread())
         }
-        let stack = Result { () throws in try sampler.captureStack(of: thread) }
+        let stack = Result { () throws in try sampler.captureStack(of: thread, within: limit) }
         causes.observe(thread.id) { other in
-            Result { () throws in try sampler.captureStack(of: .found(other)) }
+            Result { () throws in try sampler.captureStack(of: .found(other), within: limit) }
         }
         return stack
     }
@@ -121,19 +141,25 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let id = open.id
         let culprit = samples.last { !$0.isLate } ?? samples.last
         let report = PendingReport(
-            id: id, start: open.start, loop: name, threshold: threshold,
+            id: id, start: open.start, loop: name,
             mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
             samples: samples, members: open.members, others: open.others,
             othersCost: open.othersCost, trail: causes.trail(ofLast: samples.count))
         queue.push(.record(report)) {
             if case .record(let earlier) = $0 { earlier.id == id } else { false }
         }
-        if incident.hasEnded { self.open = nil }
+    }
+
+    func measured(_ measure: LoopMeasure) -> Bool {
+        queue.offer(
+            .measured(
+                PendingMeasure(
+                    loop: name, threshold: threshold, start: wallClock(at: measure.began),
+                    measure: measure)))
     }
 
     /// What stays the same from an incident's first word to its last.
     private struct OpenStall {
-        let began: MonotonicInstant
         let id: UniqueID
         let start: UnixTime
         let members: [SeenThread]
@@ -143,10 +169,13 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
 
     /// One incident, one id, and one look at the other threads, while it lasts.
     private func openStall(_ incident: StallIncident) -> OpenStall {
-        if let open, open.began == incident.began { return open }
+        let key = Incident(
+            began: incident.began, isSaturation: incident.verdict == .saturated)
+        threshold = incident.threshold
+        defer { if incident.hasEnded { open[key] = nil } }
+        if let known = open[key] { return known }
+        let start = wallClock(at: incident.began)
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        let age = now - incident.began
-        let start = UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
         var others = ThreadRound()
         var members: [SeenThread] = []
         if !incident.hasEnded, let sampler {
@@ -156,10 +185,14 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
             others = sampler.captureThreads(except: account.thread?.id)
         }
         let stall = OpenStall(
-            began: incident.began, id: UniqueID(version7At: start, random: &random), start: start,
-            members: members, others: others,
-            othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
-        open = stall
+            id: UniqueID(version7At: start, random: &random), start: start, members: members,
+            others: others, othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
+        open[key] = stall
         return stall
+    }
+
+    private func wallClock(at instant: MonotonicInstant) -> UnixTime {
+        let age = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - instant
+        return UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
     }
 }

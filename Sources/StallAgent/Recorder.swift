@@ -10,7 +10,7 @@ internal import StallSymbols
 
 /// The recorder's thread and what reaches it.
 final class Recorder: Sendable {
-    let queue = BoundedQueue<RecorderRequest>(capacity: 64)
+    let queue = BoundedQueue<RecorderRequest>(capacity: 256)
     let notifier = StallNotifier()
     private let thread: AgentThread
 
@@ -30,6 +30,11 @@ final class Recorder: Sendable {
         queue.push(.openStore)
     }
 
+    /// Changes the limits, from the next report on.
+    func limit(_ limits: RateLimits, _ debuggerPolicy: DebuggerPolicy) {
+        queue.push(.limit(limits, debuggerPolicy))
+    }
+
     /// Writes what is waiting, runs the callbacks that are due, and ends both threads.
     func stop() {
         queue.close()
@@ -46,6 +51,7 @@ private struct Recording {
     let symbolizer: Symbolizer
     let run: ProcessRun
     var store: StoreConnection
+    var limiter: ReportLimiter
     /// Reports that the queue had no room for.
     var lost = 0
     /// What names of open reports have cost so far.
@@ -60,6 +66,8 @@ private struct Recording {
         options.findsLines = configuration.findsLines
         options.budget = configuration.lineBudget
         symbolizer = Symbolizer(options: options)
+        limiter = ReportLimiter(
+            limits: configuration.limits, debuggerPolicy: configuration.debuggerPolicy)
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
@@ -72,6 +80,10 @@ private struct Recording {
         switch request {
         case .openStore: store.open()
         case .record(let pending): record(pending)
+        case .measured(let pending): store.record(LoopExposure(pending, run: run))
+        case .limit(let limits, let debuggerPolicy):
+            limiter.limits = limits
+            limiter.debuggerPolicy = debuggerPolicy
         }
     }
 
@@ -83,6 +95,16 @@ private struct Recording {
     private mutating func record(_ pending: PendingReport) {
         let images = ImageTable.current()
         var report = StallReport(pending, run: run, images: images)
+        let answer = limiter.answer(
+            report, place: report.place,
+            at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        if let count = answer.count {
+            let stalls = SuppressedStalls(
+                run: run, loop: report.loop, place: answer.place, reason: count.reason,
+                count: count.stalls, total: count.time)
+            store.countSuppressed(stalls, threshold: report.threshold)
+        }
+        guard answer.isReported else { return }
         report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
         store.countLosses(lost, reason: .dropped)
@@ -135,6 +157,17 @@ private struct Recording {
     }
 }
 
+extension LoopExposure {
+    fileprivate init(_ pending: PendingMeasure, run: ProcessRun) {
+        let measure = pending.measure
+        self.init(
+            run: run, loop: pending.loop, threshold: pending.threshold, start: pending.start,
+            watched: measure.watched, busy: measure.busy, readyDelay: measure.readyDelay,
+            microStallCount: measure.microStallCount, microStallTime: measure.microStallTime,
+            lengths: measure.lengths)
+    }
+}
+
 extension StallReport {
     /// A report of what the watchdog saw, with every address placed in its image.
     fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
@@ -146,7 +179,7 @@ extension StallReport {
         self.init(
             id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
             phase: culprit?.phase ?? .unknown, activity: culprit?.label, start: pending.start,
-            duration: incident.duration, cpuTime: incident.cpuTime, threshold: pending.threshold,
+            duration: incident.duration, cpuTime: incident.cpuTime, threshold: incident.threshold,
             detectionDelay: incident.detectionDelay, state: incident.hasEnded ? .ended : .open,
             verdict: incident.verdict,
             samples: zip(pending.samples, weights).map { sample, weight in

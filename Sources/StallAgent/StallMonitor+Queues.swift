@@ -59,7 +59,7 @@ extension StallMonitor {
     ) {
         guard let agent else { return }
         let beat = Heartbeat(
-            target, beacon: beacon, threshold: effectiveThreshold(threshold))
+            target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(
             place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil,

@@ -30,6 +30,8 @@ public final class StallMonitor: Sendable {
     /// Nil when the agent is disabled or the system has no threads to give.
     let agent: Agent?
     let watches = WatchList()
+    let policies: Mutex<PolicyBook>
+    private let settings = Mutex<SettingsFile?>(nil)
 
     /// What a running agent consists of.
     struct Agent: Sendable {
@@ -37,6 +39,7 @@ public final class StallMonitor: Sendable {
         let recorder: Recorder
         let sampler: SharedSampler?
         let heart = Heart()
+        let controlGroup = ControlGroupProbe()
         fileprivate let isStopped = Once()
     }
 
@@ -58,6 +61,7 @@ public final class StallMonitor: Sendable {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
+        policies = Mutex(PolicyBook(configuration))
         guard configuration.isEnabled, let recorder = Recorder(configuration),
             let watchdog = Watchdog()
         else {
@@ -72,6 +76,11 @@ public final class StallMonitor: Sendable {
             configuration.logger.error("stacks cannot be captured: \(error)")
         }
         agent = Agent(watchdog: watchdog, recorder: recorder, sampler: sampler)
+        guard let path = configuration.settings else { return }
+        let file = SettingsFile(path: path, logger: configuration.logger) { [weak self] settings in
+            self?.apply(settings)
+        }
+        settings.withLock { $0 = file }
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
@@ -102,6 +111,11 @@ public final class StallMonitor: Sendable {
         watch(
             place, LoopBeacon(loop.beacon), as: name, threshold: threshold,
             key: .eventRunLoop(thread.id), thread: thread.id)
+        let key = WatchKey.eventRunLoop(thread.id)
+        guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else { return }
+        ThreadEnd.run { [weak self] in
+            if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
+        }
     }
 
     /// The calling thread, for captures; nil, with a word to the logger, when it cannot be looked up.
@@ -112,9 +126,9 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// The threshold that counts: what was asked for, or the configuration's, and never below 20 ms.
-    func effectiveThreshold(_ asked: Duration?) -> Duration {
-        max(asked ?? configuration.threshold, .milliseconds(20))
+    /// The threshold that counts now, by all that was said of loops of this name; never below 20 ms.
+    func effectiveThreshold(_ asked: Duration?, of name: String) -> Duration {
+        policies.withLock { $0.policies(for: name, asked: asked).base.threshold }
     }
 
     /// Puts a place under watch, in the place of an earlier watch with the same key.
@@ -123,13 +137,14 @@ public final class StallMonitor: Sendable {
         key: WatchKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
     ) {
         guard let agent else { return detach() }
-        let threshold = effectiveThreshold(threshold)
+        let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
         let witness = LoopWitness(
-            name: name, threshold: threshold, place: place, beacon: beacon, sampler: agent.sampler,
-            queue: agent.recorder.queue, threads: configuration.threads)
-        let loop = WatchedLoop(
-            beacon: beacon, policy: DetectionPolicy(threshold: threshold), responder: witness)
-        let watch = Watch(loop: loop, thread: thread, detach: detach)
+            name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
+            sampler: agent.sampler, controlGroup: agent.controlGroup, queue: agent.recorder.queue,
+            threads: configuration.threads)
+        let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
+        let watch = Watch(
+            loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
         let superseded = watches.insert(watch, for: key)
         if let superseded { end(superseded) }
         if superseded?.loop !== loop { agent.watchdog.watch(loop) }
@@ -177,6 +192,7 @@ public final class StallMonitor: Sendable {
     /// returns before that thread has ended.
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }
+        settings.withLock { $0.take() }?.stop()
         for watch in watches.close() { watch.detach() }
         agent.heart.stop()
         agent.watchdog.stop()

@@ -20,10 +20,13 @@ struct StoreConnection {
     private var lastComplaint: String?
     /// Reports that could not be written yet, in the order they came.
     private var waiting: [(report: StallReport, images: ImageTable)] = []
+    /// Exposure and counts that could not be written yet.
+    private var waitingCounts: [(AgentStore) throws(StoreError) -> Void] = []
     /// What was not kept and is not counted in the store yet.
     private var losses: [LossReason: Int] = [:]
 
     private static let waitingLimit = 32
+    private static let waitingCountLimit = 2048
 
     init(path: String, limits: StoreLimits, run: ProcessRun, logger: Logger) {
         self.path = path
@@ -58,6 +61,37 @@ struct StoreConnection {
         }
     }
 
+    /// Keeps a stretch of watched time, now or later.
+    mutating func record(_ exposure: LoopExposure) {
+        write { store throws(StoreError) in try store.record(exposure) }
+    }
+
+    /// Counts stalls that have no report, now or later.
+    mutating func countSuppressed(_ stalls: SuppressedStalls, threshold: Duration) {
+        write { store throws(StoreError) in
+            try store.countSuppressed(stalls, threshold: threshold)
+        }
+    }
+
+    private mutating func write(_ body: @escaping (AgentStore) throws(StoreError) -> Void) {
+        waitingCounts.append(body)
+        if waitingCounts.count > Self.waitingCountLimit { waitingCounts.removeFirst() }
+        open()
+        flushCounts()
+    }
+
+    private mutating func flushCounts() {
+        while store != nil, let next = waitingCounts.first {
+            let isKept = attempt { connection throws(StoreError) in
+                guard let store = connection.store else { return false }
+                try next(store)
+                return true
+            }
+            guard isKept == true else { return }
+            waitingCounts.removeFirst()
+        }
+    }
+
     /// Writes what waits, oldest first, until a write fails.
     private mutating func flush() {
         while store != nil, let next = waiting.first {
@@ -70,6 +104,7 @@ struct StoreConnection {
             guard isKept == true else { return }
             waiting.removeFirst()
         }
+        flushCounts()
         writeLosses()
     }
 
@@ -102,7 +137,7 @@ struct StoreConnection {
 
     /// Tries once more to write what waits, and closes the store.
     mutating func close() {
-        if !waiting.isEmpty || !losses.isEmpty {
+        if !waiting.isEmpty || !losses.isEmpty || !waitingCounts.isEmpty {
             nextAttempt = now
             open()
             flush()

@@ -14,27 +14,39 @@ struct ThreadAccount: ~Copyable {
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
 
-    init(_ place: any WatchedPlace) { self.place = place }
+    private let controlGroup: ControlGroupProbe
+
+    init(_ place: any WatchedPlace, _ controlGroup: ControlGroupProbe) {
+        self.place = place
+        self.controlGroup = controlGroup
+    }
 
     /// Reads the counters now.
     ///
-    /// - Parameter isAsked: Whether the place says that it is busy: only then it matters why nobody is at the work.
-    mutating func evidence(isAsked: Bool) -> ThreadEvidence {
+    /// - Parameters:
+    ///   - isSuspect: Whether everything is wanted, or counters will do.
+    ///   - isAsked: Whether the place says that it is busy: only then it matters why nobody is at the work.
+    mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(place.findThread())
         guard probe != nil else {
             // Nobody to ask: the time counts, unless a thread would be at it if it only got a CPU.
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
-                waitsForCPU: isAsked && place.isStarved())
+                waitsForCPU: isAsked && place.isStarved(),
+                throttleCount: controlGroup.throttleCount())
         }
-        let (before, state, now) = (probe?.cpuTime(), probe?.state(), probe?.cpuTime())
+        let before = isSuspect ? probe?.cpuTime() : nil
+        let state = isSuspect ? probe?.state() : nil
+        let now = probe?.cpuTime()
         let delay = probe?.runDelay()
         if let now { total.cpuTime = now + shift.cpuTime }
         if let delay { total.runDelay = delay + shift.runDelay }
         // The CPU clock of a thread that runs now moves between two readings.
         return ThreadEvidence(
             cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
-            state: state, waitsForCPU: state == UInt8(ascii: "R") && before == now)
+            state: state, waitsForCPU: state == UInt8(ascii: "R") && before == now,
+            isTraced: isSuspect && probe?.isTraced() == true,
+            throttleCount: controlGroup.throttleCount())
     }
 
     private mutating func follow(_ newThread: RegisteredThread?) {

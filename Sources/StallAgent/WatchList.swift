@@ -18,6 +18,9 @@ enum WatchKey: Hashable, Sendable {
 /// One watch.
 struct Watch: Sendable {
     let loop: WatchedLoop
+    let name: String
+    /// The threshold that was asked for.
+    let threshold: Duration?
     /// The thread whose labels it carries, when it is always the same.
     let thread: ThreadID?
     /// Takes away what was put into the app: observers, heartbeats.
@@ -37,6 +40,12 @@ final class WatchList: Sendable {
         state.withLock { $0.isClosed ? watch : $0.watches.updateValue(watch, forKey: key) }
     }
 
+    func remove(_ key: WatchKey, ifItIs loop: WatchedLoop) -> Watch? {
+        state.withLock { state in
+            state.watches[key]?.loop === loop ? state.watches.removeValue(forKey: key) : nil
+        }
+    }
+
     func remove(_ key: WatchKey) -> Watch? {
         state.withLock { $0.watches.removeValue(forKey: key) }
     }
@@ -49,6 +58,9 @@ final class WatchList: Sendable {
             return Array(state.watches.values)
         }
     }
+
+    /// All watches at this moment.
+    var all: [Watch] { state.withLock { Array($0.watches.values) } }
 
     /// The beacons of what this thread does.
     func beacons(of thread: ThreadID) -> [LoopBeacon] {

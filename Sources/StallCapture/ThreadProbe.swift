@@ -8,17 +8,20 @@ package struct ThreadProbe: ~Copyable {
     private let thread: ThreadID
     private let stat: CInt
     private let schedule: CInt
+    private let status: CInt
 
     /// Opens the thread's `/proc` entry. A probe of a thread that has ended, or of an unreadable `/proc`, answers nil.
     package init(_ thread: ThreadID) {
         self.thread = thread
         stat = open("/proc/self/task/\(thread.rawValue)/stat", O_RDONLY | O_CLOEXEC)
         schedule = open("/proc/self/task/\(thread.rawValue)/schedstat", O_RDONLY | O_CLOEXEC)
+        status = open("/proc/self/task/\(thread.rawValue)/status", O_RDONLY | O_CLOEXEC)
     }
 
     deinit {
         if stat >= 0 { close(stat) }
         if schedule >= 0 { close(schedule) }
+        if status >= 0 { close(status) }
     }
 
     /// The CPU time that the thread has used; nil when it has ended.
@@ -49,6 +52,19 @@ package struct ThreadProbe: ~Copyable {
             guard numbers.count >= 2 else { return nil }
             return Int64(String(decoding: numbers[1], as: UTF8.self)).map { .nanoseconds($0) }
         }
+    }
+
+    /// Whether a debugger or another tracer is attached to the thread.
+    package mutating func isTraced() -> Bool {
+        let tracer = read(status) { text -> Bool? in
+            for line in text.split(separator: UInt8(ascii: "\n"))
+            where line.starts(with: "TracerPid:".utf8) {
+                return line.last != UInt8(ascii: "0")
+                    || line.dropLast().last.map { $0 > UInt8(ascii: " ") } == true
+            }
+            return nil
+        }
+        return tracer ?? false
     }
 
     private func read<Answer>(

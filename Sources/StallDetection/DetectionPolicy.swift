@@ -6,6 +6,10 @@ internal import StallModel
 package struct DetectionPolicy: Hashable, Sendable {
     /// How long a loop may be busy without progress.
     package var threshold: Duration
+    /// Suspicion, and the first sample, begin here: the culprit may return before the threshold.
+    package var suspicion: Duration
+    /// The spacing after the first sample; it doubles from sample to sample.
+    package var firstSpacing: Duration
     /// At most this many samples a stall; the last one stands for the rest.
     package var sampleLimit = 32
     /// Samples are never further apart than this, up to the limit.
@@ -13,14 +17,46 @@ package struct DetectionPolicy: Hashable, Sendable {
     /// How often the duration of an open stall is refreshed.
     package var refreshInterval = Duration.seconds(1)
 
-    package init(threshold: Duration) { self.threshold = threshold }
+    /// One threshold, crossed once.
+    package init(threshold: Duration) {
+        self.threshold = threshold
+        suspicion = threshold / 2
+        firstSpacing = threshold / 8
+    }
 
-    /// Suspicion, and the first sample, begin here: the culprit may return before the threshold.
-    package var suspicion: Duration { threshold / 2 }
-    /// The spacing after the first sample; it doubles from sample to sample.
-    package var firstSpacing: Duration { threshold / 8 }
-    /// A look this late says that the watchdog itself did not run: the time before it proves nothing.
-    package var lateness: Duration { threshold / 8 + .milliseconds(2) }
+    /// `count` short timeouts in a row, the recipe of 5 x 50 ms: the same machine, sampled from the first timeout on.
+    package init(timeout: Duration, count: Int) {
+        threshold = timeout * count
+        suspicion = count > 1 ? timeout : timeout / 2
+        firstSpacing = suspicion
+    }
+
+    /// How often a suspected loop is looked at until the stall is certain. The process may be stopped unseen between
+    /// two looks, so this bounds what a stop can add to a stall.
+    package var lookSpacing: Duration { threshold / 8 }
     /// A loop that made no progress for this long without being stalled is reported as starved or stopped.
     package var starvation: Duration { threshold * 4 }
+    /// A loop that never came to rest for this long is saturated.
+    package var saturation: Duration { max(.seconds(2), threshold * 8) }
+}
+
+/// The policies of one loop: a base, and exceptions for run-loop modes.
+package struct ModePolicies: Hashable, Sendable {
+    package var base: DetectionPolicy
+    /// By the beacon's number of the mode.
+    package var modes: [UInt32: DetectionPolicy]
+    /// Nothing is looked at before this time has passed since watching began.
+    package var grace: Duration
+
+    package init(
+        _ base: DetectionPolicy, modes: [UInt32: DetectionPolicy] = [:], grace: Duration = .zero
+    ) {
+        self.base = base
+        self.modes = modes
+        self.grace = grace
+    }
+
+    package subscript(mode: UInt32) -> DetectionPolicy { modes[mode] ?? base }
+    /// The earliest that any mode can become suspect.
+    var suspicion: Duration { modes.values.map(\.suspicion).reduce(base.suspicion, min) }
 }

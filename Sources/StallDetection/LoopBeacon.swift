@@ -53,6 +53,29 @@ package final class LoopBeacon: @unchecked Sendable {
         LoopReading(word: stall_beacon_word(beacon), now: now)
     }
 
+    /// How often the loop has waited or left its run, while it was watched.
+    var rests: UInt64 { stall_tally_rests(beacon) }
+
+    /// What the loop has counted of itself by now.
+    func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopTally {
+        let reading = read(at: now)
+        let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
+        return LoopTally(
+            at: now,
+            busy: .nanoseconds(Int64(clamping: stall_tally_busy_ns(beacon))) + current,
+            microStallCount: stall_tally_micro_stalls(beacon),
+            microStallTime: stall_tally_micro_stall_ns(beacon),
+            lengths: (0..<UInt32(LengthHistogram.bucketCount)).map {
+                stall_tally_length(beacon, $0)
+            },
+            runDelay: runDelay)
+    }
+
+    /// From when on a busy span is a stall and no micro-stall.
+    func setStallLength(_ length: Duration) {
+        stall_tally_set_stall_ns(beacon, UInt64(max(0, length.nanoseconds)))
+    }
+
     package var word: UInt64 { stall_beacon_word(beacon) }
     package var isBusy: Bool { word >> 56 == UInt64(STALL_LOOP_BUSY) }
     package var thread: ThreadID { ThreadID(rawValue: stall_beacon_thread(beacon)) }

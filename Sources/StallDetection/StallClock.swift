@@ -1,7 +1,11 @@
 // How much of the time since a callback began is the thread's own doing. Wall time alone calls every starved or
 // suspended process stalled; the thread's CPU time alone misses every blocking call.
 //
-//     counted = CPU time that the thread used + time that it was blocked while the watchdog itself was on time
+//     counted = the time since it began
+//             - time it waited for a CPU (the kernel's own account)
+//             - time in which the whole process did not run (the watchdog's own absence)
+//             - time it was stopped
+//     and at least the CPU time that it used.
 
 package import StallModel
 
@@ -15,19 +19,30 @@ package struct ThreadEvidence: Hashable, Sendable {
     package var state: UInt8?
     /// It is ready to run and waits for a CPU now.
     package var waitsForCPU: Bool
+    /// A debugger is attached to it.
+    package var isTraced: Bool
+    /// How often the control group's CPU quota has been used up.
+    package var throttleCount: Int?
 
     package init(
         cpuTime: Duration? = nil, runDelay: Duration? = nil, state: UInt8? = nil,
-        waitsForCPU: Bool = false
+        waitsForCPU: Bool = false, isTraced: Bool = false, throttleCount: Int? = nil
     ) {
         self.cpuTime = cpuTime
         self.runDelay = runDelay
         self.state = state
         self.waitsForCPU = waitsForCPU
+        self.isTraced = isTraced
+        self.throttleCount = throttleCount
     }
 
     var isRunnable: Bool { state == UInt8(ascii: "R") }
     var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+    /// The part that is still true when the thread has moved on: its counters.
+    var counters: ThreadEvidence {
+        ThreadEvidence(
+            cpuTime: cpuTime, runDelay: runDelay, isTraced: isTraced, throttleCount: throttleCount)
+    }
 }
 
 /// Adds up the time of one suspected stall, look by look.
@@ -39,12 +54,16 @@ package struct StallClock: Hashable, Sendable {
     private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
+    /// The process was absent for this long since the last look that settled anything.
+    private var absence = Duration.zero
+    private var wasTraced = false
+    private var throttleCount = 0
 
     private struct Account: Hashable {
         var counted = Duration.zero
         var cpuTime = Duration.zero
         var uncounted = Duration.zero
-        /// The part of the uncounted time in which the watchdog did not run either.
+        /// The part of the uncounted time in which the thread was stopped, alone or with its process.
         var stopped = Duration.zero
 
         static func + (left: Self, right: Self) -> Self {
@@ -65,36 +84,45 @@ package struct StallClock: Hashable, Sendable {
         self.began = began
         last = began
         // What it did before it began says nothing of its state since.
-        lastEvidence = before.map { ThreadEvidence(cpuTime: $0.cpuTime, runDelay: $0.runDelay) }
+        lastEvidence = before?.counters
     }
 
     /// Accounts for the time since the last look.
+    ///
+    /// - Parameter absence: For how long of it the process did not run, by the watchdog's own account.
     package mutating func advance(
-        to now: MonotonicInstant, _ evidence: ThreadEvidence, isLate: Bool
+        to now: MonotonicInstant, _ evidence: ThreadEvidence, absence: Duration
     ) {
         let interval = now - last
         guard interval > .zero else { return }
-        let account = account(for: interval, evidence, isLate: isLate)
-        // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
-        guard isLate || evidence.isStopped || !evidence.waitsForCPU else {
-            return pending = account
+        if evidence.isTraced { wasTraced = true }
+        if let count = evidence.throttleCount, let before = lastEvidence?.throttleCount {
+            throttleCount = max(throttleCount, count - before)
         }
+        self.absence += absence
+        let account = account(for: interval, evidence)
+        // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
+        guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
         last = now
+        let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
         lastEvidence = evidence
+        // Counted from the beginning: one throttling may end long after it was booked.
+        lastEvidence?.throttleCount = throttles
+        self.absence = .zero
     }
 
     /// The verdict on a loop that made no progress for at least the threshold.
     package func verdict(threshold: Duration) -> StallVerdict {
+        if wasTraced { return .debugger }
         if counted >= threshold { return .stalled }
+        if throttleCount > 0 { return .throttled }
         let all = settled + pending
         return all.stopped > all.uncounted / 2 ? .stopped : .starved
     }
 
-    private func account(for interval: Duration, _ evidence: ThreadEvidence, isLate: Bool)
-        -> Account
-    {
+    private func account(for interval: Duration, _ evidence: ThreadEvidence) -> Account {
         var account = Account()
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
@@ -103,24 +131,25 @@ package struct StallClock: Hashable, Sendable {
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }
-        account.counted = credit(for: interval, evidence, used: used, isLate: isLate)
+        account.counted = credit(for: interval, evidence, used: used)
         account.uncounted = interval - account.counted
-        if isLate || evidence.isStopped { account.stopped = account.uncounted }
+        account.stopped = evidence.isStopped ? account.uncounted : min(account.uncounted, absence)
         return account
     }
 
     /// The part of an interval that was the thread's own doing; at least the CPU time it used.
     private func credit(
-        for interval: Duration, _ evidence: ThreadEvidence, used: Duration, isLate: Bool
+        for interval: Duration, _ evidence: ThreadEvidence, used: Duration
     ) -> Duration {
-        // The time before a look that came late proves nothing: the whole process may have been stopped.
-        if isLate || evidence.isStopped { return used }
+        if evidence.isStopped { return used }
+        let present = max(.zero, interval - absence)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
-            return evidence.waitsForCPU ? used : max(used, interval - max(.zero, delay - before))
+            return evidence.waitsForCPU ? used : max(used, present - max(.zero, delay - before))
         }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
         let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true
-        return evidence.isRunnable && wasRunnable && used < interval * 3 / 4 ? used : interval
+        let isStarved = evidence.isRunnable && wasRunnable && used < interval * 3 / 4
+        return isStarved ? used : max(used, present)
     }
 }

@@ -10,6 +10,8 @@ package struct StallIncident: Hashable, Sendable {
     /// When the loop last made progress; with the loop it identifies the incident.
     package var began: MonotonicInstant
     package var duration: Duration
+    /// What it crossed.
+    package var threshold: Duration
     package var cpuTime: Duration
     /// How much later than the threshold it was noticed.
     package var detectionDelay: Duration
@@ -29,11 +31,15 @@ package struct StallStep: Hashable, Sendable {
 
 /// One loop's detector.
 package struct StallDetector: Sendable {
-    package let policy: DetectionPolicy
+    /// Takes effect with the next suspicion.
+    package var policy: DetectionPolicy
     /// When it wants to look again; nil when nothing can go wrong before the loop wakes up.
     package private(set) var nextLook: MonotonicInstant?
     /// The word under suspicion: the loop is asked to tell when it goes.
     package var suspectedWord: UInt64? { suspicion?.word }
+
+    /// A stall is open.
+    package var isStalled: Bool { suspicion?.lastReport != nil }
 
     private var suspicion: Suspicion?
     private var lastWord: UInt64 = 0
@@ -51,24 +57,28 @@ package struct StallDetector: Sendable {
 
     package init(policy: DetectionPolicy) { self.policy = policy }
 
+    /// Whether everything is wanted of the thread's evidence, or its counters will do.
+    package func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
+        suspicion != nil || reading.status == .busy && now >= reading.since + policy.suspicion
+    }
+
     /// Looks at the loop.
     ///
     /// - Parameters:
     ///   - reading: What the beacon says.
     ///   - evidence: What the kernel says of its thread, read after the beacon.
     ///   - now: The time of the look.
-    ///   - lateness: How much later the watchdog woke than it had asked for.
+    ///   - absence: For how long before `now` the process did not run, by the watchdog's own account.
     ///   - end: When the suspected word went, if the loop noted it.
     package mutating func look(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        lateness: Duration = .zero,
+        absence: Duration = .zero,
         end: MonotonicInstant? = nil
     ) -> StallStep {
-        let isLate = lateness > policy.lateness
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
             step.incident = conclude(
-                suspicion, evidence, at: end ?? min(now, reading.since), isLate: isLate)
+                suspicion, evidence, at: min(now, end ?? reading.since), now: now, absence: absence)
             step.dropsSuspicion = true
             self.suspicion = nil
         }
@@ -85,7 +95,8 @@ package struct StallDetector: Sendable {
                     word: reading.word,
                     clock: StallClock(began: reading.since, before: evidenceBefore),
                     nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
-            suspicion.clock.advance(to: now, evidence, isLate: isLate)
+            suspicion.clock.advance(
+                to: now, evidence, absence: min(absence, now - suspicion.clock.began))
             if now >= suspicion.nextSample, suspicion.samples < policy.sampleLimit {
                 step.takesSample = true
                 suspicion.samples += 1
@@ -107,7 +118,7 @@ package struct StallDetector: Sendable {
         -> StallIncident?
     {
         defer { suspicion = nil }
-        return suspicion.flatMap { conclude($0, evidence, at: now, isLate: false) }
+        return suspicion.flatMap { conclude($0, evidence, at: now, now: now, absence: .zero) }
     }
 
     private func report(_ suspicion: inout Suspicion, at now: MonotonicInstant) -> StallIncident? {
@@ -123,23 +134,23 @@ package struct StallDetector: Sendable {
         }
         suspicion.lastReport = now
         return StallIncident(
-            began: clock.began, duration: elapsed, cpuTime: clock.cpuTime,
+            began: clock.began, duration: elapsed, threshold: policy.threshold, cpuTime: clock.cpuTime,
             detectionDelay: suspicion.detectionDelay ?? .zero,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: false)
     }
 
     private func conclude(
-        _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant, isLate: Bool
+        _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
+        now: MonotonicInstant, absence: Duration
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
-        let counters = ThreadEvidence(cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
-        clock.advance(to: end, counters, isLate: isLate)
+        clock.advance(to: end, evidence.counters, absence: max(.zero, absence - (now - end)))
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(
-            began: clock.began, duration: duration, cpuTime: clock.cpuTime,
-            detectionDelay: suspicion.detectionDelay ?? .zero,
+            began: clock.began, duration: duration, threshold: policy.threshold, cpuTime: clock.cpuTime,
+            detectionDelay: suspicion.detectionDelay ?? now - clock.began - policy.threshold,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: true)
     }
 
@@ -151,8 +162,8 @@ package struct StallDetector: Sendable {
             deadline = min(deadline, last + policy.refreshInterval)
         } else {
             let threshold = suspicion.clock.began + policy.threshold
-            // Past the threshold and not yet sure: look often, so that little is left open.
-            deadline = min(deadline, now < threshold ? threshold : now + policy.firstSpacing)
+            deadline = min(deadline, now + policy.lookSpacing)
+            if now < threshold { deadline = min(deadline, threshold) }
         }
         return deadline
     }

@@ -51,6 +51,11 @@ package final class Watchdog: Sendable {
     /// Watches a loop from now on. Any thread.
     package func watch(_ loop: WatchedLoop) { send(.watch(loop)) }
 
+    /// Judges a loop by other policies from its next look on. Any thread.
+    package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {
+        send(.setPolicies(loop, policies))
+    }
+
     /// Forgets a loop; a stall that is open is ended with the duration it has. Any thread.
     package func unwatch(_ loop: WatchedLoop) { send(.unwatch(loop)) }
 
@@ -63,132 +68,5 @@ package final class Watchdog: Sendable {
     private func send(_ request: WatchdogRequest) {
         inbox.push(request)
         stall_bell_ring(bell.pointer)
-    }
-}
-
-/// The watchdog's own state, confined to its thread.
-private struct Watch {
-    let inbox: WatchdogInbox
-    let bell: UnsafeMutablePointer<stall_bell>
-    var posts: [Post] = []
-    var isStopped = false
-
-    /// A loop with its detector and with what was seen of it.
-    struct Post {
-        let loop: WatchedLoop
-        var detector: StallDetector
-        var samples: [RawSample] = []
-        var seenWord: UInt64 = 0
-        var alarmedWord: UInt64?
-    }
-
-    mutating func run() {
-        var due: MonotonicInstant?
-        while true {
-            takeRequests()
-            if isStopped { return }
-            for index in posts.indices { look(at: index, due: due) }
-            due = posts.lazy.compactMap(\.detector.nextLook).min()
-            sleep(until: due)
-        }
-    }
-
-    private mutating func takeRequests() {
-        for request in inbox.takeAll() {
-            switch request {
-            case .watch(let loop):
-                loop.beacon.connect(to: bell)
-                posts.append(Post(loop: loop, detector: StallDetector(policy: loop.policy)))
-            case .unwatch(let loop):
-                for index in posts.indices where posts[index].loop === loop { leave(index) }
-                posts.removeAll { $0.loop === loop }
-            case .stop:
-                for index in posts.indices { leave(index) }
-                posts = []
-                isStopped = true
-            }
-        }
-    }
-
-    private mutating func look(at index: Int, due: MonotonicInstant?) {
-        let loop = posts[index].loop
-        let beacon = loop.beacon
-        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        let lateness = due.map { max(.zero, now - $0) } ?? .zero
-        var reading = beacon.read(at: now)
-        if reading.status == .busy, now >= reading.since + loop.policy.suspicion {
-            loop.responder.correct(reading, at: now)
-            reading = beacon.read(at: now)
-        }
-        let suspected = posts[index].detector.suspectedWord
-        let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
-        posts[index].seenWord = reading.word
-        let step = posts[index].detector.look(
-            reading, loop.responder.evidence(), at: now, lateness: lateness, end: end)
-        // What ended is told before a new suspicion collects samples of its own.
-        if step.dropsSuspicion {
-            if let incident = step.incident { tell(incident, index) }
-            posts[index].samples = []
-        }
-        setAlarm(index)
-        if step.takesSample { takeSample(index, of: reading) }
-        if !step.dropsSuspicion, let incident = step.incident { tell(incident, index) }
-    }
-
-    private mutating func takeSample(_ index: Int, of reading: LoopReading) {
-        let beacon = posts[index].loop.beacon
-        let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        var sample = RawSample(
-            offset: start - reading.since, thread: beacon.thread, phase: beacon.phase,
-            mode: beacon.mode,
-            label: beacon.label)
-        switch posts[index].loop.responder.captureStack() {
-        case .success(let stack): sample.stack = stack
-        case .failure(let error): sample.failure = String(describing: error)
-        }
-        sample.isLate = beacon.word != reading.word
-        sample.cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
-        posts[index].samples.append(sample)
-    }
-
-    private func tell(_ incident: StallIncident, _ index: Int) {
-        posts[index].loop.responder.stallChanged(incident, samples: posts[index].samples)
-    }
-
-    /// Keeps the alarm on the word under suspicion, if any.
-    private mutating func setAlarm(_ index: Int) {
-        let suspected = posts[index].detector.suspectedWord
-        guard suspected != posts[index].alarmedWord else { return }
-        if let suspected {
-            posts[index].loop.beacon.setAlarm(on: suspected)
-        } else {
-            posts[index].loop.beacon.clearAlarm()
-        }
-        posts[index].alarmedWord = suspected
-    }
-
-    private mutating func leave(_ index: Int) {
-        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        let loop = posts[index].loop
-        if let incident = posts[index].detector.stop(loop.responder.evidence(), at: now) {
-            tell(incident, index)
-        }
-        loop.beacon.clearAlarm()
-        loop.beacon.connect(to: nil)
-    }
-
-    /// Sleeps unless something happened since the looks: what the loops do first, they tell only a watchdog that has
-    /// announced its sleep, so each is read once more after the announcement.
-    private func sleep(until due: MonotonicInstant?) {
-        let kind = UInt32(due == nil ? STALL_WATCHDOG_PARKED : STALL_WATCHDOG_DOZING)
-        stall_bell_announce(bell, kind)
-        let moved = posts.contains { post in
-            (due == nil || post.detector.suspectedWord != nil)
-                && post.loop.beacon.word != post.seenWord
-        }
-        guard inbox.isEmpty, !moved else {
-            return stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
-        }
-        stall_bell_sleep(bell, kind, due?.nanoseconds ?? .max)
     }
 }

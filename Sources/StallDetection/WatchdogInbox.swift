@@ -5,6 +5,7 @@ internal import Synchronization
 
 enum WatchdogRequest: Sendable {
     case watch(WatchedLoop)
+    case setPolicies(WatchedLoop, ModePolicies)
     case unwatch(WatchedLoop)
     case stop
 }

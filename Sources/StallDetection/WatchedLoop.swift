@@ -5,13 +5,14 @@ package import StallModel
 /// One loop that a watchdog looks after.
 package final class WatchedLoop: Sendable {
     package let beacon: LoopBeacon
-    package let policy: DetectionPolicy
+    /// The policies that it is watched under at first; `Watchdog.setPolicies` changes them.
+    package let policies: ModePolicies
     /// Answers the watchdog's questions about this loop's thread, and hears of its stalls.
     package let responder: any StallResponder
 
-    package init(beacon: LoopBeacon, policy: DetectionPolicy, responder: any StallResponder) {
+    package init(beacon: LoopBeacon, policies: ModePolicies, responder: any StallResponder) {
         self.beacon = beacon
-        self.policy = policy
+        self.policies = policies
         self.responder = responder
     }
 }
@@ -21,11 +22,17 @@ package protocol StallResponder: AnyObject, Sendable {
     /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
     func correct(_ reading: LoopReading, at now: MonotonicInstant)
     /// What the kernel says of the loop's thread now.
-    func evidence() -> ThreadEvidence
+    ///
+    /// - Parameter isSuspect: The loop may be stalled: everything is wanted. Otherwise the thread's counters will do.
+    func evidence(isSuspect: Bool) -> ThreadEvidence
     /// The thread's stack now, or why there is none.
-    func captureStack() -> Result<CapturedStack, any Error>
+    ///
+    /// - Parameter limit: How long it may take: other loops are not looked at meanwhile.
+    func captureStack(within limit: Duration) -> Result<CapturedStack, any Error>
     /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
     func stallChanged(_ incident: StallIncident, samples: [RawSample])
+    /// A stretch of watched time is over. False when it cannot be taken now: then the next one begins as this did.
+    func measured(_ measure: LoopMeasure) -> Bool
 }
 
 extension StallResponder {
@@ -36,6 +43,7 @@ extension StallResponder {
 package struct RawSample: Hashable, Sendable {
     /// When it was taken, from when the loop last made progress.
     package var offset: Duration
+    package var taken: MonotonicInstant
     /// The loop had moved on when the capture was complete.
     package var isLate = false
     package var thread: ThreadID

@@ -22,6 +22,8 @@ public enum StallVerdict: UInt8, Hashable, Sendable {
     case throttled = 3
     /// A debugger was attached.
     case debugger = 4
+    /// The loop never waited for seconds, although no single callout took long.
+    case saturated = 5
 }
 
 /// What the loop was running when it stalled. The raw values are stored; never renumber them.

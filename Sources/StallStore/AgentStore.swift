@@ -91,6 +91,20 @@ package final class AgentStore {
         try write { writer in try writer.countLosses(count, reason: reason) }
     }
 
+    /// Keeps a stretch of a loop's watched time.
+    package func record(_ exposure: LoopExposure) throws(StoreError) {
+        precondition(exposure.run.id == run.id, "an agent records its own process only")
+        try write { writer in try writer.record(exposure) }
+    }
+
+    /// Adds to the count of stalls that have no report on purpose.
+    package func countSuppressed(
+        _ stalls: SuppressedStalls, threshold: Duration
+    ) throws(StoreError) {
+        precondition(stalls.run.id == run.id, "an agent records its own process only")
+        try write { writer in try writer.countSuppressed(stalls, threshold: threshold) }
+    }
+
     /// Turns open reports of processes that are gone into hangs, with the duration they had
     /// reached.
     package func closeAbandoned() throws(StoreError) {

@@ -11,6 +11,7 @@ final class AgentWriter {
     private let reports: ReportRows
     private let openReports: OpenReports
     private let eviction: Eviction
+    private let exposures: ExposureRows
     private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
@@ -30,6 +31,7 @@ final class AgentWriter {
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
         eviction = Eviction(connection)
+        exposures = try ExposureRows(connection)
         nextRevision = try connection.prepare(
             "update source set revision = revision + 1 where id = ? returning revision")
         contentVersion = try connection.prepare("pragma data_version")
@@ -123,6 +125,31 @@ final class AgentWriter {
             source, interner.run(run), Int64(reason.rawValue), Int64(count), revision())
     }
 
+    func record(_ exposure: LoopExposure) throws {
+        try exposures.put(
+            ExposureRow(
+                revision: revision(), loop: loop(exposure.loop, exposure.threshold),
+                start_us: exposure.start.microseconds, watched_ns: exposure.watched.nanoseconds,
+                busy_ns: exposure.busy.nanoseconds,
+                readyDelay_ns: exposure.readyDelay.nanoseconds,
+                microStallCount: Int64(exposure.microStallCount),
+                microStall_ns: exposure.microStallTime.nanoseconds, lengths: exposure.lengths),
+            source: source)
+    }
+
+    func countSuppressed(_ stalls: SuppressedStalls, threshold: Duration) throws {
+        try exposures.add(
+            SuppressionRow(
+                loop: loop(stalls.loop, threshold), place: stalls.place, reason: stalls.reason,
+                count: Int64(stalls.count), total_ns: stalls.total.nanoseconds),
+            source: source, revision: revision())
+    }
+
+    private func loop(_ name: String, _ threshold: Duration) throws -> Int64 {
+        try interner.loop(
+            run: interner.run(run), name: name, threshold_ns: threshold.nanoseconds)
+    }
+
     func closeAbandoned(_ isOver: (ProcessRun) -> Bool) throws {
         for (seq, run) in try openReports.of(source) where run.id != self.run.id && isOver(run) {
             try openReports.markHang(seq, of: source, revision: revision())
@@ -134,6 +161,7 @@ final class AgentWriter {
     func evict(startedBefore time: UnixTime?, above limit: Int64) throws {
         func collect() throws { try eviction.collect(runsBefore: run.started) }
         var count = try time.map(eviction.delete(before:)) ?? 0
+        try time.map(eviction.deleteExposure(before:))
         if count > 0 { try collect() }
         // The log may take a part of what is allowed, and going well below the limit makes
         // evictions rare.

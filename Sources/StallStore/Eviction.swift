@@ -36,7 +36,8 @@ struct Eviction {
         while used > limit {
             let share = Double(used - target) / Double(used)
             let count = try deleteOldest(share: share, of: source)
-            guard count > 0 else { break }
+            let stretches = try source.map { try deleteOldestExposure(share: share, of: $0) } ?? 0
+            guard count + stretches > 0 else { break }
             try collect()
             total += count
             used = try usedBytes()
@@ -66,6 +67,23 @@ struct Eviction {
         return connection.changeCount
     }
 
+    /// Deletes that part of an agent's exposure, oldest first. Returns how many stretches there were.
+    private func deleteOldestExposure(share: Double, of source: Int64) throws -> Int {
+        let all = try connection.prepare("select count(*) from exposure").integer() ?? 0
+        try connection.prepare(
+            """
+            delete from exposure where source = ? and revision in (
+                select revision from exposure where source = ? order by revision limit ?)
+            """
+        ).run(source, source, Int64((Double(all) * share).rounded(.up)))
+        return connection.changeCount
+    }
+
+    /// Deletes stretches of watched time that began before then.
+    func deleteExposure(before time: UnixTime) throws {
+        try connection.prepare("delete from exposure where start_us < ?").run(time.microseconds)
+    }
+
     /// Deletes reports that started before then; open ones stay. Returns how many there were.
     func delete(before time: UnixTime) throws -> Int {
         try connection.prepare("delete from report where start_us < ? and state <> 0")
@@ -90,7 +108,11 @@ struct Eviction {
                 select mode from report union all
                 select activity from report where activity is not null)
             """,
-            "delete from loop where id not in (select loop from report)",
+            """
+            delete from loop where id not in (
+                select loop from report union all select loop from exposure union all
+                select loop from suppression)
+            """,
             """
             delete from unnamed_report where not exists (
                 select 1 from report

@@ -83,5 +83,8 @@ struct IncomingStore {
     /// The statements that are only needed where there is something new.
     func rows() throws -> IncomingRows { try IncomingRows(connection) }
 
+    /// So too for exposure.
+    func exposure() throws -> ExposureTransfer { try ExposureTransfer(connection) }
+
     func damage(_ detail: String) -> StoreError { .damaged(path: path, detail: detail) }
 }

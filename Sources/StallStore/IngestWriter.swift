@@ -8,6 +8,7 @@ final class IngestWriter {
     private let interner: Interner
     private let reports: ReportRows
     private let openReports: OpenReports
+    private let exposures: ExposureRows
     private let grouping: Grouping
     private let singles: ReportImport
     private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
@@ -19,6 +20,7 @@ final class IngestWriter {
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
+        exposures = try ExposureRows(connection)
         singles = try ReportImport(
             connection, interner: interner, reports: reports, grouping: grouping)
         findSource = try connection.prepare("select id, revision from source where store = ?")
@@ -85,6 +87,9 @@ final class IngestWriter {
                         id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
                         source.revision)
                 }
+                try incoming.exposure().take(
+                    ofSource: source.id, after: known, to: exposures, target: id,
+                    known: source.revision, loop: transfer.loop)
                 try setRevision.run(source.revision, id)
             }
             changed += try closeReports(of: id, source, incoming)

@@ -20,6 +20,7 @@ package let embeddedMigrations = [
     Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql)),
     Migration(name: "0002_create_views", sql: text(PackageResources._002_create_views_sql)),
     Migration(name: "0003_add_cause", sql: text(PackageResources._003_add_cause_sql)),
+    Migration(name: "0004_add_exposure", sql: text(PackageResources._004_add_exposure_sql)),
     Migration(name: "0005_add_groups", sql: text(PackageResources._005_add_groups_sql)),
     Migration(name: "0007_add_agent_cost", sql: text(PackageResources._007_add_agent_cost_sql)),
 ]

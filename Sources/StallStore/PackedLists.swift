@@ -149,3 +149,31 @@ extension DurationHistogram {
         return true
     }
 }
+
+extension LengthHistogram {
+    /// For each bucket that is not empty, in order: how many buckets after the one before, and its count.
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        var last = 0
+        for (bucket, count) in counts.sorted(by: { $0.key < $1.key }) {
+            bytes.append(leb128: UInt64(bucket - last))
+            bytes.append(leb128: UInt64(count))
+            last = bucket
+        }
+        return bytes
+    }
+
+    /// Nil when the bytes are no histogram.
+    init?(encoded bytes: UnsafeRawBufferPointer) {
+        var (counts, last): ([Int: Int], Int) = ([:], 0)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard let gap = rest.popLEB128(), let count = rest.popDuration(), count < 1 << 48,
+                gap < UInt64(Self.bucketCount - last)
+            else { return nil }
+            last += Int(gap)
+            counts[last, default: 0] += Int(count)
+        }
+        self.init(counts: counts)
+    }
+}

@@ -237,7 +237,7 @@ package final class ReportStore {
     }
 
     /// Runs `body` on one snapshot of the store.
-    private func answer<Answer>(
+    func answer<Answer>(
         _ body: (Connection) throws -> Answer
     ) throws(StoreError) -> Answer {
         try StoreError.catching(path: path) {
@@ -258,14 +258,15 @@ struct Condition {
     private(set) var sql = "true"
     private var values: [any SQLValue] = []
 
-    init(_ filter: ReportFilter) {
-        if let since = filter.since { add("report.start_us >= ?", since.microseconds) }
-        if let until = filter.until { add("report.start_us < ?", until.microseconds) }
-        if let causes = filter.causes {
+    /// - Parameter table: What is selected: reports, or rows that also have a loop and perhaps a `start_us`.
+    init(_ filter: ReportFilter, table: String = "report") {
+        if let since = filter.since { add("\(table).start_us >= ?", since.microseconds) }
+        if let until = filter.until { add("\(table).start_us < ?", until.microseconds) }
+        if table == "report", let causes = filter.causes {
             let numbers = causes.map { String($0.rawValue) }.sorted()
             sql += " and report.cause in (\(numbers.joined(separator: ", ")))"
         }
-        if let verdicts = filter.verdicts {
+        if table == "report", let verdicts = filter.verdicts {
             let numbers = verdicts.map { String($0.rawValue) }.sorted()
             sql += " and report.verdict in (\(numbers.joined(separator: ", ")))"
         }
@@ -279,7 +280,7 @@ struct Condition {
         }
         values += names.flatMap(\.1)
         sql += """
-             and report.loop in (select loop.id from loop
+             and \(table).loop in (select loop.id from loop
                 join process_run on process_run.id = loop.run
                 where \(conditions.joined(separator: " and ")))
             """

@@ -91,7 +91,7 @@ final class SourceTransfer {
         return known
     }
 
-    private func loop(_ id: Int64) throws -> Int64 {
+    func loop(_ id: Int64) throws -> Int64 {
         if let loop = loops[id] { return loop }
         let loop = try rows.loop(id)
         let known = try interner.loop(

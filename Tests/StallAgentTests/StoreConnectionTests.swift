@@ -19,7 +19,8 @@ import Testing
             let store = obstacle.appending(path: "stalls.sqlite").path
             let lines = Lines()
             let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
-            var connection = StoreConnection(path: store, run: run, logger: lines.logger)
+            var connection = StoreConnection(
+                path: store, limits: StoreLimits(), run: run, logger: lines.logger)
             let images = ImageTable(images: [])
             var report = StallReport(
                 id: run.id, run: run, loop: "main", mode: "default", phase: .timer,
@@ -45,7 +46,7 @@ import Testing
         let lines = Lines()
         let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
         var connection = StoreConnection(
-            path: "/proc/none/a.sqlite", run: run, logger: lines.logger)
+            path: "/proc/none/a.sqlite", limits: StoreLimits(), run: run, logger: lines.logger)
         for index in 0..<40 {
             let id = UniqueID(bytes: (0..<16).map { UInt8($0 + index) })!
             let report = StallReport(

@@ -69,6 +69,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         var times: [Int] = []
         follow(until: 250, evidence: { _ in blocked }) { now, _ in times.append(now) }
         #expect(times.contains(125) && times.contains(250))
+        #expect(zip(times.drop { $0 < 125 }.dropFirst(), times.drop { $0 < 125 }).allSatisfy { $0 - $1 <= 32 },
+            "a stop of the process between two looks is not seen: they are close")
     }
 
     @Test
@@ -188,10 +190,55 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
         _ = detector.look(busy(since: 0), running(10), at: at(10))
         _ = detector.look(
-            busy(since: 0), running(12), at: at(2_000), lateness: .milliseconds(1_875))
+            busy(since: 0), running(12), at: at(2_000), absence: .milliseconds(1_875))
         let step = detector.look(waiting(since: 2_010), running(20), at: at(2_011), end: at(2_010))
         #expect(step.incident?.verdict == .stopped)
         #expect(step.incident?.duration == .milliseconds(2_010))
+    }
+
+    /// The watchdog came late because it waited for a CPU itself: the process was there.
+    @Test mutating func `a watchdog that is late for want of a CPU does not doubt the thread`() {
+        _ = detector.look(waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
+        let asleep = ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
+        let step = detector.look(busy(since: 0), asleep, at: at(400), absence: .zero)
+        #expect(step.incident?.verdict == .stalled)
+    }
+
+    @Test mutating func `a stop in a callout is not added to what the callout took`() {
+        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.look(busy(since: 0), blocked, at: at(125))
+        let step = detector.look(waiting(since: 320), blocked, at: at(320), absence: .milliseconds(120), end: at(320))
+        #expect(step.incident?.verdict == .stopped, "200 ms of its own")
+    }
+
+    @Test mutating func `a debugger that was attached for a moment is the verdict`() {
+        let traced = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "t"), isTraced: true)
+        _ = detector.look(busy(since: 0), traced, at: at(130))
+        let step = detector.look(busy(since: 0), blocked, at: at(1_000))
+        #expect(step.incident?.verdict == .debugger)
+    }
+
+    @Test mutating func `a process that has used up its quota is throttled, unless it did stall`() {
+        func throttled(_ cpu: Int, _ count: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .zero, state: UInt8(ascii: "R"),
+                waitsForCPU: true, throttleCount: count)
+        }
+        _ = detector.look(waiting(since: -1), throttled(0, 7), at: at(-1))
+        _ = detector.look(busy(since: 0), throttled(20, 8), at: at(500))
+        #expect(detector.look(busy(since: 0), throttled(40, 9), at: at(1_000)).incident?.verdict == .throttled)
+        let end = detector.look(waiting(since: 3_000), throttled(300, 30), at: at(3_000), end: at(3_000))
+        #expect(end.incident?.verdict == .stalled)
+    }
+
+    @Test mutating func `five timeouts of 50 ms are a stall of 250 that is looked at from 50 on`() {
+        detector = StallDetector(policy: DetectionPolicy(timeout: .milliseconds(50), count: 5))
+        var (samples, stalls): ([Int], [Int]) = ([], [])
+        follow(until: 260, evidence: { _ in blocked }) { now, step in
+            if step.takesSample { samples.append(now) }
+            if step.incident != nil { stalls.append(now) }
+        }
+        #expect(samples.prefix(2) == [50, 100] && stalls == [250])
     }
 
     @Test mutating func `evidence that cannot be read leaves the wall clock's word`() {

@@ -12,14 +12,15 @@ import Testing
     final class Recorder: StallResponder {
         let told: AsyncStream<(StallIncident, [RawSample])>.Continuation
         init(told: AsyncStream<(StallIncident, [RawSample])>.Continuation) { self.told = told }
-        func evidence() -> ThreadEvidence {
+        func evidence(isSuspect: Bool) -> ThreadEvidence {
             ThreadEvidence(cpuTime: .zero, state: UInt8(ascii: "S"))
         }
-        func captureStack() -> Result<CapturedStack, any Error> {
+        func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
             .success(
                 CapturedStack(
                     addresses: [.init(1, .interrupted)], isTruncated: false, method: .signalFree))
         }
+        func measured(_ measure: LoopMeasure) -> Bool { true }
         func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
             told.yield((incident, samples))
         }
@@ -43,7 +44,7 @@ import Testing
         let watchdog = try #require(Watchdog())
         let loop = WatchedLoop(
             beacon: LoopBeacon(beacon.pointer),
-            policy: DetectionPolicy(threshold: .milliseconds(250)),
+            policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
             responder: Recorder(told: told))
         watchdog.watch(loop)
 
@@ -69,7 +70,7 @@ import Testing
         watchdog.watch(
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
-                policy: DetectionPolicy(threshold: .milliseconds(250)),
+                policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
                 responder: Recorder(told: told)))
         #expect(await stream.first { _ in true }?.0.hasEnded == false)
         watchdog.stop()
@@ -84,7 +85,7 @@ import Testing
         let loops = (0..<400).map {
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
-                policy: DetectionPolicy(threshold: .milliseconds($0 + 50)),
+                policies: ModePolicies(DetectionPolicy(threshold: .milliseconds($0 + 50))),
                 responder: Recorder(told: told))
         }
         await withTaskGroup(of: Void.self) { group in
@@ -96,7 +97,7 @@ import Testing
         }
         let names = inbox.takeAll().compactMap { request -> Int? in
             if case .watch(let loop) = request {
-                Int(loop.policy.threshold.milliseconds) - 50
+                Int(loop.policies.base.threshold.milliseconds) - 50
             } else {
                 nil
             }

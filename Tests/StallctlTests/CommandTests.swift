@@ -164,6 +164,39 @@ import Testing
         }
     }
 
+    @Test func `a file that ends in gz is compressed`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let plain = try stallctl(["export", "--format", "csv"], in: directory).output
+            let result = try stallctl(
+                ["export", "--format", "csv", "-o", "out.csv.gz"], in: directory)
+            #expect(result.status == 0 && result.errors == "" && result.output == "")
+            let unpacked = try Oracle.run(
+                "/bin/sh", ["-c", "gunzip -c out.csv.gz"], environment: [:], directory: directory)
+            #expect(unpacked.output == plain)
+            let failed = try stallctl(
+                ["export", "--format", "csv", "-o", "no.gz"], in: directory,
+                environment: ["PATH": "/nowhere"])
+            #expect(failed.status == 1 && failed.errors.hasPrefix("stallctl: gzip: "))
+            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            #expect(!left.contains("no.gz") && !left.contains { $0.hasPrefix(".stallctl-") })
+        }
+    }
+
+    /// Goal: what the texts show is what the commands say.
+    @Test func `the walk-through is up to date`() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let result = try Oracle.run(
+            root.appending(path: "scripts/walkthrough").path, ["--check"],
+            environment: [
+                "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
+                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
+            ], directory: root)
+        #expect(result.status == 0, "\(result.output)")
+    }
+
     @Test func `merge writes a rule, and regroup applies it to history`() throws {
         try withTemporaryDirectory { directory in
             var other = SampleReports.waiting
@@ -387,7 +420,7 @@ import Testing
         ),
         (["migrate", "--store", "newer.sqlite"], "newer.sqlite: schema version 99 is newer"),
         (["migrate", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
-        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite: "),
+        (["ingest", "--store", "missing/c.sqlite", "good.sqlite"], "missing/c.sqlite"),
         (["ingest", "--store", "c.sqlite", "nowhere"], "nowhere: no such file"),
         (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
         (

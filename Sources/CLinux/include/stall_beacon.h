@@ -29,6 +29,22 @@ typedef struct stall_bell {
     uint32_t sleep;  ///< STALL_WATCHDOG_*; a futex word
 } stall_bell;
 
+/// Buckets of iteration lengths in microseconds: 0 to 7, then eight to each power of two, up to 2^36 (19 hours).
+#define STALL_LENGTH_BUCKETS 272
+/// A span this long without progress is a micro-stall, unless it is long enough to be a stall.
+#define STALL_MICRO_STALL_NS UINT64_C(100000000)
+
+/// What a loop has done in its life, for whoever watches: counted by the loop's own thread while it has a bell.
+typedef struct stall_tally {
+    uint64_t busy_ns;         ///< time between progress and progress, or a rest
+    uint64_t unfinished_ns;   ///< the part of it that belongs to the iteration that is going on
+    uint64_t rests;           ///< how often it waited or left its run
+    uint64_t stall_ns;        ///< from here on a span is a stall; the watcher sets it, 0 until then
+    uint64_t micro_stalls;    ///< spans of at least STALL_MICRO_STALL_NS that are no stalls
+    uint64_t micro_stall_ns;
+    uint32_t lengths[STALL_LENGTH_BUCKETS];  ///< iterations by their busy time
+} stall_tally;
+
 /// Allocated on a cache line of its own.
 typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
@@ -42,6 +58,7 @@ typedef struct stall_beacon {
     uint32_t references;
     uint32_t label_sequence;      ///< odd while `label` is being written
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
+    stall_tally tally;
 } stall_beacon;
 
 _Static_assert(offsetof(stall_beacon, label) == 64, "all but the label is one cache line");
@@ -68,11 +85,52 @@ void stall_bell_ring(stall_bell *_Nonnull bell);
 static inline uint64_t stall_beacon_pack(uint8_t status, uint64_t now_ns) {
     return (uint64_t)status << 56 | (now_ns & STALL_BEACON_TIME_MASK);
 }
+/// The bucket of a length. Lengths beyond the last bucket are counted there.
+static inline uint32_t stall_length_bucket(uint64_t microseconds) {
+    if (microseconds < 8) return (uint32_t)microseconds;
+    if (microseconds >> 36) return STALL_LENGTH_BUCKETS - 1;
+    uint32_t power = 63 - (uint32_t)__builtin_clzll(microseconds);
+    return (power - 2) * 8 + (uint32_t)(microseconds >> (power - 3) & 7);
+}
+/// Counts a span that may be a micro-stall. Out of line: it is rare.
+void stall_tally_long_span(stall_tally *_Nonnull tally, uint64_t span_ns);
+
+#define STALL_TALLY_ADD(field, amount) \
+    __atomic_store_n(&(field), __atomic_load_n(&(field), __ATOMIC_RELAXED) + (amount), __ATOMIC_RELAXED)
+
+/// Counts the time since the word that is about to be replaced, if the loop was busy. There is one writer: no
+/// read-modify-write is needed.
+static inline void stall_tally_span(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
+    uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
+    if (word >> 56 != STALL_LOOP_BUSY) return;
+    uint64_t span = (now_ns - word) & STALL_BEACON_TIME_MASK;
+    if (__builtin_expect(span > STALL_BEACON_TIME_MASK / 2, 0)) return;  // it began after `now_ns`
+    STALL_TALLY_ADD(beacon->tally.busy_ns, span);
+    STALL_TALLY_ADD(beacon->tally.unfinished_ns, span);
+    if (__builtin_expect(span >= STALL_MICRO_STALL_NS, 0)) stall_tally_long_span(&beacon->tally, span);
+}
+/// Counts the iteration that ends now.
+static inline void stall_tally_iteration(stall_beacon *_Nonnull beacon) {
+    uint64_t length = __atomic_load_n(&beacon->tally.unfinished_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&beacon->tally.unfinished_ns, 0, __ATOMIC_RELAXED);
+    STALL_TALLY_ADD(beacon->tally.lengths[stall_length_bucket(length / 1000)], 1);
+}
+/// Whether anyone wants the loop's times counted.
+static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->bell, __ATOMIC_RELAXED) != NULL;
+}
+
 /// Notes when the suspected word ended and rings. Out of line: it runs once a suspicion.
 void stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
 
-/// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change.
+/// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change. IDLE ends an iteration,
+/// WAITING is a rest within one.
 static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t status, uint64_t now_ns) {
+    if (stall_beacon_is_watched(beacon)) {
+        stall_tally_span(beacon, now_ns);
+        if (status != STALL_LOOP_BUSY) STALL_TALLY_ADD(beacon->tally.rests, 1);
+        if (status == STALL_LOOP_IDLE) stall_tally_iteration(beacon);
+    }
     if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
         stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
@@ -80,6 +138,7 @@ static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t s
 /// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
 /// store before the look at the bell; `stall_bell_announce` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
+    if (stall_beacon_is_watched(beacon)) stall_tally_span(beacon, now_ns);
     if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
         stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
@@ -98,6 +157,7 @@ static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon,
     uint64_t count = __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
     __atomic_store_n(&beacon->iterations, count + 1, __ATOMIC_RELAXED);
     stall_beacon_publish(beacon, STALL_LOOP_BUSY, now_ns);
+    if (stall_beacon_is_watched(beacon)) stall_tally_iteration(beacon);
 }
 /// Publishes which kind of callout begins. Only the loop's own thread calls it. `phase` 0 means: between callouts.
 static inline void stall_beacon_publish_callout(stall_beacon *_Nonnull beacon, uint8_t phase) {
@@ -126,6 +186,27 @@ static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
 /// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
 static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->ended, __ATOMIC_ACQUIRE);
+}
+
+/// What the watcher reads of the tally. Each number is whole; together they are of nearly one instant.
+static inline uint64_t stall_tally_busy_ns(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->tally.busy_ns, __ATOMIC_RELAXED);
+}
+static inline uint64_t stall_tally_rests(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->tally.rests, __ATOMIC_RELAXED);
+}
+static inline uint64_t stall_tally_micro_stalls(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->tally.micro_stalls, __ATOMIC_RELAXED);
+}
+static inline uint64_t stall_tally_micro_stall_ns(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->tally.micro_stall_ns, __ATOMIC_RELAXED);
+}
+static inline uint32_t stall_tally_length(const stall_beacon *_Nonnull beacon, uint32_t bucket) {
+    return __atomic_load_n(&beacon->tally.lengths[bucket], __ATOMIC_RELAXED);
+}
+/// From when on a span is a stall, which is not counted as a micro-stall.
+static inline void stall_tally_set_stall_ns(stall_beacon *_Nonnull beacon, uint64_t stall_ns) {
+    __atomic_store_n(&beacon->tally.stall_ns, stall_ns, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {

@@ -43,7 +43,8 @@ struct Export: ParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write to this file, which is replaced when all is written.", valueName: "path"),
+            "Write to this file, which is replaced when all is written; compressed when it ends in .gz.",
+            valueName: "path"),
         completion: .file())
     var output: String?
 

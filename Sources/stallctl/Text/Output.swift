@@ -8,6 +8,8 @@ struct Output: ~Copyable {
     private var buffer: [UInt8] = []
     private let descriptor: CInt
     private let replaced: (path: String, temporary: String)?
+    /// Stands between here and the file when that is to be compressed.
+    private var compressor: Compressor?
     private var isFinished = false
 
     /// Writes to standard output.
@@ -16,19 +18,32 @@ struct Output: ~Copyable {
         replaced = nil
     }
 
-    /// Writes beside the file; ``finish()`` puts the result in its place.
+    /// Writes beside the file; ``finish()`` puts the result in its place. A name that ends in `.gz` asks for gzip.
     init(replacing path: String) throws(OutputError) {
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         var template = Array("\(folder).stallctl-XXXXXX".utf8CString)
-        descriptor = mkstemp(&template)
-        guard descriptor >= 0 else { throw .failed(path, errno: errno) }
+        let file = mkstemp(&template)
+        guard file >= 0 else { throw .failed(path, errno: errno) }
         let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         replaced = (path, temporary)
         // mkstemp makes it private; what people export is as readable as their other files.
         let mask = umask(0)
         umask(mask)
-        fchmod(descriptor, 0o666 & ~mask)
+        fchmod(file, 0o666 & ~mask)
+        guard path.hasSuffix(".gz") else {
+            descriptor = file
+            return
+        }
+        do {
+            let compressor = try Compressor(to: file)
+            descriptor = compressor.input
+            self.compressor = compressor
+        } catch {
+            close(file)
+            unlink(temporary)
+            throw error
+        }
     }
 
     deinit {
@@ -50,7 +65,9 @@ struct Output: ~Copyable {
     mutating func finish() throws(OutputError) {
         try flush()
         if let replaced {
-            guard fsync(descriptor) == 0, rename(replaced.temporary, replaced.path) == 0 else {
+            let file = try compressor?.finish() ?? descriptor
+            compressor = nil
+            guard fsync(file) == 0, rename(replaced.temporary, replaced.path) == 0 else {
                 throw .failed(replaced.path, errno: errno)
             }
         }
@@ -126,10 +143,13 @@ enum OutputError: Error, Equatable, CustomStringConvertible {
     case closedByReader
     /// A system call failed, for example because the disk is full.
     case failed(String, errno: CInt)
+    /// `gzip` could not do its work.
+    case notCompressed(String)
 
     var description: String {
         switch self {
         case .closedByReader: "standard output was closed"
+        case .notCompressed(let reason): "gzip: \(reason)"
         case .failed(let place, let errno): "\(place): \(String(cString: strerror(errno)))"
         }
     }

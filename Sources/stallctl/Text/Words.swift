@@ -21,6 +21,7 @@ extension StallVerdict {
         case .stopped: "stopped"
         case .throttled: "throttled"
         case .debugger: "debugger"
+        case .saturated: "saturated"
         }
     }
 
@@ -32,6 +33,7 @@ extension StallVerdict {
         case .stopped: "the whole process was stopped"
         case .throttled: "the control group's CPU quota was used up"
         case .debugger: "a debugger was attached"
+        case .saturated: "no single callout took long, but the loop never came to rest"
         }
     }
 }

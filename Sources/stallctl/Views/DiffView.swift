@@ -114,6 +114,7 @@ struct DiffView {
     private func sideLine(
         _ letter: String, _ name: String, _ totals: StallTotals, _ watched: Duration?
     ) -> String {
+        guard totals.count > 0 else { return "\(letter): \(name.printable): no stalls" }
         var line =
             "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
         if let watched {

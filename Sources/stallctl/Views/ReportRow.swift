@@ -89,10 +89,8 @@ struct ReportRow: Encodable {
             + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
         skippedThreads = report.skippedThreadCount
         agentMs = report.agentTime.milliseconds
-        let used = Set(
-            report.locations.map { ImageRow.Key(path: $0.imagePath, buildID: $0.buildID) })
-        self.images = images.filter { used.contains(.init(path: $0.path, buildID: $0.buildID)) }
-            .map(ImageRow.init)
+        let used = Set(report.locations.compactMap(\.imagePath))
+        self.images = images.filter { used.contains($0.path) }.map(ImageRow.init)
         run = RunRow(report.run)
         store = origin?.store.description
         seq = origin?.seq
@@ -121,11 +119,6 @@ struct ImageRow: Encodable {
     @Nullable var buildId: String?
     var loadAddress: String
     var endAddress: String
-
-    struct Key: Hashable {
-        var path: String?
-        var buildID: BuildID?
-    }
 
     init(_ image: Image) {
         path = image.path

@@ -20,7 +20,7 @@ enum StatusView {
             (.ended, "ended"), (.open, "still open"), (.hang, "never ended"),
         ]
         lines.append("  " + parts(states.map { (status.reportsByState[$0.0] ?? 0, $0.1) }))
-        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let unranked = parts(verdicts.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
         if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
         lines.append(

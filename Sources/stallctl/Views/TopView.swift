@@ -75,7 +75,7 @@ struct TopView {
 
     /// `Not ranked: 4 starved, 1 stopped.` or nothing.
     private func notRanked(_ indentation: String) -> String {
-        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger]
+        let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let counts = verdicts.map { (ranking.overview.counts[$0] ?? 0, $0.word) }
             .filter { $0.0 > 0 }
         guard !counts.isEmpty else { return "" }

@@ -65,7 +65,11 @@ extension Top {
     func watch(_ store: ReportStore) throws {
         // What ends other programs ends this one as well, now that the terminal is as it was.
         guard let end = try drawUntilEnd(store) else { return }
+        var ending = sigset_t()
+        sigemptyset(&ending)
+        sigaddset(&ending, end)
         signal(end, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &ending, nil)  // whoever started it may have blocked it
         raise(end)
     }
 

@@ -15,16 +15,16 @@ import Synchronization
     static func main() {
         setlinebuf(stdout)
         let arguments = CommandLine.arguments.dropFirst()
-        if arguments.count == 1, let stall = stalls[arguments[1]] {
+        if arguments.count == 1, let stall = victims[arguments[1]] {
             onWatchdog { try answer() }
             stall()
-        } else if arguments.count == 3, arguments[1] == "agree", let stall = stalls[arguments[2]],
+        } else if arguments.count == 3, arguments[1] == "agree", let stall = victims[arguments[2]],
             let count = Int(arguments[3])
         {
             onWatchdog { try agree(count) }
             stall()
         } else {
-            print(stalls.keys.sorted().joined(separator: "\n"))
+            print(victims.keys.sorted().joined(separator: "\n"))
             exit(64)
         }
     }
@@ -90,6 +90,8 @@ import Synchronization
         return "STACK \(flags) " + addresses.joined(separator: " ")
     }
 }
+
+nonisolated(unsafe) private let victims = stalls.merging(strangers) { first, _ in first }
 
 private let victim = Mutex<RegisteredThread?>(nil)
 

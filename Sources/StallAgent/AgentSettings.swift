@@ -1,0 +1,88 @@
+// The operator's file: thresholds and limits that apply to a running app. docs/settings.md describes it.
+
+internal import Foundation
+internal import StallModel
+internal import StallRunLoop
+
+/// What a settings file says. Everything may be missing.
+struct AgentSettings: Hashable, Decodable {
+    var thresholdMs: Double?
+    var loops: [String: Loop]?
+    var limits: Limits?
+    var debugger: String?
+
+    struct Loop: Hashable, Decodable {
+        var thresholdMs: Double?
+        var modesMs: [String: Double]?
+        var graceMs: Double?
+    }
+
+    struct Limits: Hashable, Decodable {
+        var perPlace: Int?
+        var perHour: Int?
+    }
+
+    /// No settings.
+    init() {}
+
+    /// - Throws: ``SettingsError`` with what is wrong, in a clause.
+    init(json: Data) throws(SettingsError) {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        do {
+            self = try decoder.decode(AgentSettings.self, from: json)
+        } catch let error as DecodingError {
+            throw SettingsError(error)
+        } catch {
+            throw SettingsError(description: "it is not JSON")
+        }
+        let loops = loops?.values.map(\.self) ?? []
+        let own = [thresholdMs] + loops.map(\.thresholdMs)
+        let thresholds = own.compactMap(\.self) + loops.flatMap { $0.modesMs?.values.map(\.self) ?? [] }
+        for threshold in thresholds where !(20...86_400_000).contains(threshold) {
+            throw SettingsError(description: "a threshold of \(threshold) ms; expected 20 to 86400000")
+        }
+        for grace in loops.compactMap(\.graceMs) where !(0...86_400_000).contains(grace) {
+            throw SettingsError(description: "a grace of \(grace) ms; expected 0 to 86400000")
+        }
+        for limit in [limits?.perPlace, limits?.perHour].compactMap(\.self) where limit < 0 {
+            throw SettingsError(description: "a limit of \(limit); expected 0 or more")
+        }
+        guard debugger == nil || DebuggerPolicy(rawValue: debugger!) != nil else {
+            throw SettingsError(description: "debugger is \(debugger!); expected record or ignore")
+        }
+    }
+
+    /// Changes a loop's policy to what the file says of it.
+    func adjust(_ policy: inout StallPolicy, of name: String) {
+        let loop = loops?[name]
+        if let threshold = loop?.thresholdMs ?? thresholdMs {
+            policy = StallPolicy(threshold: .microseconds(threshold * 1000))
+        }
+        for (mode, threshold) in loop?.modesMs ?? [:] {
+            policy.modes[LoopMode(mode)] = .microseconds(threshold * 1000)
+        }
+        if let grace = loop?.graceMs { policy.grace = .microseconds(grace * 1000) }
+    }
+
+    func limits(over base: RateLimits) -> RateLimits {
+        RateLimits(
+            perPlace: limits?.perPlace ?? base.perPlace, perHour: limits?.perHour ?? base.perHour)
+    }
+}
+
+/// What is wrong with a settings file.
+struct SettingsError: Error, Equatable, CustomStringConvertible {
+    let description: String
+}
+
+extension SettingsError {
+    fileprivate init(_ error: DecodingError) {
+        switch error {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context):
+            let place = context.codingPath.map(\.stringValue).joined(separator: ".")
+            self.init(description: "\(place): \(context.debugDescription)")
+        default: self.init(description: "it is not JSON")
+        }
+    }
+}

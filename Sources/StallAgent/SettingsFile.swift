@@ -1,0 +1,94 @@
+// Watches the operator's file, on a thread that sleeps until its directory changes.
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import Logging
+
+/// Reads a settings file now and whenever it changes. A file that cannot be understood changes nothing and costs one line in
+/// the app's log.
+final class SettingsFile: Sendable {
+    private let end: CInt
+    private let thread: AgentThread?
+
+    /// - Parameter apply: Called with what the file says: before this returns if it is there, and later on a thread of its own.
+    init(
+        path: String, logger: Logger, apply: @escaping @Sendable (AgentSettings) -> Void
+    ) {
+        let end = eventfd(0, CInt(EFD_CLOEXEC))
+        let changes = inotify_init1(CInt(IN_CLOEXEC))
+        self.end = end
+        let directory = (path as NSString).deletingLastPathComponent
+        let events = UInt32(IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE)
+        let isWatched = inotify_add_watch(changes, directory.isEmpty ? "." : directory, events) >= 0
+        if !isWatched {
+            logger.warning("\(path): changes of it are not noticed: errno \(errno)")
+        }
+        let first = Self.read(path, logger: logger) ?? AgentSettings()
+        apply(first)
+        thread = !isWatched ? nil : AgentThread(name: "stall-settings") {
+            let name = (path as NSString).lastPathComponent
+            var last = first
+            while Self.waitForChange(of: name, changes, end) {
+                guard let settings = Self.read(path, logger: logger), settings != last else { continue }
+                last = settings
+                apply(settings)
+            }
+            close(changes)
+        }
+        if thread == nil { close(changes) }
+    }
+
+    deinit { close(end) }
+
+    /// Ends the thread.
+    func stop() {
+        var one: UInt64 = 1
+        _ = write(end, &one, 8)
+        thread?.join()
+    }
+
+    /// Nil when the file is there and cannot be understood; no settings when it is not there.
+    private static func read(_ path: String, logger: Logger) -> AgentSettings? {
+        guard FileManager.default.fileExists(atPath: path) else { return AgentSettings() }
+        do {
+            guard let data = FileManager.default.contents(atPath: path), data.count < 1 << 20 else {
+                throw SettingsError(description: "it cannot be read")
+            }
+            return try AgentSettings(json: data)
+        } catch {
+            logger.warning("\(path): \(error); the settings stay as they were")
+            return nil
+        }
+    }
+
+    /// Returns false at the end.
+    private static func waitForChange(of name: String, _ changes: CInt, _ end: CInt) -> Bool {
+        while true {
+            var waits = [
+                pollfd(fd: changes, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: end, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&waits, 2, -1) > 0 else { continue }
+            if waits[1].revents != 0 { return false }
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = Glibc.read(changes, &buffer, buffer.count)
+            guard count > 0 else { return false }
+            if names(in: buffer[..<count]).contains(name) { return true }
+        }
+    }
+
+    /// The file names in a buffer of inotify events: 16 bytes of header whose last four are the name's length.
+    private static func names(in events: ArraySlice<UInt8>) -> [String] {
+        var names: [String] = []
+        var rest = events
+        while rest.count >= 16 {
+            let header = rest.prefix(16)
+            let length = header.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(16)
+            names.append(String(decoding: rest.prefix(length).prefix { $0 != 0 }, as: UTF8.self))
+            rest = rest.dropFirst(length)
+        }
+        return names
+    }
+}

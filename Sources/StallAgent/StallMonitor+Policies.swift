@@ -1,0 +1,38 @@
+// Policies that change while the app runs.
+
+internal import StallDetection
+internal import StallModel
+internal import Synchronization
+
+extension StallMonitor {
+    /// Judges the loops that are watched under a name by another policy, from now on and whenever one is watched under it.
+    /// What an operator's settings file says of them still goes first.
+    public func setPolicy(_ policy: StallPolicy, for name: String) {
+        changePolicies { $0.change(policy, of: name) }
+    }
+
+    /// Changes the threshold of the loops that are watched under a name; the rest of their policy stays. At least 20 ms.
+    public func setThreshold(_ threshold: Duration, for name: String) {
+        changePolicies { $0.changeThreshold(max(threshold, .milliseconds(20)), of: name) }
+    }
+
+    /// Takes over what the operator's file says.
+    func apply(_ settings: AgentSettings) {
+        let debuggerPolicy = settings.debugger.flatMap(DebuggerPolicy.init(rawValue:))
+        agent?.recorder.limit(
+            settings.limits(over: configuration.limits),
+            debuggerPolicy ?? configuration.debuggerPolicy)
+        changePolicies { $0.apply(settings) }
+    }
+
+    private func changePolicies(_ change: (inout PolicyBook) -> Void) {
+        let book = policies.withLock { book in
+            change(&book)
+            return book
+        }
+        for watch in watches.all {
+            agent?.watchdog.setPolicies(
+                book.policies(for: watch.name, asked: watch.threshold), of: watch.loop)
+        }
+    }
+}

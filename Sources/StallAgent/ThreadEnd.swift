@@ -1,0 +1,29 @@
+// Tells when a thread ends, on the thread itself: what was watched must not be watched any longer than it lives.
+
+internal import Glibc
+
+/// Runs blocks at the end of the threads that asked for it.
+enum ThreadEnd {
+    private final class Blocks {
+        var all: [() -> Void] = []
+    }
+
+    private static let key: pthread_key_t? = {
+        var key = pthread_key_t()
+        let error = pthread_key_create(&key) { blocks in
+            for block in Unmanaged<Blocks>.fromOpaque(blocks!).takeRetainedValue().all { block() }
+        }
+        return error == 0 ? key : nil
+    }()
+
+    /// Runs `block` when the calling thread ends. The main thread ends with its process, and then it does not run.
+    static func run(_ block: @escaping () -> Void) {
+        guard let key else { return }
+        if let known = pthread_getspecific(key) {
+            return Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue().all.append(block)
+        }
+        let blocks = Blocks()
+        blocks.all = [block]
+        pthread_setspecific(key, Unmanaged.passRetained(blocks).toOpaque())
+    }
+}

@@ -1,0 +1,47 @@
+// What a loop counted of itself (CLinux/stall_beacon.h), and how much of it fell between two readings.
+
+internal import CLinux
+package import StallModel
+
+/// A reading of a loop's tally.
+struct LoopTally {
+    var at: MonotonicInstant
+    /// Busy time up to `at`, also of the span that is going on.
+    var busy: Duration
+    var microStallCount: UInt64
+    var microStallTime: UInt64
+    var lengths: [UInt32]
+    var runDelay: Duration?
+}
+
+/// What a loop did in a stretch of watched time.
+package struct LoopMeasure: Hashable, Sendable {
+    package var began: MonotonicInstant
+    package var watched: Duration
+    package var busy: Duration
+    package var readyDelay: Duration
+    package var microStallCount: Int
+    package var microStallTime: Duration
+    package var lengths: LengthHistogram
+}
+
+extension LoopMeasure {
+    /// What happened from one reading to a later one.
+    init(from first: LoopTally, to last: LoopTally) {
+        var counts: [Int: Int] = [:]
+        for bucket in first.lengths.indices where first.lengths[bucket] != last.lengths[bucket] {
+            // The loop's counters are 32 bits wide and wrap.
+            counts[bucket] = Int(last.lengths[bucket] &- first.lengths[bucket])
+        }
+        let watched = last.at - first.at
+        let delay = (last.runDelay ?? .zero) - (first.runDelay ?? .zero)
+        self.init(
+            began: first.at, watched: watched,
+            busy: min(watched, max(.zero, last.busy - first.busy)),
+            readyDelay: min(watched, max(.zero, delay)),
+            microStallCount: Int(last.microStallCount &- first.microStallCount),
+            microStallTime: .nanoseconds(
+                Int64(clamping: last.microStallTime &- first.microStallTime)),
+            lengths: LengthHistogram(counts: counts))
+    }
+}

@@ -1,0 +1,100 @@
+// Exposure and suppressed stalls as rows. The agent writes them, ingest takes them over, readers ask for them; a row
+// is checked whenever it comes out of a file.
+
+internal import StallModel
+
+/// The columns of an exposure's row.
+struct ExposureRow: Hashable {
+    var revision: Int64
+    var loop: Int64
+    var start_us: Int64
+    var watched_ns: Int64
+    var busy_ns: Int64
+    var readyDelay_ns: Int64
+    var microStallCount: Int64
+    var microStall_ns: Int64
+    var lengths: LengthHistogram
+}
+
+/// The columns of a suppression's row.
+struct SuppressionRow: Hashable {
+    var loop: Int64
+    var place: Int64
+    var reason: SuppressionReason
+    var count: Int64
+    var total_ns: Int64
+}
+
+/// Writes exposure and suppressed stalls. Works within the transaction of its caller.
+struct ExposureRows {
+    private let put, add, replace: Statement
+
+    init(_ connection: Connection) throws {
+        put = try connection.prepare(
+            """
+            insert or replace into exposure (source, revision, loop, start_us, watched_ns, busy_ns,
+                ready_delay_ns, micro_stall_count, micro_stall_ns, iteration_count, lengths)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        let insert = """
+            insert into suppression (source, revision, loop, place, reason, stall_count, total_ns)
+            values (?, ?, ?, ?, ?, ?, ?) on conflict do update set revision = excluded.revision,
+            """
+        add = try connection.prepare(
+            "\(insert) stall_count = stall_count + excluded.stall_count, "
+                + "total_ns = total_ns + excluded.total_ns")
+        replace = try connection.prepare(
+            "\(insert) stall_count = excluded.stall_count, total_ns = excluded.total_ns")
+    }
+
+    func put(_ row: ExposureRow, source: Int64) throws {
+        try put.run(
+            source, row.revision, row.loop, row.start_us, row.watched_ns, row.busy_ns,
+            row.readyDelay_ns, row.microStallCount, row.microStall_ns, Int64(row.lengths.count),
+            row.lengths.encoded)
+    }
+
+    /// Adds to what is counted already.
+    func add(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
+        try write(row, with: add, source: source, revision: revision)
+    }
+
+    /// Takes the place of what was counted before.
+    func replace(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
+        try write(row, with: replace, source: source, revision: revision)
+    }
+
+    private func write(
+        _ row: SuppressionRow, with statement: Statement, source: Int64, revision: Int64
+    ) throws {
+        try statement.run(
+            source, revision, row.loop, row.place, Int64(row.reason.rawValue), row.count,
+            row.total_ns)
+    }
+}
+
+extension Statement {
+    /// An exposure whose columns begin with `watched_ns` at `first`, as `ExposureRow.measures` lists them.
+    func exposure(revision: Int64, loop: Int64, start_us: Int64, at first: CInt) throws(StoreError)
+        -> ExposureRow
+    {
+        guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
+            throw damage("iteration lengths are no histogram")
+        }
+        let count = integer(at: first + 3)
+        guard count >= 0 else { throw damage("\(count) micro-stalls") }
+        return ExposureRow(
+            revision: revision, loop: loop, start_us: start_us,
+            watched_ns: try duration_ns(at: first), busy_ns: try duration_ns(at: first + 1),
+            readyDelay_ns: try duration_ns(at: first + 2), microStallCount: count,
+            microStall_ns: try duration_ns(at: first + 4), lengths: lengths)
+    }
+}
+
+extension ExposureRow {
+    /// The columns that `Statement.exposure` reads, in its order.
+    static let measures = """
+        exposure.watched_ns, exposure.busy_ns, exposure.ready_delay_ns, exposure.micro_stall_count,
+        exposure.micro_stall_ns, exposure.lengths
+        """
+}

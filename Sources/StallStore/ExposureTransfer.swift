@@ -1,0 +1,50 @@
+// Takes one source's exposure and suppressed stalls over, beside its reports (SourceTransfer.swift).
+
+internal import StallModel
+
+/// The exposure of an incoming store, each row checked on its way in.
+struct ExposureTransfer {
+    private let findExposure, findSuppressed: Statement
+
+    init(_ connection: Connection) throws {
+        findExposure = try connection.prepare(
+            """
+            select revision, loop, start_us, \(ExposureRow.measures)
+            from exposure where source = ? and revision > ?
+            """)
+        findSuppressed = try connection.prepare(
+            """
+            select loop, place, reason, stall_count, total_ns
+            from suppression where source = ? and revision > ?
+            """)
+    }
+
+    /// Takes what is newer than `revision`.
+    ///
+    /// - Parameters:
+    ///   - target: The source's number in the central store.
+    ///   - known: The source's revision that the central store then has.
+    ///   - loop: A loop's number in the central store, by its number in the incoming one.
+    func take(
+        ofSource source: Int64, after revision: Int64, to rows: ExposureRows, target: Int64,
+        known: Int64, loop: (Int64) throws -> Int64
+    ) throws {
+        try findExposure.bind(source, revision)
+        while try findExposure.step() {
+            var row = try findExposure.exposure(
+                revision: findExposure.integer(at: 0), loop: findExposure.integer(at: 1),
+                start_us: findExposure.integer(at: 2), at: 3)
+            row.loop = try loop(row.loop)
+            try rows.put(row, source: target)
+        }
+        try findSuppressed.bind(source, revision)
+        while try findSuppressed.step() {
+            let row = SuppressionRow(
+                loop: try loop(findSuppressed.integer(at: 0)),
+                place: findSuppressed.integer(at: 1), reason: try findSuppressed.value(at: 2),
+                count: max(0, findSuppressed.integer(at: 3)),
+                total_ns: try findSuppressed.duration_ns(at: 4))
+            try rows.replace(row, source: target, revision: known)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// What a store says of the time in which no report was made.
+
+package import StallModel
+
+extension ReportStore {
+    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter.
+    package func exposure(_ filter: ReportFilter) throws(StoreError) -> [LoopExposure] {
+        try answer { connection in
+            let condition = Condition(filter, table: "exposure")
+            let rows = try connection.prepare(
+                """
+                select exposure.start_us, loop.name, loop.threshold_ns, \(ExposureRow.measures),
+                    \(ProcessRun.columns)
+                from exposure join loop on loop.id = exposure.loop
+                join process_run on process_run.id = loop.run
+                where \(condition.sql) order by exposure.start_us
+                """)
+            try condition.bind(to: rows)
+            var runs: [UniqueID: ProcessRun] = [:]
+            var stretches: [LoopExposure] = []
+            while try rows.step() {
+                let row = try rows.exposure(
+                    revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3)
+                let id = try rows.uniqueID(at: 9)
+                let run = try runs[id] ?? ProcessRun(rows, at: 9)
+                runs[id] = run
+                stretches.append(
+                    LoopExposure(
+                        run: run, loop: rows.text(at: 1), threshold: try rows.duration(at: 2),
+                        start: UnixTime(microseconds: row.start_us),
+                        watched: .nanoseconds(row.watched_ns), busy: .nanoseconds(row.busy_ns),
+                        readyDelay: .nanoseconds(row.readyDelay_ns),
+                        microStallCount: Int(row.microStallCount),
+                        microStallTime: .nanoseconds(row.microStall_ns), lengths: row.lengths))
+            }
+            return stretches
+        }
+    }
+
+    /// The stalls that were held back, by loop, place and reason; most of all first. Times and verdicts of the filter
+    /// do not matter: only totals are kept.
+    package func suppressedStalls(_ filter: ReportFilter) throws(StoreError) -> [SuppressedStalls] {
+        try answer { connection in
+            var filter = filter
+            (filter.since, filter.until) = (nil, nil)
+            let condition = Condition(filter, table: "suppression")
+            let rows = try connection.prepare(
+                """
+                select loop.name, suppression.place, suppression.reason, suppression.stall_count,
+                    suppression.total_ns, \(ProcessRun.columns)
+                from suppression join loop on loop.id = suppression.loop
+                join process_run on process_run.id = loop.run
+                where \(condition.sql) order by suppression.total_ns desc
+                """)
+            try condition.bind(to: rows)
+            var stalls: [SuppressedStalls] = []
+            while try rows.step() {
+                stalls.append(
+                    SuppressedStalls(
+                        run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
+                        place: rows.integer(at: 1), reason: try rows.value(at: 2),
+                        count: Int(rows.integer(at: 3)), total: try rows.duration(at: 4)))
+            }
+            return stalls
+        }
+    }
+}

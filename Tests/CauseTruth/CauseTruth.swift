@@ -1,0 +1,160 @@
+// Plants stalls whose cause is known, and holds what the agent says of each against it.
+//
+//     cause-truth run DIRECTORY ROUNDS       every plant ROUNDS times; prints the confusion matrix and, last, the result
+//     cause-truth stopped STORE ROUNDS       a child of it: stalls once for each line that it reads, for whoever stops it
+//
+// Exit status 1 when a bar of docs/truth.md is missed.
+
+import Foundation
+import StallAgent
+import StallModel
+import StallStore
+import Synchronization
+
+nonisolated(unsafe) var scratch = "/tmp"
+
+/// A stall that was planted, by the label its report carries.
+struct Planted: Sendable {
+    var plant: Plant
+    var outcome: Outcome
+}
+
+/// Runs plants on threads that mark their work.
+final class Field: Sendable {
+    let monitor: StallMonitor
+    let planted = Mutex<[String: Planted]>([:])
+    private let counter = Atomic<Int>(0)
+
+    init(_ monitor: StallMonitor) { self.monitor = monitor }
+
+    /// Plants until it succeeds on a machine that may be busy with other things; false when it cannot.
+    func plant(_ plant: Plant, on thread: WatchedThread) -> Bool {
+        for _ in 0..<8 {
+            let number = counter.add(1, ordering: .relaxed).newValue
+            let label = "\(plant.name) #\(number)"
+            thread.activity = label
+            thread.begin()
+            let outcome = plant.stall()
+            thread.end()
+            thread.activity = nil
+            guard let outcome else { return false }
+            guard !outcome.isSpoiled else { continue }
+            planted.withLock { $0[label] = Planted(plant: plant, outcome: outcome) }
+            return true
+        }
+        return false
+    }
+
+    /// Each plant `rounds` times, spread over this many threads.
+    func plantAll(_ plants: [Plant], rounds: Int, threads: Int) {
+        let jobs = Mutex((0..<rounds).flatMap { _ in plants })
+        let group = DispatchGroup()
+        for index in 0..<threads {
+            group.enter()
+            let worker = Thread { [self] in
+                let watched = monitor.watchCurrentThread(as: "field \(index)")
+                while let plant = jobs.withLock({ $0.popLast() }) {
+                    if !self.plant(plant, on: watched) {
+                        print("not planted: \(plant.name)")
+                    }
+                }
+                group.leave()
+            }
+            worker.stackSize = 1 << 20
+            worker.start()
+        }
+        group.wait()
+    }
+
+    /// Deadlocks, which stay.
+    func plantForEver(_ plants: [Plant], rounds: Int) {
+        for plant in (0..<rounds).flatMap({ _ in plants }) {
+            let number = counter.add(1, ordering: .relaxed).newValue
+            let label = "\(plant.name) #\(number)"
+            planted.withLock { $0[label] = Planted(plant: plant, outcome: Outcome()) }
+            Thread.detachNewThread { [monitor] in
+                let watched = monitor.watchCurrentThread(as: "circle \(number)")
+                watched.activity = label
+                watched.begin()
+                _ = plant.stall()
+            }
+        }
+        sleep(3)
+    }
+}
+
+@main
+struct CauseTruth {
+    static func main() throws {
+        setvbuf(stdout, nil, Int32(_IOLBF), 0)
+        let arguments = CommandLine.arguments
+        guard arguments.count == 4, let rounds = Int(arguments[3]) else {
+            FileHandle.standardError.write(Data("usage: cause-truth run DIRECTORY ROUNDS\n".utf8))
+            exit(64)
+        }
+        if arguments[1] == "stopped" { return try beStopped(store: arguments[2], rounds: rounds) }
+        scratch = arguments[2]
+        let store = scratch + "/truth.sqlite"
+        // Where it is allowed, other programs of the machine stay out of the way.
+        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -19)
+        let field = Field(try .start(configuration(store)))
+        field.plantAll(Plant.locks + Plant.waits, rounds: rounds, threads: 12)
+        field.plantAll(Plant.work, rounds: rounds, threads: 1)
+        field.plantForEver(Plant.deadlocks, rounds: max(1, rounds / 3))
+        field.monitor.stop()
+        var planted = field.planted.withLock { $0 }
+        var reports = try ReportStore.open(path: store).reports(ReportFilter())
+        let stopped = scratch + "/stopped.sqlite"
+        try stopChild(store: stopped, rounds: rounds)
+        for number in 0..<rounds {
+            planted["stopped #\(number)"] = Planted(plant: .stopped, outcome: Outcome())
+        }
+        reports += try ReportStore.open(path: stopped).reports(ReportFilter())
+        let score = Score(planted, reports)
+        score.print()
+        // Some threads are locked for ever.
+        exit(score.isGoodEnough ? 0 : 1)
+    }
+
+    static func configuration(_ store: String) -> StallMonitor.Configuration {
+        .init(app: "truth", version: "1", store: store, threshold: .milliseconds(100))
+    }
+
+    /// A process that is stopped in the middle of its work.
+    static func beStopped(store: String, rounds: Int) throws {
+        let field = Field(try .start(configuration(store)))
+        let watched = field.monitor.watchCurrentThread(as: "stopped")
+        for number in 0..<rounds {
+            watched.activity = "stopped #\(number)"
+            print("working")
+            watched.begin()
+            usleep(60_000)
+            watched.end()
+            watched.activity = nil
+            usleep(20_000)
+        }
+        field.monitor.stop()
+    }
+
+    static func stopChild(store: String, rounds: Int) throws {
+        let child = Process()
+        child.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+        child.arguments = ["stopped", store, String(rounds)]
+        let output = Pipe()
+        child.standardOutput = output
+        try child.run()
+        var count = 0
+        while case let data = output.fileHandleForReading.availableData, !data.isEmpty {
+            count += 1
+            usleep(20_000)
+            kill(child.processIdentifier, SIGSTOP)
+            usleep(500_000)
+            kill(child.processIdentifier, SIGCONT)
+        }
+        child.waitUntilExit()
+    }
+}
+
+extension Plant {
+    static let stopped = Plant(name: "stopped", cause: .stopped, pace: .alone) { nil }
+}

@@ -1,0 +1,53 @@
+import CLinux
+import StallModel
+import Testing
+
+@testable import StallDetection
+
+/// Goal: what a loop counts of itself is its time, every iteration is counted once, and C and Swift mean the same buckets.
+/// Method: the test is the loop and owns the clock.
+@Suite struct LoopTallyTests {
+    @Test func `every length lies in the bucket that counts it`() {
+        var lengths: [UInt64] = Array(0...4_100)
+        for power in 12..<40 { lengths += [-1, 0, 1].map { UInt64((1 << power) + $0) } }
+        for length in lengths {
+            let bucket = Int(stall_length_bucket(length))
+            let bounds = LengthHistogram.bounds(ofBucket: bucket)
+            #expect(bounds.lowerBound <= .microseconds(length))
+            #expect(.microseconds(length) < bounds.upperBound || bucket == LengthHistogram.bucketCount - 1)
+        }
+    }
+
+    @Test func `busy time, iterations and micro-stalls are counted while somebody watches`() {
+        let pointer = stall_beacon_create()!
+        defer { stall_beacon_release(pointer) }
+        let beacon = LoopBeacon(pointer)
+        let bell = stall_bell_create()!
+        func ms(_ value: UInt64) -> UInt64 { 1_000_000_000 + value * 1_000_000 }
+        func at(_ value: UInt64) -> MonotonicInstant { MonotonicInstant(nanoseconds: ms(value)) }
+        // Nobody watches: nothing is counted.
+        stall_beacon_publish_awake(pointer, ms(0))
+        stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(500))
+        beacon.setStallLength(.milliseconds(250))
+        beacon.connect(to: bell)
+        let before = beacon.tally(at: at(1_000), runDelay: nil)
+        // Two iterations: 150 ms after a wait and 5 before the next one; then 40, and 300 that go on.
+        stall_beacon_publish_awake(pointer, ms(1_000))
+        stall_beacon_publish_iteration(pointer, ms(1_150))
+        stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(1_155))
+        stall_beacon_publish_awake(pointer, ms(1_655))
+        stall_beacon_publish_iteration(pointer, ms(1_690))
+        stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(1_690))
+        stall_beacon_publish_awake(pointer, ms(1_700))
+        let measure = LoopMeasure(from: before, to: beacon.tally(at: at(2_000), runDelay: nil))
+        #expect(measure.watched == .milliseconds(1_000) && measure.busy == .milliseconds(490))
+        #expect(measure.lengths.count == 2)
+        #expect(measure.microStallCount == 1 && measure.microStallTime == .milliseconds(150))
+        #expect(beacon.rests == 2)
+        // The long one is a stall and no micro-stall, and its time is not counted twice.
+        let middle = beacon.tally(at: at(2_000), runDelay: nil)
+        stall_beacon_publish_iteration(pointer, ms(2_010))
+        let rest = LoopMeasure(from: middle, to: beacon.tally(at: at(2_010), runDelay: nil))
+        #expect(rest.busy == .milliseconds(10) && rest.microStallCount == 0)
+    }
+}

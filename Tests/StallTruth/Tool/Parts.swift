@@ -1,0 +1,218 @@
+// The parts of the suite. Each is played by a process of its own, which the agent watches.
+
+import CMishaps
+import Foundation
+import StallAgent
+
+/// What a part does with its process: it fills `truth`, for about `seconds`.
+struct Part {
+    var name: String
+    /// Its stalls count for the error bars: nothing else is going on.
+    var measuresErrors = false
+    /// The main thread runs this, and returns when the part is over.
+    var play: (Stage) -> Void
+}
+
+/// A process with an agent and victims in it.
+final class Stage: @unchecked Sendable {
+    // Unchecked because parts use it from one thread, and victims touch `truth` only.
+    /// Started when a part first asks for it: by then its process is where it is to be.
+    private(set) lazy var monitor = try! StallMonitor.start(configuration)
+    private let configuration: StallMonitor.Configuration
+    let truth = Truth()
+    let seconds: Double
+    private(set) var notes: [String] = []
+    private var threads: [LoopThread] = []
+    private var victims: [VictimLoop] = []
+    private var isMainUsed = false
+
+    init(store: String, seconds: Double) {
+        var configuration = StallMonitor.Configuration(
+            app: "truth", version: "1", store: store, symbolizes: false)
+        configuration.prepareForTruth()
+        self.configuration = configuration
+        self.seconds = seconds
+    }
+
+    func note(_ text: String) { notes.append(text) }
+
+    /// Watched loops with threads of their own.
+    @discardableResult
+    func addVictims(_ count: Int, threshold: Duration) -> [VictimLoop] {
+        let new = (0..<count).map { index -> VictimLoop in
+            let thread = try! LoopThread(name: "victim")
+            threads.append(thread)
+            let name = "\(Int(threshold / .milliseconds(1)))-\(victims.count + index)"
+            return watched(VictimLoop(name: name, threshold: threshold, loop: thread.loop, truth: truth))
+        }
+        victims += new
+        return new
+    }
+
+    /// The main thread's loop, for callouts of the main queue.
+    func addMain(threshold: Duration) {
+        isMainUsed = true
+        victims.append(
+            watched(VictimLoop(name: "main", threshold: threshold, loop: .main, truth: truth)))
+    }
+
+    private func watched(_ victim: VictimLoop) -> VictimLoop {
+        monitor.watch(victim.loop, as: victim.name, threshold: victim.threshold)
+        return victim
+    }
+
+    /// Feeds all victims at once until the time is up; `meanwhile` runs beside them.
+    func drive(_ diet: Diet = Diet(), meanwhile: @escaping () -> Void = {}) {
+        let deadline = monotonic() + UInt64(seconds * 1e9)
+        let group = DispatchGroup()
+        func start(_ body: @escaping () -> Void) {
+            group.enter()
+            Thread {
+                body()
+                group.leave()
+            }.start()
+        }
+        usleep(50_000)
+        start(meanwhile)
+        for victim in victims { start { victim.drive(until: deadline, diet) } }
+        if isMainUsed {
+            Thread {
+                group.wait()
+                EventRunLoop.main.stop()
+            }.start()
+            EventRunLoop.main.run()
+        } else {
+            group.wait()
+        }
+    }
+
+    var isOver: Bool { monotonic() >= end }
+    private lazy var end = monotonic() + UInt64(seconds * 1e9)
+}
+
+/// Short callouts and waits, none a stall.
+private let healthy = Diet(stalls: nil, healthyShare: 0.45, computing: 0.3, pause: 0.1...2)
+
+let parts: [Part] = [
+    Part(name: "unloaded", measuresErrors: true) { stage in
+        stage.addVictims(20, threshold: .milliseconds(50))
+        stage.addVictims(24, threshold: .milliseconds(250))
+        stage.addVictims(19, threshold: .milliseconds(1000))
+        stage.addMain(threshold: .milliseconds(250))
+        stage.drive()
+    },
+    Part(name: "idle") { stage in
+        let victims = [50, 250, 1000].flatMap { stage.addVictims(4, threshold: .milliseconds($0)) }
+        usleep(UInt32(stage.seconds * 1e6))
+        stage.truth.countHealthy(victims.count)
+    },
+    Part(name: "spinning") { stage in
+        for victim in stage.addVictims(2, threshold: .milliseconds(50)) {
+            victim.spin(forSeconds: stage.seconds, countingIn: stage.truth)
+        }
+        usleep(UInt32(stage.seconds * 1e6 + 100_000))
+    },
+    Part(name: "hogs") { stage in
+        let hogs = (0..<4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))).map { _ in Helper("hog") }
+        stage.addVictims(3, threshold: .milliseconds(50))
+        stage.addVictims(3, threshold: .milliseconds(250))
+        stage.drive(healthy)
+        hogs.forEach { $0.end() }
+    },
+    Part(name: "hogs-stalls") { stage in
+        let hogs = (0..<4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))).map { _ in Helper("hog") }
+        stage.addVictims(4, threshold: .milliseconds(50))
+        stage.addVictims(4, threshold: .milliseconds(250))
+        stage.drive(Diet(stalls: 2...6))
+        hogs.forEach { $0.end() }
+    },
+    Part(name: "sigstop") { stage in
+        stage.addVictims(2, threshold: .milliseconds(50))
+        stage.addVictims(2, threshold: .milliseconds(250))
+        stage.drive(healthy) {
+            Helper("stopper", getpid(), Int(stage.seconds * 1000)).waitForEnd()
+        }
+    },
+    Part(name: "debugger-all") { stage in
+        stage.addVictims(2, threshold: .milliseconds(50))
+        stage.addVictims(2, threshold: .milliseconds(250))
+        stage.drive(healthy) {
+            if !Helper("tracer-all", getpid(), Int(stage.seconds * 1000)).waitForEnd() {
+                stage.note("ptrace is not allowed here")
+            }
+        }
+    },
+    Part(name: "breakpoint") { stage in
+        let victims = stage.addVictims(2, threshold: .milliseconds(250))
+        stage.drive(healthy) {
+            let thread = Int(victims[0].loop.thread.rawValue)
+            if !Helper("tracer-one", thread, Int(stage.seconds * 1000)).waitForEnd() {
+                stage.note("ptrace is not allowed here")
+            }
+        }
+    },
+    Part(name: "freeze") { stage in
+        stage.addVictims(2, threshold: .milliseconds(50))
+        stage.addVictims(2, threshold: .milliseconds(250))
+        guard let group = ControlGroup(freezing: "stall-truth-\(getpid())") else {
+            return stage.note("no control group can be frozen here")
+        }
+        stage.drive(healthy) { Helper("freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile).waitForEnd() }
+        group.remove()
+    },
+    Part(name: "quota") { stage in
+        guard let group = ControlGroup(limitingTo: 0.15, "stall-truth-\(getpid())") else {
+            return stage.note("no control group has a CPU quota here")
+        }
+        stage.addVictims(1, threshold: .milliseconds(50))
+        stage.addVictims(1, threshold: .milliseconds(250))
+        stage.drive(Diet(stalls: nil, healthyShare: 0.25, computing: 0.5, pause: 0.1...2))
+        group.remove()
+    },
+    Part(name: "clock") { stage in
+        stage.addVictims(4, threshold: .milliseconds(50))
+        stage.addVictims(4, threshold: .milliseconds(250))
+        stage.drive(Diet(stalls: 1...3)) {
+            let end = monotonic() + UInt64(stage.seconds * 1e9)
+            while monotonic() < end {
+                mishap_shift_wall_clock(Int64.random(in: -24...24) * 3_600_000_000_000)
+                usleep(7_000)
+            }
+            mishap_shift_wall_clock(0)
+        }
+    },
+    Part(name: "fork") { stage in
+        let victims = stage.addVictims(4, threshold: .milliseconds(50))
+        stage.drive(Diet(stalls: 1...3)) {
+            let end = monotonic() + UInt64(stage.seconds * 1e9)
+            while monotonic() < end {
+                victims.randomElement()!.runOnLoop(.block) { waitpid(mishap_fork(0), nil, 0) }
+                victims.randomElement()!.runOnLoop(.timer) { _ = mishap_fork(300) }
+                usleep(100_000)
+            }
+            while waitpid(-1, nil, 0) > 0 {}
+        }
+    },
+    Part(name: "churn") { stage in
+        let deadline = monotonic() + UInt64(stage.seconds * 1e9)
+        DispatchQueue.concurrentPerform(iterations: 8) { column in
+            var round = 0
+            while monotonic() < deadline {
+                // The last reference goes at the end of the round, and the thread with it.
+                let thread = try! LoopThread(name: "short-lived")
+                let victim = VictimLoop(
+                    name: "churn-\(column)-\(round)", threshold: .milliseconds(50), loop: thread.loop,
+                    truth: stage.truth)
+                stage.monitor.watch(victim.loop, as: victim.name, threshold: victim.threshold)
+                victim.runOnLoop(.block) {}
+                if round.isMultiple(of: 4) {
+                    victim.item(lasting: .milliseconds(70), isStall: true, computes: false)
+                } else {
+                    victim.item(lasting: .milliseconds(5), isStall: false, computes: false)
+                    stage.truth.countHealthy(1)
+                }
+                round += 1
+            }
+        }
+    },
+]

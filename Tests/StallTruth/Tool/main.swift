@@ -1,0 +1,85 @@
+// Is every stall found, and nothing else called one? Victims that measure themselves, an agent that watches them, and
+// whatever machines do to processes: CPU hogs, SIGSTOP, debuggers, freezers, quotas, clocks that jump, forks.
+//
+//     stall-truth [--seconds N] [PART...]    plays the parts, each in a process of its own, for about N seconds each
+//
+// The last line is the result: truth stalls missed=N of=M false=N of=M median_error_ms=X p99_error_ms=X
+// It fails when a stall was missed or something else was called one.
+
+import Foundation
+import StallAgent
+
+setvbuf(stdout, nil, _IOLBF, 0)
+var arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.first == "helper" { help(Array(arguments.dropFirst())) }
+if arguments.first == "part" { try playPart(arguments[1], seconds: Double(arguments[2])!) }
+
+var seconds = 60.0
+if arguments.first == "--seconds", arguments.count > 1 {
+    seconds = max(1, Double(arguments[1]) ?? seconds)
+    arguments.removeFirst(2)
+}
+let chosen = arguments.isEmpty ? parts : parts.filter { arguments.contains($0.name) }
+precondition(!chosen.isEmpty, "the parts are: \(parts.map(\.name).joined(separator: " "))")
+
+var results: [PartResult] = []
+for part in chosen {
+    let result = try playInProcess(part)
+    results.append(result)
+    print(line(result))
+    for note in result.notes { print("    \(note)") }
+}
+let noticed = results.flatMap(\.noticed).sorted()
+let durations = results.flatMap(\.durations).sorted()
+print(
+    "durations off by: median \(milliseconds(percentile(durations, 0.5))) ms, "
+        + "p99 \(milliseconds(percentile(durations, 0.99))) ms, of \(durations.count)")
+let missed = results.reduce(0) { $0 + $1.missed }
+let isFalse = results.reduce(0) { $0 + $1.isFalse }
+print(
+    "truth stalls missed=\(missed) of=\(results.reduce(0) { $0 + $1.stalls }) "
+        + "false=\(isFalse) of=\(results.reduce(0) { $0 + $1.healthy }) "
+        + "median_error_ms=\(milliseconds(percentile(noticed, 0.5))) "
+        + "p99_error_ms=\(milliseconds(percentile(noticed, 0.99)))")
+exit(missed + isFalse == 0 ? 0 : 1)
+
+func milliseconds(_ value: Double) -> String { String(format: "%.3f", value) }
+
+func line(_ result: PartResult) -> String {
+    let others = result.others.sorted { $0.key < $1.key }.map { ", \($0.value) \($0.key)" }.joined()
+    return result.part.padding(toLength: 14, withPad: " ", startingAt: 0)
+        + "missed \(result.missed) of \(result.stalls), false \(result.isFalse) of \(result.healthy)"
+        + others
+}
+
+func playInProcess(_ part: Part) throws -> PartResult {
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    process.arguments = ["part", part.name, "\(seconds)"]
+    process.standardOutput = output
+    try process.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+        fatalError("part \(part.name) ended with \(process.terminationStatus)")
+    }
+    return try JSONDecoder().decode(PartResult.self, from: data)
+}
+
+/// Plays one part in this process and prints its result.
+func playPart(_ name: String, seconds: Double) throws -> Never {
+    let part = parts.first { $0.name == name }!
+    let directory = FileManager.default.temporaryDirectory.appending(path: "truth-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let store = directory.appending(path: "stalls.sqlite").path
+    let stage = Stage(store: store, seconds: seconds)
+    part.play(stage)
+    stage.monitor.stop()
+    var result = try PartResult(
+        part: name, truth: stage.truth, store: store, measuresErrors: part.measuresErrors)
+    result.notes += stage.notes
+    try FileManager.default.removeItem(at: directory)
+    print(String(decoding: try JSONEncoder().encode(result), as: UTF8.self))
+    exit(0)
+}
