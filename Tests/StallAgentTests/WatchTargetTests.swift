@@ -12,7 +12,8 @@ import Testing
         try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
     }
 
-    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof.
+    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof; a beat that gets none
+    /// ends it late.
     let isOverloaded: Bool = {
         var load = [0.0, 0, 0]
         getloadavg(&load, 3)
@@ -74,7 +75,8 @@ import Testing
                 #expect(functions(reports[0]).contains(program.function))
                 let error = reports[0].duration - .milliseconds(Int(measured.1)!)
                 #expect(
-                    error > .milliseconds(-60) && error < .milliseconds(60),
+                    isOverloaded
+                        || error > .milliseconds(-60) && error < .milliseconds(60),
                     "\(program.name): \(reports[0].duration)")
             }
         }
@@ -129,7 +131,8 @@ import Testing
             #expect(report.state == .ended && (isOverloaded || report.verdict == .stalled))
             #expect(functions(report).contains("plannedStall()"), "\(scenario)")
             #expect(
-                report.duration > .milliseconds(400) && report.duration < .seconds(1),
+                report.duration > .milliseconds(400)
+                    && (isOverloaded || report.duration < .seconds(1)),
                 "\(scenario): \(report.duration)")
         }
         #expect(played["mode-stall"]?.reports[0].mode == "modal")
