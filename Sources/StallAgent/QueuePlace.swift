@@ -31,6 +31,8 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         immortal = isMain || object == DispatchQueue.global().dispatchObject ? queue : nil
         self.beacon = beacon
         postBeat = post
+        let phase = isMain ? LoopPhase.mainQueue : .block
+        stall_beacon_publish_callout(beacon.pointer, phase.rawValue)
     }
 
     // MARK: The heart's side

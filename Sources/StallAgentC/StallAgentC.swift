@@ -1,11 +1,12 @@
-// The functions of stall_agent.h. They translate between C's values and StallAgent's; they decide nothing.
+// The functions of stall_agent.h. They translate between C's values and StallAgent's; they decide nothing. They are public
+// so that a release build exports them.
 
-internal import CStallAgent
+public import CStallAgent
 internal import Dispatch
 internal import StallAgent
 
 @_cdecl("stall_agent_start")
-func start(
+public func start(
     _ configuration: UnsafePointer<stall_agent_configuration>?,
     _ error: UnsafeMutablePointer<CChar>?, _ capacity: Int
 ) -> OpaquePointer? {
@@ -27,14 +28,14 @@ func start(
 }
 
 @_cdecl("stall_agent_stop")
-func stop(_ agent: OpaquePointer?) {
+public func stop(_ agent: OpaquePointer?) {
     guard let agent else { return }
     let monitor = Unmanaged<StallMonitor>.fromOpaque(UnsafeRawPointer(agent)).takeRetainedValue()
     monitor.stop()
 }
 
 @_cdecl("stall_agent_watch_current_thread")
-func watchCurrentThread(
+public func watchCurrentThread(
     _ agent: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ threshold: UInt32
 ) -> OpaquePointer? {
     guard let monitor: StallMonitor = borrowed(agent) else { return nil }
@@ -43,29 +44,29 @@ func watchCurrentThread(
 }
 
 @_cdecl("stall_agent_watch_main_queue")
-func watchMainQueue(_ agent: OpaquePointer?, _ threshold: UInt32) {
+public func watchMainQueue(_ agent: OpaquePointer?, _ threshold: UInt32) {
     guard let monitor: StallMonitor = borrowed(agent) else { return }
     monitor.watch(DispatchQueue.main, as: "main-queue", threshold: duration(threshold))
 }
 
 @_cdecl("stall_begin")
-func begin(_ marks: OpaquePointer?) {
+public func begin(_ marks: OpaquePointer?) {
     (borrowed(marks) as WatchedThread?)?.begin()
 }
 
 @_cdecl("stall_end")
-func end(_ marks: OpaquePointer?) {
+public func end(_ marks: OpaquePointer?) {
     (borrowed(marks) as WatchedThread?)?.end()
 }
 
 @_cdecl("stall_thread_marks_free")
-func free(_ marks: OpaquePointer?) {
+public func free(_ marks: OpaquePointer?) {
     guard let marks else { return }
     Unmanaged<WatchedThread>.fromOpaque(UnsafeRawPointer(marks)).release()
 }
 
 @_cdecl("stall_set_activity")
-func setActivity(_ marks: OpaquePointer?, _ label: UnsafePointer<CChar>?) {
+public func setActivity(_ marks: OpaquePointer?, _ label: UnsafePointer<CChar>?) {
     (borrowed(marks) as WatchedThread?)?.activity = text(label)
 }
 

@@ -12,7 +12,15 @@ import Testing
         try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
     }
 
-    /// The first function of the stacks that is the program's own.
+    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof; a beat that gets none
+    /// ends it late.
+    let isOverloaded: Bool = {
+        var load = [0.0, 0, 0]
+        getloadavg(&load, 3)
+        return load[0] > 3 * Double(ProcessInfo.processInfo.activeProcessorCount)
+    }()
+
+    /// All functions on the samples' stacks.
     func functions(_ report: StallReport) -> Set<String> {
         Set(report.samples.filter { !$0.isLate }.flatMap(\.frames).compactMap(\.function))
     }
@@ -46,7 +54,7 @@ import Testing
     /// Each lives healthily for five seconds and stalls for 600 ms in the middle.
     @Test func `the five example programs are each reported once, in the right function`() throws {
         try withTemporaryDirectory { directory in
-            let inC = try compileCExample(in: directory)
+            let inC = try compile("Examples/WatchInC/main.c", to: "watch-in-c", in: directory)
             let running = try Self.programs.map { program in
                 let store = directory.appending(path: "\(program.name).sqlite")
                 let directory = program.name == "watch-in-c" ? inC : BuiltProgram.directory
@@ -62,18 +70,39 @@ import Testing
                 let reports = try reports(store)
                 try #require(reports.count == 1, "\(program.name): \(reports.count) reports")
                 #expect(reports[0].loop == program.loop)
-                #expect(reports[0].state == .ended && reports[0].verdict == .stalled)
+                #expect(reports[0].state == .ended)
+                #expect(isOverloaded || reports[0].verdict == .stalled)
                 #expect(functions(reports[0]).contains(program.function))
                 let error = reports[0].duration - .milliseconds(Int(measured.1)!)
                 #expect(
-                    error > .milliseconds(-60) && error < .milliseconds(60),
+                    isOverloaded
+                        || error > .milliseconds(-60) && error < .milliseconds(60),
                     "\(program.name): \(reports[0].duration)")
             }
         }
     }
 
-    /// As docs/c-api.md says.
-    func compileCExample(in directory: URL) throws -> URL {
+    @Test func `no misuse of the C interface does harm, and none is a stall`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "misuse.sqlite")
+            let built = try compile("Tests/CMisuse/misuse.c", to: "misuse", in: directory)
+            let (status, output, errors) = try BuiltProgram("misuse", [store.path], in: built)
+                .finish()
+            #expect(status == 0 && errors == "")
+            #expect(
+                output == """
+                    there is no configuration
+                    the app's name must not be empty
+                    a stall
+                    done
+
+                    """)
+            #expect(try reports(store).isEmpty)
+        }
+    }
+
+    /// Builds a C program as docs/c-api.md says; returns where it is.
+    func compile(_ source: String, to name: String, in directory: URL) throws -> URL {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let built = BuiltProgram.directory.path
         let clang = Process()
@@ -81,9 +110,9 @@ import Testing
         clang.arguments = [
             "clang", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
             "-I", root.appending(path: "Sources/CStallAgent/include").path,
-            root.appending(path: "Examples/WatchInC/main.c").path,
+            root.appending(path: source).path,
             "-L", built, "-lStallAgentC", "-Wl,-rpath,\(built)",
-            "-o", directory.appending(path: "watch-in-c").path,
+            "-o", directory.appending(path: name).path,
         ]
         try clang.run()
         clang.waitUntilExit()
@@ -99,13 +128,15 @@ import Testing
         for (scenario, (_, reports)) in played {
             try #require(reports.count == 1, "\(scenario): \(reports.count) reports")
             let report = reports[0]
-            #expect(report.verdict == .stalled && report.state == .ended, "\(scenario)")
+            #expect(report.state == .ended && (isOverloaded || report.verdict == .stalled))
             #expect(functions(report).contains("plannedStall()"), "\(scenario)")
             #expect(
-                report.duration > .milliseconds(400) && report.duration < .seconds(1),
+                report.duration > .milliseconds(400)
+                    && (isOverloaded || report.duration < .seconds(1)),
                 "\(scenario): \(report.duration)")
         }
         #expect(played["mode-stall"]?.reports[0].mode == "modal")
+        #expect(played["queue-async"]?.reports[0].phase == .block)
         #expect(played["marks"]?.reports[0].phase == .marked)
     }
 
@@ -123,7 +154,8 @@ import Testing
     @Test func `an exhausted pool is reported with all of its threads`() throws {
         let reports = try #require(play(["pool-exhausted"]).values.first).reports
         try #require(reports.count == 1, "\(reports)")
-        #expect(reports[0].loop == "cooperative pool" && reports[0].verdict == .stalled)
+        #expect(reports[0].loop == "cooperative pool")
+        #expect(isOverloaded || reports[0].verdict == .stalled)
         #expect(functions(reports[0]).contains("plannedStall()"))
         let members = reports[0].threads.filter { $0.role == .member }
         #expect(members.count == ProcessInfo.processInfo.activeProcessorCount)

@@ -52,10 +52,10 @@ extension LoopPhase {
         }
     }
 
-    /// What ran, as a part of a sentence.
-    var clause: String {
+    /// What ran, as a part of a sentence; nil when it is not known.
+    var clause: String? {
         switch self {
-        case .unknown: "between callouts"
+        case .unknown: nil
         case .observer: "in an observer's callout"
         case .block: "in a performed block"
         case .source: "in a source's callout"

@@ -41,12 +41,15 @@ struct ReportView {
             case .hang: ("hung for at least", "on", "; its process died in it")
             }
         let run = report.run
-        let mode = report.mode.isEmpty ? "" : " of mode \(report.mode)"
+        let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
+        let place = [report.phase.clause, mode].compactMap(\.self)
+            .joined(separator: " of ")
         return terminal.paint(
             "\(report.loop.printable) \(verb) \(report.duration.precise)", .strong)
             + " \(preposition) \(report.start.sentenceText(on: terminal)) "
-            + "(\(run.app) \(run.version), pid \(run.pid), \(run.host)), ".printable
-            + report.phase.clause + mode.printable + end
+            + "(\(run.app) \(run.version), pid \(run.pid), \(run.host))".printable
+            + (place.isEmpty ? "" : ", ") + (report.phase == .unknown && mode != nil ? "in " : "")
+            + place.printable + end
     }
 
     /// What else is known about the stall as a whole, a sentence a line.
