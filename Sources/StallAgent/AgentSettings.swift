@@ -38,9 +38,11 @@ struct AgentSettings: Hashable, Decodable {
         }
         let loops = loops?.values.map(\.self) ?? []
         let own = [thresholdMs] + loops.map(\.thresholdMs)
-        let thresholds = own.compactMap(\.self) + loops.flatMap { $0.modesMs?.values.map(\.self) ?? [] }
+        let thresholds =
+            own.compactMap(\.self) + loops.flatMap { $0.modesMs?.values.map(\.self) ?? [] }
         for threshold in thresholds where !(20...86_400_000).contains(threshold) {
-            throw SettingsError(description: "a threshold of \(threshold) ms; expected 20 to 86400000")
+            throw SettingsError(
+                description: "a threshold of \(threshold) ms; expected 20 to 86400000")
         }
         for grace in loops.compactMap(\.graceMs) where !(0...86_400_000).contains(grace) {
             throw SettingsError(description: "a grace of \(grace) ms; expected 0 to 86400000")
@@ -79,7 +81,8 @@ struct SettingsError: Error, Equatable, CustomStringConvertible {
 extension SettingsError {
     fileprivate init(_ error: DecodingError) {
         switch error {
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context):
+        case .typeMismatch(_, let context), .valueNotFound(_, let context),
+            .keyNotFound(_, let context):
             let place = context.codingPath.map(\.stringValue).joined(separator: ".")
             self.init(description: "\(place): \(context.debugDescription)")
         default: self.init(description: "it is not JSON")

@@ -39,7 +39,9 @@ final class ControlGroupProbe: Sendable {
 
     /// `cpu.stat` of the process's group and of every group above it that is visible here.
     private static func statisticsPaths() -> [String] {
-        let groups = lines(of: "/proc/self/cgroup").map { $0.split(separator: ":", omittingEmptySubsequences: false) }
+        let groups = lines(of: "/proc/self/cgroup").map {
+            $0.split(separator: ":", omittingEmptySubsequences: false)
+        }
         let mounts = lines(of: "/proc/self/mountinfo").map { $0.split(separator: " ") }
         var paths: [String] = []
         for group in groups where group.count >= 3 {
@@ -47,9 +49,13 @@ final class ControlGroupProbe: Sendable {
             let isUnified = controllers.isEmpty
             guard isUnified || controllers.contains("cpu") else { continue }
             let mount = mounts.first { fields in
-                guard let dash = fields.firstIndex(of: "-"), fields.count > dash + 3 else { return false }
+                guard let dash = fields.firstIndex(of: "-"), fields.count > dash + 3 else {
+                    return false
+                }
                 let options = fields[dash + 3].split(separator: ",")
-                return isUnified ? fields[dash + 1] == "cgroup2" : fields[dash + 1] == "cgroup" && options.contains("cpu")
+                return isUnified
+                    ? fields[dash + 1] == "cgroup2"
+                    : fields[dash + 1] == "cgroup" && options.contains("cpu")
             }
             guard let mount, mount.count > 4 else { continue }
             // Inside a container the mount may show a part of the hierarchy only.
@@ -57,7 +63,9 @@ final class ControlGroupProbe: Sendable {
             if mount[3] != "/", path.hasPrefix(mount[3]) { path.removeFirst(mount[3].count) }
             var parts = path.split(separator: "/")
             while true {
-                paths.append(([String(mount[4])] + parts.map(String.init)).joined(separator: "/") + "/cpu.stat")
+                paths.append(
+                    ([String(mount[4])] + parts.map(String.init)).joined(separator: "/")
+                        + "/cpu.stat")
                 if parts.popLast() == nil { break }
             }
         }

@@ -38,7 +38,8 @@ struct ReportLimiter {
 
         static func == (left: Self, right: Self) -> Bool {
             left.place == right.place && left.isReported == right.isReported
-                && left.count?.stalls == right.count?.stalls && left.count?.time == right.count?.time
+                && left.count?.stalls == right.count?.stalls
+                && left.count?.time == right.count?.time
         }
         func hash(into hasher: inout Hasher) { hasher.combine(place) }
     }
@@ -63,7 +64,8 @@ struct ReportLimiter {
         var answer = Answer(place: decision.place, isReported: decision.reason == nil)
         if let reason = decision.reason {
             answer.count = (
-                suppressedBefore == nil ? 1 : 0, report.duration - (suppressedBefore ?? .zero), reason
+                suppressedBefore == nil ? 1 : 0, report.duration - (suppressedBefore ?? .zero),
+                reason
             )
             decision.counted = report.duration
         } else {

@@ -26,16 +26,21 @@ final class SettingsFile: Sendable {
         }
         let first = Self.read(path, logger: logger) ?? AgentSettings()
         apply(first)
-        thread = !isWatched ? nil : AgentThread(name: "stall-settings") {
-            let name = (path as NSString).lastPathComponent
-            var last = first
-            while Self.waitForChange(of: name, changes, end) {
-                guard let settings = Self.read(path, logger: logger), settings != last else { continue }
-                last = settings
-                apply(settings)
+        thread =
+            !isWatched
+            ? nil
+            : AgentThread(name: "stall-settings") {
+                let name = (path as NSString).lastPathComponent
+                var last = first
+                while Self.waitForChange(of: name, changes, end) {
+                    guard let settings = Self.read(path, logger: logger), settings != last else {
+                        continue
+                    }
+                    last = settings
+                    apply(settings)
+                }
+                close(changes)
             }
-            close(changes)
-        }
         if thread == nil { close(changes) }
     }
 

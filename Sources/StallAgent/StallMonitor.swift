@@ -112,7 +112,9 @@ public final class StallMonitor: Sendable {
             place, LoopBeacon(loop.beacon), as: name, threshold: threshold,
             key: .eventRunLoop(thread.id), thread: thread.id)
         let key = WatchKey.eventRunLoop(thread.id)
-        guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else { return }
+        guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else {
+            return
+        }
         ThreadEnd.run { [weak self] in
             if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
         }

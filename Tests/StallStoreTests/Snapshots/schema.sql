@@ -14,6 +14,25 @@ CREATE TABLE cohort (
     cause integer
 ) strict;
 
+CREATE TABLE exposure (
+    source integer not null references source,
+    -- Grows as reports' do: what is greater than the last one taken over is new.
+    revision integer not null,
+    loop integer not null references loop,
+    start_us integer not null,
+    watched_ns integer not null,
+    busy_ns integer not null,
+    -- The thread was ready to run and waited for a CPU.
+    ready_delay_ns integer not null,
+    -- Busy spans of 100 ms up to the loop's threshold.
+    micro_stall_count integer not null,
+    micro_stall_ns integer not null,
+    iteration_count integer not null,
+    -- How many iterations were how long; docs/schema.md tells how to read it.
+    lengths blob not null,
+    primary key (source, revision, loop)
+) strict, without rowid;
+
 CREATE TABLE function (
     id integer primary key,
     hash integer not null unique,
@@ -184,6 +203,18 @@ CREATE TABLE stack (
     locations blob not null
 ) strict;
 
+CREATE TABLE suppression (
+    source integer not null references source,
+    revision integer not null,
+    loop integer not null references loop,
+    -- A hash of the place in the app's code.
+    place integer not null,
+    reason integer not null,
+    stall_count integer not null,
+    total_ns integer not null,
+    primary key (source, loop, place, reason)
+) strict, without rowid;
+
 CREATE TABLE unnamed_report (
     source integer not null references source,
     seq integer not null,
@@ -244,7 +275,7 @@ select
     case report.state when 0 then 'open' when 1 then 'ended' when 2 then 'hang' end as state,
     case report.verdict
         when 0 then 'stalled' when 1 then 'starved' when 2 then 'stopped' when 3 then 'throttled'
-        when 4 then 'debugger'
+        when 4 then 'debugger' when 5 then 'saturated'
     end as verdict,
     case report.cause
         when 0 then 'unknown' when 1 then 'cpu' when 2 then 'lock' when 3 then 'disk'
@@ -276,3 +307,18 @@ select
 from stall
 join report on report.source = stall.source and report.seq = stall.seq
 join signature_frame on signature_frame.signature = report.signature;
+
+CREATE VIEW watched as
+select
+    process_run.app,
+    process_run.version,
+    loop.name as loop,
+    sum(exposure.watched_ns) / 3600e9 as watched_hours,
+    sum(exposure.busy_ns) / 3600e9 as busy_hours,
+    sum(exposure.iteration_count) as iterations,
+    sum(exposure.micro_stall_count) as micro_stalls,
+    sum(exposure.ready_delay_ns) / 1e6 as ready_delay_ms
+from exposure
+join loop on loop.id = exposure.loop
+join process_run on process_run.id = loop.run
+group by process_run.app, process_run.version, loop.name;
