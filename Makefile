@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-grouping truth-cause stress-stacks bench bench-peers faults c-example bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,11 +27,17 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks truth-grouping truth-cause
+truth: truth-stacks truth-stalls truth-cause truth-grouping
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant.
 truth-stacks: setup
 	@scripts/truth-stacks
+
+# Is every stall found, and nothing else called one? Victims that measure themselves, for SECONDS a part: hogs, SIGSTOP,
+# debuggers, freezers, quotas, clocks that jump, forks. The error bars hold on a machine that has nothing else to do.
+truth-stalls: setup
+	$(SWIFT) build -c release --product stall-truth
+	@$$($(SWIFT) build -c release --show-bin-path)/stall-truth --seconds $(or $(SECONDS),60)
 
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup

@@ -8,11 +8,15 @@ internal import StallModel
 
 /// The watchdog's account of its own presence. For its own thread.
 struct Attendance: ~Copyable {
-    /// How long, in all, nothing of the process can have run.
-    private(set) var absence = Duration.zero
     private let schedule: CInt
+    /// What was missed in all up to the last awakening.
+    private var missed = Duration.zero
+    /// The beginning of what is accounted for now, and this thread's counters then.
+    private var since = MonotonicInstant(nanoseconds: 0)
+    private var cpuTime = Duration.zero
     private var runDelay: Duration?
-    private var asleepSince: MonotonicInstant?
+    /// Time in which the thread waited on purpose.
+    private var excused = Duration.zero
 
     /// Less than this says nothing.
     private static let tolerance = Duration.milliseconds(1)
@@ -23,21 +27,46 @@ struct Attendance: ~Copyable {
 
     deinit { if schedule >= 0 { close(schedule) } }
 
-    mutating func goToSleep(at now: MonotonicInstant) {
-        asleepSince = now
+    /// How long, in all, nothing of the process can have run.
+    func absence(by now: MonotonicInstant) -> Duration { missed + unexplained(until: now) }
+
+    /// The thread waited for something else meanwhile, and was there.
+    mutating func excuse(_ time: Duration) { excused += time }
+
+    mutating func goToSleep(at now: MonotonicInstant) { settle(at: now) }
+
+    /// Notes that it slept as it wanted to: until `due` or until it was called, whichever came first.
+    mutating func wake(
+        expectedAt due: MonotonicInstant?, called: MonotonicInstant, at now: MonotonicInstant
+    ) {
+        var end = due.map { min($0, now) } ?? now
+        if called > since { end = min(end, called) }
+        if end > since { excuse(end - since) }
+        settle(at: now)
+    }
+
+    private mutating func settle(at now: MonotonicInstant) {
+        missed += unexplained(until: now)
+        since = now
+        excused = .zero
+        cpuTime = readCPUTime()
         runDelay = readRunDelay()
     }
 
-    /// Notes how late it is.
-    mutating func wake(expectedAt due: MonotonicInstant?, at now: MonotonicInstant) {
-        guard let due, let asleepSince else { return }
-        // It may have been too busy to go to sleep in time: then it was there.
-        let late = now - max(due, asleepSince)
-        guard late > Self.tolerance else { return }
-        var explained = Duration.zero
-        if let before = runDelay, let after = readRunDelay() { explained = after - before }
-        let unexplained = late - explained
-        if unexplained > Self.tolerance { absence += unexplained }
+    /// The time since `since` in which this thread neither ran, nor waited for a CPU, nor waited on purpose.
+    private func unexplained(until now: MonotonicInstant) -> Duration {
+        let rest = now - since - excused
+        guard rest > Self.tolerance, since.nanoseconds > 0 else { return .zero }
+        var explained = readCPUTime() - cpuTime
+        if let before = runDelay, let after = readRunDelay() { explained += after - before }
+        let unexplained = rest - explained
+        return unexplained > Self.tolerance ? unexplained : .zero
+    }
+
+    private func readCPUTime() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
     /// The time that this thread has waited for a CPU; nil where the kernel does not count.

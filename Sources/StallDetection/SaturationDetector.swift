@@ -3,7 +3,6 @@
 
 package import StallModel
 
-
 /// One loop's detector of saturation.
 package struct SaturationDetector: Sendable {
     /// While it is near saturation it wants a sample then; the watchdog looks at a moving loop anyway.
@@ -52,7 +51,8 @@ package struct SaturationDetector: Sendable {
     }
 
     /// Ends what is open.
-    package mutating func finish(_ evidence: ThreadEvidence, at now: MonotonicInstant) -> StallStep {
+    package mutating func finish(_ evidence: ThreadEvidence, at now: MonotonicInstant) -> StallStep
+    {
         defer { lastReport = nil }
         var step = StallStep(dropsSuspicion: true)
         if lastReport != nil { step.incident = incident(evidence, at: now, hasEnded: true) }
@@ -65,7 +65,8 @@ package struct SaturationDetector: Sendable {
         guard let busy else { return nil }
         let used = (evidence.cpuTime ?? .zero) - (busy.evidence.cpuTime ?? .zero)
         return StallIncident(
-            began: busy.since, duration: now - busy.since, threshold: threshold, cpuTime: max(.zero, used),
+            began: busy.since, duration: now - busy.since, threshold: threshold,
+            cpuTime: max(.zero, used),
             detectionDelay: .zero, verdict: .saturated, hasEnded: hasEnded)
     }
 }

@@ -55,7 +55,11 @@ package struct StallDetector: Sendable {
         var lastReport: MonotonicInstant?
     }
 
-    package init(policy: DetectionPolicy) { self.policy = policy }
+    /// - Parameter before: What is known of the thread when watching begins.
+    package init(policy: DetectionPolicy, before: ThreadEvidence? = nil) {
+        self.policy = policy
+        evidenceBefore = before
+    }
 
     /// Whether everything is wanted of the thread's evidence, or its counters will do.
     package func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
@@ -78,7 +82,7 @@ package struct StallDetector: Sendable {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
             step.incident = conclude(
-                suspicion, evidence, at: min(now, end ?? reading.since), now: now, absence: absence)
+                suspicion, evidence, at: end ?? min(now, reading.since), now: now, absence: absence)
             step.dropsSuspicion = true
             self.suspicion = nil
         }
@@ -134,7 +138,8 @@ package struct StallDetector: Sendable {
         }
         suspicion.lastReport = now
         return StallIncident(
-            began: clock.began, duration: elapsed, threshold: policy.threshold, cpuTime: clock.cpuTime,
+            began: clock.began, duration: elapsed, threshold: policy.threshold,
+            cpuTime: clock.cpuTime,
             detectionDelay: suspicion.detectionDelay ?? .zero,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: false)
     }
@@ -145,11 +150,13 @@ package struct StallDetector: Sendable {
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
-        clock.advance(to: end, evidence.counters, absence: max(.zero, absence - (now - end)))
+        clock.advance(
+            to: end, evidence.counters, absence: max(.zero, absence - max(.zero, now - end)))
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(
-            began: clock.began, duration: duration, threshold: policy.threshold, cpuTime: clock.cpuTime,
+            began: clock.began, duration: duration, threshold: policy.threshold,
+            cpuTime: clock.cpuTime,
             detectionDelay: suspicion.detectionDelay ?? now - clock.began - policy.threshold,
             verdict: clock.verdict(threshold: policy.threshold), hasEnded: true)
     }

@@ -45,7 +45,8 @@ struct Watch: ~Copyable {
     mutating func run() {
         var due: MonotonicInstant?
         while true {
-            attendance.wake(expectedAt: due, at: now())
+            let called = MonotonicInstant(nanoseconds: stall_bell_rung_ns(bell))
+            attendance.wake(expectedAt: due, called: called, at: now())
             guard takeRequests() else { return }
             lookAround()
             if now() >= nextMeasure { measureAll() }
@@ -82,14 +83,14 @@ struct Watch: ~Copyable {
         let now = now()
         loop.beacon.setStallLength(loop.policies.base.threshold)
         loop.beacon.connect(to: bell)
-        let tally = loop.beacon.tally(
-            at: now, runDelay: loop.responder.evidence(isSuspect: false).runDelay)
+        let evidence = loop.responder.evidence(isSuspect: false)
+        let tally = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
         if posts.isEmpty { nextMeasure = now + Self.measureInterval }
         posts.append(
             Post(
                 loop: loop, policies: loop.policies,
-                detector: StallDetector(policy: loop.policies.base),
-                nextLook: now + loop.policies.grace, knownAbsence: attendance.absence,
+                detector: StallDetector(policy: loop.policies.base, before: evidence),
+                nextLook: now + loop.policies.grace, knownAbsence: attendance.absence(by: now),
                 measured: tally))
     }
 
@@ -119,7 +120,12 @@ struct Watch: ~Copyable {
                 } else {
                     posts[index].loop.beacon.word != posts[index].seenWord
                 }
-            if isDue { look(at: index, now) }
+            if isDue {
+                look(at: index, now)
+            } else if posts[index].nextLook == nil {
+                // What is missed while it rests is none of its business.
+                posts[index].knownAbsence = attendance.absence(by: now)
+            }
         }
     }
 
@@ -142,8 +148,9 @@ struct Watch: ~Copyable {
         let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
         let evidence = loop.responder.evidence(
             isSuspect: posts[index].detector.isSuspect(reading, at: now))
-        let absence = attendance.absence - posts[index].knownAbsence
-        posts[index].knownAbsence = attendance.absence
+        let missed = attendance.absence(by: self.now())
+        let absence = max(.zero, missed - posts[index].knownAbsence)
+        posts[index].knownAbsence = max(posts[index].knownAbsence, missed)
         posts[index].seenWord = reading.word
         let step = posts[index].detector.look(
             reading, evidence, at: now, absence: absence, end: end)
@@ -177,7 +184,7 @@ struct Watch: ~Copyable {
         if step.dropsSuspicion { posts[index].saturationSamples = [] }
     }
 
-    private func sample(_ index: Int, _ reading: LoopReading) -> RawSample {
+    private mutating func sample(_ index: Int, _ reading: LoopReading) -> RawSample {
         let beacon = posts[index].loop.beacon
         let start = now()
         var sample = RawSample(
@@ -188,6 +195,8 @@ struct Watch: ~Copyable {
         case .failure(let error): sample.failure = String(describing: error)
         }
         sample.cost = now() - start
+        // A capture may wait for the thread: the watchdog was there.
+        attendance.excuse(sample.cost)
         return sample
     }
 

@@ -14,7 +14,9 @@ import Testing
             let bucket = Int(stall_length_bucket(length))
             let bounds = LengthHistogram.bounds(ofBucket: bucket)
             #expect(bounds.lowerBound <= .microseconds(length))
-            #expect(.microseconds(length) < bounds.upperBound || bucket == LengthHistogram.bucketCount - 1)
+            #expect(
+                .microseconds(length) < bounds.upperBound
+                    || bucket == LengthHistogram.bucketCount - 1)
         }
     }
 

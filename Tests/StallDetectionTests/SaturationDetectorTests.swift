@@ -21,7 +21,8 @@ import Testing
             isStalled: isStalled, policy: policy)
     }
 
-    @Test mutating func `a loop that does not rest for two seconds is saturated, with samples of them`() {
+    @Test
+    mutating func `a loop that does not rest for two seconds is saturated, with samples of them`() {
         var samples: [Int] = []
         var told: [Int] = []
         for now in stride(from: 0, through: 2_500, by: 100) {

@@ -69,7 +69,10 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         var times: [Int] = []
         follow(until: 250, evidence: { _ in blocked }) { now, _ in times.append(now) }
         #expect(times.contains(125) && times.contains(250))
-        #expect(zip(times.drop { $0 < 125 }.dropFirst(), times.drop { $0 < 125 }).allSatisfy { $0 - $1 <= 32 },
+        #expect(
+            zip(times.drop { $0 < 125 }.dropFirst(), times.drop { $0 < 125 }).allSatisfy {
+                $0 - $1 <= 32
+            },
             "a stop of the process between two looks is not seen: they are close")
     }
 
@@ -198,7 +201,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
 
     /// The watchdog came late because it waited for a CPU itself: the process was there.
     @Test mutating func `a watchdog that is late for want of a CPU does not doubt the thread`() {
-        _ = detector.look(waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
+        _ = detector.look(
+            waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
         let asleep = ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
         let step = detector.look(busy(since: 0), asleep, at: at(400), absence: .zero)
         #expect(step.incident?.verdict == .stalled)
@@ -207,7 +211,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     @Test mutating func `a stop in a callout is not added to what the callout took`() {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
         _ = detector.look(busy(since: 0), blocked, at: at(125))
-        let step = detector.look(waiting(since: 320), blocked, at: at(320), absence: .milliseconds(120), end: at(320))
+        let step = detector.look(
+            waiting(since: 320), blocked, at: at(320), absence: .milliseconds(120), end: at(320))
         #expect(step.incident?.verdict == .stopped, "200 ms of its own")
     }
 
@@ -226,8 +231,11 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         }
         _ = detector.look(waiting(since: -1), throttled(0, 7), at: at(-1))
         _ = detector.look(busy(since: 0), throttled(20, 8), at: at(500))
-        #expect(detector.look(busy(since: 0), throttled(40, 9), at: at(1_000)).incident?.verdict == .throttled)
-        let end = detector.look(waiting(since: 3_000), throttled(300, 30), at: at(3_000), end: at(3_000))
+        #expect(
+            detector.look(busy(since: 0), throttled(40, 9), at: at(1_000)).incident?.verdict
+                == .throttled)
+        let end = detector.look(
+            waiting(since: 3_000), throttled(300, 30), at: at(3_000), end: at(3_000))
         #expect(end.incident?.verdict == .stalled)
     }
 

@@ -1,6 +1,7 @@
 // `status`: what a store holds and what it could not keep. StatusView.swift tells.
 
 internal import ArgumentParser
+internal import StallModel
 internal import StallStore
 
 struct Status: ParsableCommand {
@@ -16,12 +17,16 @@ struct Status: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        let status = try source.open().status()
+        let store = try source.open()
+        let status = try store.status()
         if output.json {
             try Output.write(json: [StatusView.Row(status)])
         } else {
+            let more = try ExposureView.lines(
+                exposure: store.exposure(ReportFilter()),
+                suppressed: store.suppressedStalls(ReportFilter()))
             try Output.write(
-                lines: StatusView.lines(for: status, on: output.colors.terminal))
+                lines: StatusView.lines(for: status, on: output.colors.terminal) + more)
         }
     }
 }

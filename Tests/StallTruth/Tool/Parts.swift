@@ -43,7 +43,8 @@ final class Stage: @unchecked Sendable {
             let thread = try! LoopThread(name: "victim")
             threads.append(thread)
             let name = "\(Int(threshold / .milliseconds(1)))-\(victims.count + index)"
-            return watched(VictimLoop(name: name, threshold: threshold, loop: thread.loop, truth: truth))
+            return watched(
+                VictimLoop(name: name, threshold: threshold, loop: thread.loop, truth: truth))
         }
         victims += new
         return new
@@ -157,7 +158,9 @@ let parts: [Part] = [
         guard let group = ControlGroup(freezing: "stall-truth-\(getpid())") else {
             return stage.note("no control group can be frozen here")
         }
-        stage.drive(healthy) { Helper("freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile).waitForEnd() }
+        stage.drive(healthy) {
+            Helper("freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile).waitForEnd()
+        }
         group.remove()
     },
     Part(name: "quota") { stage in
@@ -201,7 +204,8 @@ let parts: [Part] = [
                 // The last reference goes at the end of the round, and the thread with it.
                 let thread = try! LoopThread(name: "short-lived")
                 let victim = VictimLoop(
-                    name: "churn-\(column)-\(round)", threshold: .milliseconds(50), loop: thread.loop,
+                    name: "churn-\(column)-\(round)", threshold: .milliseconds(50),
+                    loop: thread.loop,
                     truth: stage.truth)
                 stage.monitor.watch(victim.loop, as: victim.name, threshold: victim.threshold)
                 victim.runOnLoop(.block) {}

@@ -41,21 +41,27 @@ extension PartResult {
             let match = (episodes[report.loop] ?? []).indices.first { index in
                 let episode = episodes[report.loop]![index]
                 // How much later than the victim says the report begins, in -30...30 minutes.
-                let later = (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self.hour / 2
+                let later =
+                    (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self
+                    .hour / 2
                 return episode.isStall && abs(later) < max(episode.duration, length) / 2
                     && found[report.loop]?.contains(index) != true
             }
             guard let match else {
                 isFalse += 1
                 if notes.count < 20 {
-                    notes.append("false: \(report.loop) \(report.duration) cpu \(report.cpuTime) in \(report.phase)")
+                    notes.append(
+                        "false: \(report.loop) \(report.duration) cpu \(report.cpuTime) in \(report.phase)"
+                    )
                 }
                 continue
             }
             found[report.loop, default: []].insert(match)
             guard measuresErrors else { continue }
             let episode = episodes[report.loop]![match]
-            let later = (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self.hour / 2
+            let later =
+                (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self.hour
+                / 2
             noticed.append(abs(Double(later) / 1000 + report.detectionDelay.milliseconds))
             durations.append(abs(Double(length - episode.duration)) / 1000)
         }
@@ -65,7 +71,8 @@ extension PartResult {
                 guard found[loop]?.contains(index) != true else { continue }
                 missed += 1
                 if notes.count < 20 {
-                    notes.append("missed: \(loop) \(episode.duration) us of threshold \(episode.threshold)")
+                    notes.append(
+                        "missed: \(loop) \(episode.duration) us of threshold \(episode.threshold)")
                 }
             }
         }

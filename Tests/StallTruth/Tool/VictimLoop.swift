@@ -135,7 +135,8 @@ final class VictimLoop: @unchecked Sendable {
             done.signal()
         }
         switch kind {
-        case .block: loop.post(inMode: .default, unsafeBitCast(work, to: (@Sendable () -> Void).self))
+        case .block:
+            loop.post(inMode: .default, unsafeBitCast(work, to: (@Sendable () -> Void).self))
         case .timer: loop.add(LoopTimer(after: .milliseconds(1)) { _ in work() }, toMode: .default)
         case .source:
             let source = LoopSource { source in
@@ -163,10 +164,12 @@ final class VictimLoop: @unchecked Sendable {
         case .nestedRun:
             loop.post(
                 inMode: .default,
-                unsafeBitCast({ [self] in
-                    loop.add(LoopTimer(after: .milliseconds(2)) { _ in work() }, toMode: privateMode)
-                    loop.run(mode: privateMode, for: .milliseconds(3))
-                }, to: (@Sendable () -> Void).self))
+                unsafeBitCast(
+                    { [self] in
+                        loop.add(
+                            LoopTimer(after: .milliseconds(2)) { _ in work() }, toMode: privateMode)
+                        loop.run(mode: privateMode, for: .milliseconds(3))
+                    }, to: (@Sendable () -> Void).self))
         case .mainQueue:
             DispatchQueue.main.async(execute: unsafeBitCast(work, to: (@Sendable () -> Void).self))
         }

@@ -41,7 +41,7 @@ print(
         + "false=\(isFalse) of=\(results.reduce(0) { $0 + $1.healthy }) "
         + "median_error_ms=\(milliseconds(percentile(noticed, 0.5))) "
         + "p99_error_ms=\(milliseconds(percentile(noticed, 0.99)))")
-exit(missed + isFalse == 0 ? 0 : 1)
+let status: CInt = missed + isFalse == 0 ? 0 : 1
 
 func milliseconds(_ value: Double) -> String { String(format: "%.3f", value) }
 
@@ -83,3 +83,5 @@ func playPart(_ name: String, seconds: Double) throws -> Never {
     print(String(decoding: try JSONEncoder().encode(result), as: UTF8.self))
     exit(0)
 }
+
+exit(status)
