@@ -69,7 +69,9 @@ public struct LengthHistogram: Hashable, Sendable {
     }
 
     /// Adds the counts of another histogram.
-    package mutating func add(_ other: LengthHistogram) { counts.merge(other.counts, uniquingKeysWith: +) }
+    package mutating func add(_ other: LengthHistogram) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+    }
 
     /// The lengths that a bucket stands for: from its lower bound up to, not including, its upper bound.
     package static func bounds(ofBucket bucket: Int) -> Range<Duration> {
