@@ -21,8 +21,6 @@ extension StallMonitor {
         public var limits = RateLimits()
         /// What becomes of stalls while a debugger is attached.
         public var debuggerPolicy = DebuggerPolicy.record
-        /// How long a callback of ``StallMonitor/onStall(at:_:)`` may take before later ones are called without it.
-        public var callbackDeadline = Duration.seconds(10)
         /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for none.
         /// `docs/settings.md` describes it.
         public var settings: String?

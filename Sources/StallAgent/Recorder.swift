@@ -118,11 +118,8 @@ private struct Recording {
         let locations = Set(report.locations + pending.suspectLocations(images))
         let unknown = locations.filter { names[$0] == nil }
         if !unknown.isEmpty {
-            // Looking names up takes time: what is known is safe first. The cause needs the names. A report that has
-            // ended is final, so that it counts as open until its cause is known.
-            var early = report
-            early.state = .open
-            store.record(early, images: images)
+            // Looking names up takes time, and the cause needs the names: what is known is safe first.
+            store.record(report, images: images)
             let began = ContinuousClock.now
             names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
             if report.state == .open {

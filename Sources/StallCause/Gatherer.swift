@@ -131,7 +131,8 @@ extension Wait {
         let time = Duration.seconds(limit[0]) + .nanoseconds(limit[1])
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         if operation & 127 == 0 {
-            deadline = now + time  // relative to when the call began, which is not known: at the latest
+            // Relative to when the call began, which is not known: at the latest.
+            deadline = now + time
         } else if operation & 256 != 0 {
             deadline = now + (time - .microseconds(stall_unix_us()))
         } else {

@@ -15,6 +15,8 @@ final class AgentWriter {
     private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
+    /// The report written last: it may come again with its cause when it has ended and no index finds it any more.
+    private var last: (id: UniqueID, seq: Int64)?
 
     private struct ImageKey: Hashable {
         var path: String?
@@ -70,8 +72,10 @@ final class AgentWriter {
     func record(_ report: StallReport, images: [Image]) throws {
         let runID = try interner.run(run)
         let revision = try revision()
+        let known =
+            last?.id == report.id ? last?.seq : try findOpen.integer(source, report.id.bytes)
         let row = ReportRow(
-            seq: try findOpen.integer(source, report.id.bytes) ?? revision, revision: revision,
+            seq: known ?? revision, revision: revision,
             id: report.id,
             loop: try interner.loop(
                 run: runID, name: report.loop, threshold_ns: report.threshold.nanoseconds),
@@ -84,6 +88,7 @@ final class AgentWriter {
             threads: try report.threads.map(stored), agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))
         _ = try reports.put(row, source: source)
+        last = (report.id, row.seq)
         let used = Set(report.locations.map(key))
         for image in images {
             let key = ImageKey(path: image.path, buildID: image.buildID)

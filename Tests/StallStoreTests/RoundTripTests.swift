@@ -85,6 +85,11 @@ import Testing
         try store.record(report, images: generator.images)
         try store.updateDuration(of: report.id, to: .seconds(99), cpuTime: .zero)
         #expect(try reader.reports(ReportFilter()) == [report.named()])
+
+        // Its cause is known when its names are.
+        report.cause = generator.cause()
+        try store.record(report, images: generator.images)
+        #expect(try reader.reports(ReportFilter()) == [report.named()])
     }
 
     @Test func `a filter selects the same reports as asking each of them`() throws {

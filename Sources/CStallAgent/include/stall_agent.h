@@ -55,7 +55,7 @@ stall_thread_marks *STALL_NULLABLE stall_agent_watch_current_thread(
     stall_agent *STALL_NULLABLE agent, const char *STALL_NULLABLE name, uint32_t threshold_ms);
 
 /// Work begins and ends. Only on the watched thread; elsewhere ignored. Pairs nest, the outermost counts; an end without
-/// a begin is ignored. Some tens of nanoseconds each.
+/// a begin is ignored. About a tenth of a microsecond each.
 void stall_begin(stall_thread_marks *STALL_NULLABLE marks);
 void stall_end(stall_thread_marks *STALL_NULLABLE marks);
 
