@@ -38,15 +38,17 @@ extension PartResult {
                 continue
             }
             let length = report.duration.nanoseconds / 1000
-            let match = (episodes[report.loop] ?? []).indices.first { index in
-                let episode = episodes[report.loop]![index]
-                // How much later than the victim says the report begins, in -30...30 minutes.
-                let later =
-                    (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self
-                    .hour / 2
-                return episode.isStall && abs(later) < max(episode.duration, length) / 2
-                    && found[report.loop]?.contains(index) != true
+            let own = episodes[report.loop] ?? []
+            // How much later than the victim says the report begins, in -30...30 minutes.
+            func lateness(_ index: Int) -> Int64 {
+                (report.start.microseconds - own[index].start + Self.hour / 2) %% Self.hour
+                    - Self.hour / 2
             }
+            // The nearest: a short stall just before a long one is near enough to both.
+            let match = own.indices.filter { index in
+                own[index].isStall && abs(lateness(index)) < max(own[index].duration, length) / 2
+                    && found[report.loop]?.contains(index) != true
+            }.min { abs(lateness($0)) < abs(lateness($1)) }
             guard let match else {
                 isFalse += 1
                 if notes.count < 20 {
@@ -58,12 +60,9 @@ extension PartResult {
             }
             found[report.loop, default: []].insert(match)
             guard measuresErrors else { continue }
-            let episode = episodes[report.loop]![match]
-            let later =
-                (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour - Self.hour
-                / 2
-            noticed.append(abs(Double(later) / 1000 + report.detectionDelay.milliseconds))
-            durations.append(abs(Double(length - episode.duration)) / 1000)
+            noticed.append(
+                abs(Double(lateness(match)) / 1000 + report.detectionDelay.milliseconds))
+            durations.append(abs(Double(length - own[match].duration)) / 1000)
         }
         for (loop, episodes) in episodes {
             for (index, episode) in episodes.enumerated() where episode.isStall {
