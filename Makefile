@@ -1,8 +1,8 @@
 # The commands of the README. Every one works on a fresh clone.
 
 SWIFT ?= swift
-# These play whole programs in real time: they want the machine for themselves.
-ALONE = CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
+# These play whole programs in real time, or several that share a disk: they want the machine for themselves.
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example bench-targets man walkthrough format lint clean

@@ -12,19 +12,29 @@ enum Victim {
     static func write(to path: String, count: Int) throws {
         var random = SystemRandomNumberGenerator()
         let run = thisProcess(&random)
-        let store = try AgentStore(path: path, run: run)
+        let store = try patiently { try AgentStore(path: path, run: run) }
         for _ in 0..<count {
             var report = makeReport(run, &random)
-            try store.record(report, images: images)
+            try patiently { try store.record(report, images: images) }
             say("\(report.id) open")
-            try store.updateDuration(of: report.id, to: .seconds(1), cpuTime: .zero)
+            try patiently {
+                try store.updateDuration(of: report.id, to: .seconds(1), cpuTime: .zero)
+            }
             report.state = .ended
             report.duration = .seconds(2)
-            try store.record(report, images: images)
+            try patiently { try store.record(report, images: images) }
             say("\(report.id) ended")
-            try name(report, in: store)
+            try patiently { try name(report, in: store) }
         }
-        try store.close()
+        try patiently { try store.close() }
+    }
+
+    /// Tries again while another process has the store, as the agent does later: on a busy disk one may wait its turn for
+    /// longer than a single try lasts.
+    private static func patiently<Result>(_ body: () throws -> Result) throws -> Result {
+        while true {
+            do { return try body() } catch StoreError.busy { continue }
+        }
     }
 
     /// An agent in the middle of a stall.
