@@ -244,7 +244,8 @@ private func shares(
     return shares
 }
 
-/// What the kernel computes for one major fault; measured, 25 us on a quiet machine and 90 on a busy one.
+/// What the kernel computes for one major fault. Chosen between what cold files took on an idle machine and on a busy one, so that
+/// reading them in is a page fault and not computing.
 private let faultCost = Duration.microseconds(60)
 
 extension CauseFacts {
