@@ -100,12 +100,16 @@ let package = Package(
         .testTarget(
             name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
             swiftSettings: settings),
+        .target(
+            name: "BenchmarkSupport", path: "Benchmarks/BenchmarkSupport", swiftSettings: settings),
         .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
         .executableTarget(
-            name: "LoopBenchmark", dependencies: ["StallRunLoop", "StallModel", "CMinimalLoop"],
+            name: "LoopBenchmark",
+            dependencies: ["BenchmarkSupport", "StallRunLoop", "StallModel", "CMinimalLoop"],
             path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
         .executableTarget(
-            name: "DetectorBenchmark", dependencies: ["StallAgent", "StallRunLoop", "CLinux"],
+            name: "DetectorBenchmark",
+            dependencies: ["BenchmarkSupport", "StallAgent", "StallRunLoop", "CLinux"],
             path: "Benchmarks/DetectorBenchmark",
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(

@@ -1,5 +1,6 @@
 // Plays contestants in turns, each in a process of its own, and compares the medians.
 
+import BenchmarkSupport
 import Foundation
 
 /// What a play measures. The raw values are the names in its output.
@@ -30,7 +31,7 @@ struct Comparison {
     let rounds: Int
     /// Only comparisons whose name contains it.
     let filter: String?
-    private var lines: [String] = []
+    private(set) var results: [BenchmarkResult] = []
 
     init(rounds: Int, filter: String?) {
         self.rounds = rounds
@@ -50,10 +51,12 @@ struct Comparison {
         print("\n" + row(name, columns.map(\.heading)))
         for play in plays {
             let cells = columns.map { column -> String in
-                let measured = (values[play]?[column.rawValue] ?? []).sorted()
-                guard !measured.isEmpty else { return "failed" }
-                lines.append(json(name, play, column, measured))
-                return String(format: "%.2f", measured[measured.count / 2])
+                guard let measured = values[play]?[column.rawValue] else { return "failed" }
+                let measurement = BenchmarkResult(
+                    name: "detector: " + name, contestant: play.watcher.rawValue, values: measured,
+                    unit: column.heading)
+                results.append(measurement)
+                return String(format: "%.2f", measurement.median)
             }
             print(row("  " + play.watcher.rawValue, cells))
         }
@@ -62,16 +65,6 @@ struct Comparison {
     private func row(_ first: String, _ cells: [String]) -> String {
         first.padding(toLength: 28, withPad: " ", startingAt: 0)
             + cells.map { String(repeating: " ", count: max(1, 16 - $0.count)) + $0 }.joined()
-    }
-
-    private func json(_ name: String, _ play: Play, _ column: Column, _ sorted: [Double]) -> String
-    {
-        let numbers = [sorted[sorted.count / 2], sorted.first!, sorted.last!].map {
-            $0.isFinite ? "\($0)" : "null"
-        }
-        return #"{"name":"detector: \#(name)","contestant":"\#(play.watcher.rawValue)","size":1,"#
-            + #""median":\#(numbers[0]),"min":\#(numbers[1]),"max":\#(numbers[2]),"#
-            + #""unit":"\#(column.heading)","runs":\#(sorted.count)}"#
     }
 
     private func measure(_ play: Play) -> [(String, Double)] {
@@ -88,17 +81,5 @@ struct Comparison {
             guard words.count == 2, let value = Double(words[1]) else { return nil }
             return (String(words[0]), value)
         }
-    }
-
-    /// Appends the results, one JSON object a line.
-    func write(to path: String) throws {
-        let url = URL(fileURLWithPath: path)
-        try FileManager.default.createDirectory(
-            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-        if !FileManager.default.fileExists(atPath: path) { try Data().write(to: url) }
-        let handle = try FileHandle(forWritingTo: url)
-        try handle.seekToEnd()
-        try handle.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
-        try handle.close()
     }
 }

@@ -4,6 +4,7 @@
 //     DetectorBenchmark [--rounds N] [NAME]    NAME: part of a comparison's name
 //     DetectorBenchmark --play PLAY            one measurement: prints `name value` lines
 
+import BenchmarkSupport
 import Foundation
 
 var arguments = Array(CommandLine.arguments.dropFirst())
@@ -37,4 +38,4 @@ for loops in [1, 8, 64] {
         "\(loops) loops, one watchdog", [Play(.many(loops), .stallwatch)],
         columns: [.busyCPU, .found, .missed, .error50, .error99, .errorMax])
 }
-try bench.write(to: ".build/bench/results.jsonl")
+try bench.results.append()

@@ -1,5 +1,6 @@
 // Calls of malloc an operation in the steady state. Unlike times, counts are exact, so they are a gate.
 
+internal import BenchmarkSupport
 import CMinimalLoop
 import Foundation
 import StallModel

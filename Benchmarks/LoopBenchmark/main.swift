@@ -4,6 +4,7 @@
 //     LoopBenchmark --endurance                                nothing may grow over ten million iterations
 //     LoopBenchmark --table                                    what all benchmarks have measured so far
 
+internal import BenchmarkSupport
 import Foundation
 
 var arguments = Array(CommandLine.arguments.dropFirst())
@@ -20,9 +21,8 @@ let contestant = option("--only")
 
 if arguments.first == "--endurance" { exit(endure() ? 0 : 1) }
 
-let results = ".build/bench/results.jsonl"
 if arguments.first == "--table" {
-    try printTable(of: results)
+    try printTable(of: resultsPath)
     exit(0)
 }
 
@@ -32,6 +32,6 @@ bench.posts()
 bench.descriptors()
 bench.timers()
 let failures = bench.allocations()
-try bench.write(to: results)
+try bench.results.append()
 for failure in failures { print("too many: \(failure)") }
 exit(failures.isEmpty ? 0 : 1)

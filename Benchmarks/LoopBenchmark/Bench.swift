@@ -1,28 +1,13 @@
 // Measuring several contestants side by side: rounds alternate between them, so that a busy moment of the machine
-// hits all, and the median of the rounds is compared. One object a measurement goes to `.build/bench/results.jsonl`.
+// hits all, and the median of the rounds is compared.
 
+internal import BenchmarkSupport
 import Foundation
 
 /// One way to do the work that is compared. `measure` does it once and returns the cost of one operation.
 struct Contestant {
     let name: String
     let measure: () -> Double
-}
-
-/// What one contestant did at one size.
-struct Measurement {
-    var name: String
-    var contestant: String
-    var size: Int
-    var values: [Double]
-    var unit: String
-
-    var median: Double {
-        let sorted = values.sorted()
-        return sorted[sorted.count / 2]
-    }
-    var min: Double { values.min() ?? 0 }
-    var max: Double { values.max() ?? 0 }
 }
 
 /// Runs comparisons and keeps what they gave.
@@ -33,7 +18,7 @@ struct Bench {
     var filter: String?
     /// Only contestants whose name contains it: for a profile of one.
     var contestant: String?
-    private(set) var results: [Measurement] = []
+    private(set) var results: [BenchmarkResult] = []
 
     init(rounds: Int, filter: String?, contestant: String? = nil) {
         self.rounds = rounds
@@ -55,13 +40,13 @@ struct Bench {
             }
         }
         let measurements = zip(contestants, values).map {
-            Measurement(name: name, contestant: $0.name, size: size, values: $1, unit: unit)
+            BenchmarkResult(name: name, contestant: $0.name, size: size, values: $1, unit: unit)
         }
         results += measurements
         for measurement in measurements { print(line(measurement, floor: measurements[0])) }
     }
 
-    private func line(_ measurement: Measurement, floor: Measurement) -> String {
+    private func line(_ measurement: BenchmarkResult, floor: BenchmarkResult) -> String {
         func ratio(_ value: Double, _ floor: Double) -> Double { floor > 0 ? value / floor : 0 }
         let cells = [
             measurement.name.padded(to: 42),
@@ -74,26 +59,6 @@ struct Bench {
             String(format: " (%.1f to %.1f)", measurement.min, measurement.max),
         ]
         return cells.joined(separator: " ")
-    }
-
-    /// Appends the results, one JSON object a line.
-    func write(to path: String) throws {
-        let url = URL(fileURLWithPath: path)
-        try FileManager.default.createDirectory(
-            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-        let lines = results.map { result in
-            #"{"name":"\#(result.name)","contestant":"\#(result.contestant)","size":\#(result.size),"#
-                + #""median":\#(result.median),"min":\#(result.min),"max":\#(result.max),"#
-                + #""unit":"\#(result.unit)","runs":\#(result.values.count)}"#
-        }
-        let text = lines.joined(separator: "\n") + "\n"
-        if let handle = try? FileHandle(forWritingTo: url) {
-            try handle.seekToEnd()
-            try handle.write(contentsOf: Data(text.utf8))
-            try handle.close()
-        } else {
-            try Data(text.utf8).write(to: url)
-        }
     }
 }
 
