@@ -19,8 +19,7 @@ import TestSupport
         for _ in 0..<count {
             let report = generator.report()
             try store.record(report, images: generator.images)
-            try store.symbolize(
-                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+            try store.symbolize(generator.names(of: report))
         }
         try store.close()
         return directory(name)

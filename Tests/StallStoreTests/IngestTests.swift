@@ -35,8 +35,7 @@ import TestSupport
                 default:
                     let report = generator.report(state: .ended)
                     try agent.record(report, images: generator.images)
-                    let names = report.places.map { ($0, generator.names($0)) }
-                    try agent.symbolize(Dictionary(uniqueKeysWithValues: names))
+                    try agent.symbolize(generator.names(of: report))
                 }
             }
             let ingest = try Ingest(into: central)
@@ -61,9 +60,7 @@ import TestSupport
             for _ in 0..<20 {
                 let report = generator.report()
                 try store.record(report, images: generator.images)
-                let names = Dictionary(
-                    uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) })
-                try store.symbolize(names)
+                try store.symbolize(generator.names(of: report))
             }
             try store.countLosses(2, reason: .suppressed)
             try store.close()

@@ -33,8 +33,7 @@ import Testing
                 report.samples[index].locations[0].offset = UInt64(ids.count)
             }
             try store.record(report, images: generator.images)
-            try store.symbolize(
-                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+            try store.symbolize(generator.names(of: report))
             ids.append(report.id)
             largest = max(largest, used(path))
         }

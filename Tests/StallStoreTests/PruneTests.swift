@@ -101,8 +101,7 @@ import Testing
         for _ in 0..<20 {
             let report = generator.report()
             try store.record(report, images: generator.images)
-            try store.symbolize(
-                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+            try store.symbolize(generator.names(of: report))
         }
         try store.close()
         #expect(try checkStore(path: path).isEmpty)

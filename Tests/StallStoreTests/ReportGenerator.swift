@@ -118,6 +118,11 @@ struct ReportGenerator {
             offset: .random(in: 0x1000...0x1040, using: &random), kind: kind, isGuessed: isGuessed)
     }
 
+    /// Names for every place of a report.
+    mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
+        Dictionary(uniqueKeysWithValues: report.places.map { ($0, names($0)) })
+    }
+
     /// Names for a location: some have none, some several.
     mutating func names(_ location: CodeLocation) -> [Frame] {
         let count = [1, 1, 1, 2, 3].randomElement(using: &random)!

@@ -86,8 +86,7 @@ import TestSupport
                     try store.record(report, images: images)
                     // Half of them get their names later, or never.
                     guard Bool.random(using: &random) else { continue }
-                    let names = report.places.map { ($0, agents[index].generator.names($0)) }
-                    try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+                    try store.symbolize(agents[index].generator.names(of: report))
                 }
             }
             try ingest(agents.map(\.path))
@@ -109,8 +108,7 @@ import TestSupport
         for _ in 0..<60 {
             let report = generator.report()
             try store.record(report, images: generator.images)
-            let names = report.places.map { ($0, generator.names($0)) }
-            try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+            try store.symbolize(generator.names(of: report))
         }
         try store.close()
         try ingest([path])
@@ -214,8 +212,7 @@ import TestSupport
         for _ in 0..<80 {
             let report = generator.report()
             try store.record(report, images: generator.images)
-            let names = report.places.map { ($0, generator.names($0)) }
-            try store.symbolize(Dictionary(uniqueKeysWithValues: names))
+            try store.symbolize(generator.names(of: report))
         }
         try ingest([path])
         let before = try found(central)

@@ -114,8 +114,7 @@ import Testing
         let reports = (0..<30).map { _ in generator.report() }
         for report in reports {
             try store.record(report, images: generator.images)
-            try store.symbolize(
-                Dictionary(uniqueKeysWithValues: report.places.map { ($0, generator.names($0)) }))
+            try store.symbolize(generator.names(of: report))
         }
         let database = try RawDatabase(path)
         let stalls = try database.query(
