@@ -1,5 +1,6 @@
 import Foundation
 import StallModel
+import TestSupport
 import Testing
 
 @testable import StallSymbols
@@ -9,28 +10,6 @@ import Testing
 /// of its functions looked up by both. A Swift binary, this test's own, for lines.
 @Suite(.enabled(if: Tools.areInstalled))
 struct DebugInformationTests {
-    static let source = """
-        #include <stdio.h>
-        #include <stdlib.h>
-        static inline __attribute__((always_inline)) int inner(int x) {
-            int y = rand() * x;
-            return y % 7 + x;
-        }
-        static inline __attribute__((always_inline)) int middle(int x) {
-            int sum = 0;
-            for (int i = 0; i < x; i++)
-                sum += inner(i) * inner(x - i);
-            return sum;
-        }
-        __attribute__((noinline)) int outer(int x) {
-            puts("outer");
-            return middle(x) + middle(x + 1);
-        }
-        int main(int argc, char **argv) {
-            return outer(argc) + inner(argc);
-        }
-        """
-
     @Test(arguments: ["-gdwarf-4", "-gdwarf-5"])
     func `every instruction has the calls and lines that llvm-symbolizer finds`(version: String)
         throws
@@ -39,7 +18,8 @@ struct DebugInformationTests {
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        try Self.source.write(toFile: directory + "/nested.c", atomically: true, encoding: .utf8)
+        try CProgram.inlinedCalls.write(
+            toFile: directory + "/nested.c", atomically: true, encoding: .utf8)
         let program = directory + "/nested"
         _ = try output(
             of: Tools.path("clang"), "-O2", version, "-Wl,--build-id", "-o", program,

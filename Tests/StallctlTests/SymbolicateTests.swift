@@ -169,31 +169,6 @@ private struct NestedProgram {
     /// Every eighth byte of `outer` and `main`, from the image's load address.
     private let offsets: [UInt64]
 
-    private static let source = """
-        #include <stdio.h>
-        #include <stdlib.h>
-        #ifdef OTHER
-        int other = 1;
-        #endif
-        static inline __attribute__((always_inline)) int inner(int x) {
-            int y = rand() * x;
-            return y % 7 + x;
-        }
-        static inline __attribute__((always_inline)) int middle(int x) {
-            int sum = 0;
-            for (int i = 0; i < x; i++)
-                sum += inner(i) * inner(x - i);
-            return sum;
-        }
-        __attribute__((noinline)) int outer(int x) {
-            puts("outer");
-            return middle(x) + middle(x + 1);
-        }
-        int main(int argc, char **argv) {
-            return outer(argc) + inner(argc);
-        }
-        """
-
     init(in directory: URL, options: [String] = []) throws {
         let folder = directory.appending(path: "release")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -201,7 +176,7 @@ private struct NestedProgram {
         stripped = folder.appending(path: "nested").path
         debug = folder.appending(path: "nested.debug").path
         let source = directory.appending(path: "nested.c")
-        try Data(Self.source.utf8).write(to: source)
+        try Data(CProgram.inlinedCalls.utf8).write(to: source)
         let tools = [
             ["clang", "-g", "-O2", "-Wl,--build-id", "-o", full, source.path] + options,
             ["objcopy", "--only-keep-debug", full, debug],
