@@ -45,9 +45,8 @@ extension PendingReport {
         report.cause = explained.cause
         let holders = explained.holders.map { holder in
             ThreadSnapshot(
-                thread: holder.owner, name: holder.name, role: .holder,
-                method: holder.stack?.method, isTruncated: holder.stack?.isTruncated ?? false,
-                failure: holder.failure, locations: holder.stack.map(images.locate) ?? [])
+                thread: holder.owner, name: holder.name, role: .holder, stack: holder.stack,
+                failure: holder.failure, images: images)
         }
         let known = Set(holders.map(\.thread))
         report.threads = holders + report.threads.filter { !known.contains($0.thread) }

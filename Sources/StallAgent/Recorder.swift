@@ -197,14 +197,23 @@ extension StallReport {
 }
 
 extension ThreadSnapshot {
+    /// A thread with its stack, every address placed in its image.
+    init(
+        thread: ThreadID, name: String?, role: ThreadRole, stack: CapturedStack?, failure: String?,
+        images: ImageTable
+    ) {
+        self.init(
+            thread: thread, name: name, role: role, method: stack?.method,
+            isTruncated: stack?.isTruncated ?? false, failure: failure,
+            locations: stack.map(images.locate) ?? [])
+    }
+
     /// A thread as it was seen in a look at many of them.
     fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
-        let stack = try? seen.stack.get()
         var failure: String?
         if case .failure(let error) = seen.stack { failure = error.description }
         self.init(
-            thread: seen.id, name: seen.name, role: role, method: stack?.method,
-            isTruncated: stack?.isTruncated ?? false, failure: failure,
-            locations: stack.map(images.locate) ?? [])
+            thread: seen.id, name: seen.name, role: role, stack: try? seen.stack.get(),
+            failure: failure, images: images)
     }
 }
