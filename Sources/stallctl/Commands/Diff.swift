@@ -51,9 +51,7 @@ struct Diff: ParsableCommand {
     @OptionGroup var rows: RowOptions
 
     func validate() throws {
-        guard limit > 0 else {
-            throw ValidationError("--limit must be 1 or more; it was \(limit).")
-        }
+        try expectOneOrMore(limit, "--limit")
         if let failAbove, !(failAbove >= 1 && failAbove.isFinite) {
             throw ValidationError("--fail-above must be 1 or more; it was \(failAbove).")
         }

@@ -61,9 +61,7 @@ struct Export: ParsableCommand {
     var weight = FoldedStacks.Weight.ms
 
     func validate() throws {
-        if let limit, limit <= 0 {
-            throw ValidationError("--limit must be 1 or more; it was \(limit).")
-        }
+        try expectOneOrMore(limit, "--limit")
         if rows == .groups, limit != nil {
             throw ValidationError("--limit counts reports; it does not go with --rows groups.")
         }

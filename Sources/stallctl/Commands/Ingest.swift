@@ -75,9 +75,7 @@ struct IngestCommand: ParsableCommand {
         if watch, paths.contains("-") {
             throw ValidationError("--watch looks again and again; standard input comes once.")
         }
-        guard every > 0 else {
-            throw ValidationError("--every must be 1 or more; it was \(every).")
-        }
+        try expectOneOrMore(every, "--every")
         guard wait >= 0 else { throw ValidationError("--wait must be 0 or more; it was \(wait).") }
     }
 

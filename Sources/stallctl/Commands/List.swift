@@ -25,9 +25,7 @@ struct List: ParsableCommand {
     @OptionGroup var rows: RowOptions
 
     func validate() throws {
-        guard limit > 0 else {
-            throw ValidationError("--limit must be 1 or more; it was \(limit).")
-        }
+        try expectOneOrMore(limit, "--limit")
     }
 
     func run() throws {

@@ -26,9 +26,7 @@ struct Show: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard stacks > 0 else {
-            throw ValidationError("--stacks must be 1 or more; it was \(stacks).")
-        }
+        try expectOneOrMore(stacks, "--stacks")
     }
 
     func run() throws {

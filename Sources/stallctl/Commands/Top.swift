@@ -49,12 +49,8 @@ struct Top: ParsableCommand {
     @OptionGroup var rows: RowOptions
 
     func validate() throws {
-        guard limit > 0 else {
-            throw ValidationError("--limit must be 1 or more; it was \(limit).")
-        }
-        guard frames > 0 else {
-            throw ValidationError("--frames must be 1 or more; it was \(frames).")
-        }
+        try expectOneOrMore(limit, "--limit")
+        try expectOneOrMore(frames, "--frames")
         guard (1...3600).contains(interval) else {
             throw ValidationError("--interval must be 1 to 3600; it was \(interval).")
         }

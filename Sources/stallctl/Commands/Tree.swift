@@ -60,9 +60,7 @@ struct Tree: ParsableCommand {
         guard (0...100).contains(minShare) else {
             throw ValidationError("--min-share must be 0 to 100; it was \(minShare).")
         }
-        if let depth, depth <= 0 {
-            throw ValidationError("--depth must be 1 or more; it was \(depth).")
-        }
+        try expectOneOrMore(depth, "--depth")
     }
 
     func run() throws {
