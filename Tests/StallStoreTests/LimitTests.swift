@@ -33,7 +33,9 @@ import Testing
                 report.samples[index].locations[0].offset = UInt64(ids.count)
             }
             try store.record(report, images: generator.images)
-            try store.symbolize(generator.names(of: report))
+            // As the agent does: what a place is called is looked up once.
+            let unnamed = try Set(store.unsymbolized(Array(report.places)))
+            try store.symbolize(generator.names(of: report).filter { unnamed.contains($0.key) })
             ids.append(report.id)
             largest = max(largest, used(path))
         }
