@@ -6,16 +6,19 @@ enum ExposureView {
     /// A line for each loop that was watched, and one for stalls without reports; nothing where there is nothing to say.
     static func lines(exposure: [LoopExposure], suppressed: [SuppressedStalls]) -> [String] {
         let loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
-        var lines = loops.map { line(loop: $0.key, $0.value) }
+        return loops.map { line(loop: $0.key, $0.value) } + line(suppressed: suppressed)
+    }
+
+    /// One line or none.
+    static func line(suppressed: [SuppressedStalls]) -> [String] {
         let count = suppressed.reduce(0) { $0 + $1.count }
-        if count > 0 {
-            let places = Set(suppressed.map(\.place)).count
-            let total = suppressed.reduce(Duration.zero) { $0 + $1.total }
-            lines.append(
-                "Counted without a report: \(counted(count, "stall")) of \(total.precise) at "
-                    + "\(counted(places, "place")) (rate limits and debugger policy).")
-        }
-        return lines
+        guard count > 0 else { return [] }
+        let places = Set(suppressed.map(\.place)).count
+        let total = suppressed.reduce(Duration.zero) { $0 + $1.total }
+        return [
+            "Counted without a report: \(counted(count, "stall")) of \(total.precise) at "
+                + "\(counted(places, "place")) (rate limits and debugger policy)."
+        ]
     }
 
     private static func line(loop: String, _ stretches: [LoopExposure]) -> String {
