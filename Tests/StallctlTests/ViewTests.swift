@@ -22,6 +22,19 @@ import Testing
         try expectSnapshot(view.lines, "show")
     }
 
+    @Test func `stacks that look the same are one`() {
+        var report = SampleReports.report()
+        let frames = report.samples[0].frames
+        for index in report.samples.indices {
+            report.samples[index].frames = frames
+            report.samples[index].isLate = false
+            report.samples[index].frames[0].offset += UInt64(index)
+        }
+        let view = ReportView(report: report, stackLimit: 3, terminal: .plain)
+        let titles = view.lines.filter { $0.hasPrefix("Stack ") }
+        #expect(titles.count == 1 && titles[0].contains("\(report.samples.count) samples"))
+    }
+
     @Test func `a report fits a narrow terminal`() throws {
         var report = SampleReports.report()
         report.threads = []
