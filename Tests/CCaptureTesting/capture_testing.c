@@ -6,10 +6,12 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -109,6 +111,12 @@ int testing_forbid_system_call(int number) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
     // On all threads: the sampler may be used on another one than this.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
+}
+
+int testing_hide_proc(void) {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return errno;
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    return mount("none", "/proc", "tmpfs", 0, NULL) == 0 ? 0 : errno;
 }
 
 static struct {

@@ -28,7 +28,7 @@ final class StressThread: Sendable {
         self.name = name
         self.step = step
         Thread.detachNewThread { [self] in
-            let thread = try! RegisteredThread.current()
+            let thread = RegisteredThread.current()
             registration.withLock { $0 = thread }
             while true {
                 if !self.step() { wrong.add(1, ordering: .relaxed) }

@@ -103,6 +103,6 @@ private let victim = Mutex<RegisteredThread?>(nil)
 
 /// Called on the thread that is about to stall.
 func register() {
-    let thread = try! RegisteredThread.current()
+    let thread = RegisteredThread.current()
     victim.withLock { $0 = thread }
 }
