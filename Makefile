@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests|RefusedCaptureTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -69,13 +69,17 @@ bench-peers:
 faults: setup
 	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
 
-# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half.
+# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup
 	$(SWIFT) run -c release TargetCosts
 
 # The C example, built with clang against the library as docs/c-api.md says, and run.
 c-example: setup
 	@scripts/c-example
+
+# An app in a package of its own that uses all of the agent's API: does it compile, run and report? Some minutes the first time.
+outside-app: setup
+	@scripts/outside-app
 
 # A man page for each command, in .build/man: man -l .build/man/stallctl-top.1
 man: setup

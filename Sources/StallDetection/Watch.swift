@@ -159,7 +159,8 @@ struct Watch: ~Copyable {
         posts[index].nextLook = posts[index].detector.nextLook
         let isStalled = posts[index].detector.isStalled || step.incident != nil
         let saturation = posts[index].saturation.look(
-            reading, rests: rests, evidence, at: now, isStalled: isStalled,
+            reading, rests: rests, evidence, at: now, absences: attendance.absences,
+            isStalled: isStalled,
             policy: posts[index].detector.policy)
         follow(saturation, index, reading)
 
