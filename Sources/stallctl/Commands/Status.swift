@@ -19,14 +19,18 @@ struct Status: ParsableCommand {
     func run() throws {
         let store = try source.open()
         let status = try store.status()
+        let quarantine = Quarantine(store: store.path)
         if output.json {
-            try Output.write(json: [StatusView.Row(status)])
+            try Output.write(json: [
+                StatusView.Row(status, quarantinedCount: quarantine.count)
+            ])
         } else {
             let more = try ExposureView.lines(
                 exposure: store.exposure(ReportFilter()),
                 suppressed: store.suppressedStalls(ReportFilter()))
             try Output.write(
-                lines: StatusView.lines(for: status, on: output.colors.terminal) + more)
+                lines: StatusView.lines(for: status, on: output.colors.terminal)
+                    + StatusView.lines(for: quarantine) + more)
         }
     }
 }

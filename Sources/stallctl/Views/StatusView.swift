@@ -27,9 +27,20 @@ enum StatusView {
             "\(counted(status.sampleCount, "sample")) with "
                 + counted(status.stackCount, "different stack"))
         if status.role == .central {
-            lines.append("Taken from \(counted(status.sourceCount, "store")).")
+            lines.append(
+                "Taken from \(counted(status.sourceCount, "store")), added up in "
+                    + "\(counted(status.rollUpCount, "roll-up")) of "
+                    + "\(counted(status.rollUpDayCount, "day")).")
         }
         return lines + losses(status)
+    }
+
+    static func lines(for quarantine: Quarantine) -> [String] {
+        quarantine.count == 0
+            ? []
+            : [
+                "\(counted(quarantine.count, "file")) that ingest found broken: \(quarantine.path.printable)"
+            ]
     }
 
     private static func losses(_ status: StoreStatus) -> [String] {
@@ -54,6 +65,10 @@ enum StatusView {
         var reportCount: Int
         var sampleCount: Int
         var stackCount: Int
+        var rollUpCount: Int
+        var rollUpDayCount: Int
+        /// Files that ingest found broken and does not try again.
+        var quarantinedCount: Int
         var states: [String: Int]
         var verdicts: [String: Int]
         var apps: [String]
@@ -62,7 +77,7 @@ enum StatusView {
         @Nullable var lastSeen: String?
         var losses: [String: Int]
 
-        init(_ status: StoreStatus) {
+        init(_ status: StoreStatus, quarantinedCount: Int = 0) {
             store = status.path
             role = status.role.word
             schemaVersion = status.schemaVersion
@@ -72,6 +87,9 @@ enum StatusView {
             reportCount = status.reportCount
             sampleCount = status.sampleCount
             stackCount = status.stackCount
+            rollUpCount = status.rollUpCount
+            rollUpDayCount = status.rollUpDayCount
+            self.quarantinedCount = quarantinedCount
             states = Self.words(status.reportsByState, \.word)
             verdicts = Self.words(status.reportsByVerdict, \.word)
             apps = status.apps
