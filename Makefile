@@ -29,9 +29,10 @@ conformance: setup
 
 truth: truth-stacks truth-stalls truth-cause truth-grouping
 
-# Stacks of stalling programs, built in five ways, against gdb's at the same instant.
+# Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
+# of them may take longer than TRUTH_DEADLINE seconds (60).
 truth-stacks: setup
-	@scripts/truth-stacks
+	@scripts/truth-stacks $(or $(STOPS),6)
 
 # Is every stall found, and nothing else called one? Victims that measure themselves, for SECONDS a part: hogs, SIGSTOP,
 # debuggers, freezers, quotas, clocks that jump, forks. The error bars hold on a machine that has nothing else to do.
@@ -56,7 +57,8 @@ stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
 # Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
-# watched; the store and ingest beside SQLite alone; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
+# watched; what a capture costs, beside libunwind and libdw; the store and ingest, beside SQLite alone; whether anything grows.
+# One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
 	@scripts/bench
 

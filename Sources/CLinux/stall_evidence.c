@@ -240,11 +240,71 @@ size_t stall_memory_read(uint64_t address, void *to, size_t length) {
     return count > 0 ? (size_t)count : 0;
 }
 
-bool stall_thread_read_name(int32_t thread, char *name) {
-    if (thread <= 0) return false;
-    int file = open_thread_file(thread, "comm");
+// `3: POSIX  ADVISORY  WRITE 392 fe:00:5326767 0 EOF`, and below it who waits for it: `3: -> POSIX  ADVISORY ...`.
+typedef struct {
+    int32_t number, process;
+    bool waits;
+} file_lock_line;
+
+static bool parse_file_lock(const char *line, file_lock_line *lock) {
+    char *rest;
+    lock->number = (int32_t)strtol(line, &rest, 10);
+    if (rest == line || *rest != ':') return false;
+    rest += 1 + strspn(rest + 1, " ");
+    lock->waits = strncmp(rest, "->", 2) == 0;
+    if (lock->waits) rest += 2;
+    for (int word = 0; word < 3; word++) {  // POSIX ADVISORY WRITE
+        rest += strspn(rest, " ");
+        rest += strcspn(rest, " ");
+    }
+    lock->process = (int32_t)strtol(rest, NULL, 10);
+    return true;
+}
+
+bool stall_file_lock_holder(int32_t *process) {
+    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    char text[8192];
+    size_t kept = 0;
+    ssize_t count;
+    file_lock_line holder = {.number = -1}, line;
+    int32_t found = 0, own = getpid();
+    bool is_ambiguous = false;
+    while ((count = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
+        text[kept += (size_t)count] = 0;
+        char *start = text, *end;
+        for (; (end = strchr(start, '\n')); start = end + 1) {
+            *end = 0;
+            if (!parse_file_lock(start, &line)) continue;
+            if (!line.waits) holder = line;
+            if (!line.waits || line.process != own || line.number != holder.number) continue;
+            is_ambiguous |= found != 0 && found != holder.process;
+            found = holder.process;
+        }
+        kept = strlen(start);
+        if (kept == sizeof text - 1) break;  // no line is that long
+        memmove(text, start, kept);
+    }
+    close(file);
+    *process = found;
+    return found > 0 && !is_ambiguous;
+}
+
+static bool read_name(int file, char *name) {
     bool isRead = read_text(file, name, 16);
     if (file >= 0) close(file);
     if (isRead) name[strcspn(name, "\n")] = 0;
     return isRead;
+}
+
+bool stall_process_read_name(int32_t process, char *name) {
+    if (process <= 0) return false;
+    char path[48] = "/proc/";
+    append_number(path, sizeof path, (uint64_t)process);
+    append(path, sizeof path, "/comm");
+    return read_name(open(path, O_RDONLY | O_CLOEXEC), name);
+}
+
+bool stall_thread_read_name(int32_t thread, char *name) {
+    return thread > 0 && read_name(open_thread_file(thread, "comm"), name);
 }

@@ -57,6 +57,9 @@ struct StoreConnection {
         waiting.append((report, images))
         open()
         flush()
+        // Somebody deleted the file: then a new one takes what waits.
+        open()
+        flush()
         while waiting.count > Self.waitingLimit {
             waiting.removeFirst()
             losses[.unwritable, default: 0] += 1
@@ -182,6 +185,7 @@ struct StoreConnection {
             }
             lastComplaint = complaint
             store = nil
+            if case .moved = error { return nil }  // A new one can be made at once.
             nextAttempt = now + pause
             pause = min(pause * 2, .seconds(60))
             return nil

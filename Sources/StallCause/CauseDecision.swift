@@ -134,6 +134,7 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     case .epoll: return found(.unknown, 0.5)
     case .futex: return byFutex(wait, hint, facts.ended)
     case .sleep: return found(.sleep, 0.98)
+    case .fileLock: return found(.lock, 0.95, lock: .file)
     case .child, .exchange: return found(.ipc, 0.95)
     case .signal: return found(.ipc, 0.5)
     case .memory: return found(.pageFault, 0.7)

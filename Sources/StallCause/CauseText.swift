@@ -14,6 +14,9 @@ func evidence(
         add("state", String(UnicodeScalar(wait.state)))
     }
     if let kind = finding?.lock { add("lock", kind.rawValue) }
+    if let holder = sample?.observation.wait.fileLockHolder {
+        add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
+    }
     let growth = facts.growth
     add("cpu", "\(facts.cpuTime.text) of \(facts.duration.text)")
     if growth.runDelay >= .milliseconds(1) {

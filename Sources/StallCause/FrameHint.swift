@@ -13,6 +13,7 @@ package enum LockKind: String, Hashable, Sendable {
     case once = "an initialization that another thread runs"
     case threadEnd = "the end of a thread"
     case barrier = "a barrier"
+    case file = "a file lock"
     case other = "a lock"
 }
 

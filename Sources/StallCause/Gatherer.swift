@@ -82,6 +82,9 @@ extension Wait {
             describe([Int32(truncatingIfNeeded: arguments[0])])
         case .poll: describe(polledDescriptors())
         case .futex: readFutex()
+        case .fileLock:
+            describe([Int32(truncatingIfNeeded: arguments[0])])
+            fileLockHolder = Self.fileLockHolder()
         case .sleep, .file, .child, .exchange, .signal, .memory, .yield, .ring: break
         }
     }
@@ -138,6 +141,16 @@ extension Wait {
         } else {
             deadline = MonotonicInstant(nanoseconds: UInt64(max(0, time.nanoseconds)))
         }
+    }
+
+    private static func fileLockHolder() -> HoldingProcess? {
+        var process: Int32 = 0
+        guard stall_file_lock_holder(&process) else { return nil }
+        let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { buffer in
+            stall_process_read_name(process, buffer.baseAddress!)
+                ? String(cString: buffer.baseAddress!) : nil
+        }
+        return HoldingProcess(process: process, name: name)
     }
 
     private static func memory(_ address: UInt64, _ length: Int) -> [UInt8] {

@@ -16,8 +16,10 @@ package enum CallKind: Hashable, Sendable {
     case sleep
     /// The end of a child process.
     case child
-    /// Messages, semaphores and file locks that processes share.
+    /// Messages and semaphores that processes share.
     case exchange
+    /// A lock on the file of the descriptor in the first argument. `fcntl` waits for nothing else.
+    case fileLock
     case signal
     case memory
     case yield
@@ -168,8 +170,8 @@ package struct SystemCall: Hashable, Sendable {
         ("semtimedop", 220, 192, .exchange),
         ("mq_timedreceive", 243, 183, .exchange),
         ("mq_timedsend", 242, 182, .exchange),
-        ("flock", 73, 32, .exchange),
-        ("fcntl", 72, 25, .exchange),
+        ("flock", 73, 32, .fileLock),
+        ("fcntl", 72, 25, .fileLock),
         ("pause", 34, nil, .signal),
         ("rt_sigsuspend", 130, 133, .signal),
         ("rt_sigtimedwait", 128, 137, .signal),

@@ -47,6 +47,17 @@ package struct WaitedFutex: Hashable, Sendable {
     }
 }
 
+/// A process that holds a file lock.
+package struct HoldingProcess: Hashable, Sendable {
+    package var process: Int32
+    package var name: String?
+
+    package init(process: Int32, name: String?) {
+        self.process = process
+        self.name = name
+    }
+}
+
 /// Facts that can be missing: then a cause is less sure.
 package struct UnreadableFacts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
@@ -77,6 +88,7 @@ package struct Wait: Hashable, Sendable {
     package var waitChannel = ""
     package var descriptors: [WaitedDescriptor] = []
     package var futex: WaitedFutex?
+    package var fileLockHolder: HoldingProcess?
     /// When the system call gives up by itself; nil when it never does or that is not known.
     package var deadline: MonotonicInstant?
     package var unreadable: UnreadableFacts = []

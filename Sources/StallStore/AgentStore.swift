@@ -156,6 +156,7 @@ package final class AgentStore {
         _ body: (AgentWriter) throws -> Answer
     ) throws(StoreError) -> Answer {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        guard !file.wasMoved() else { throw .moved(path: file.path) }
         do {
             return try file.queue.inDatabase { database in
                 var answer: Answer?

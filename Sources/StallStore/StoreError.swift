@@ -30,6 +30,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case readOnly(path: String)
     /// The disk, or the quota, is full.
     case full(path: String)
+    /// The file was deleted, moved or replaced while it was open.
+    case moved(path: String)
     /// Another process held the store for longer than we wait.
     case busy(path: String)
     /// The store contradicts itself: a truncated, overwritten or bit-flipped file.
@@ -68,6 +70,7 @@ extension StoreError: CustomStringConvertible {
         case .readOnly(let path):
             "\(path): cannot be written: the file or its directory is read-only"
         case .full(let path): "\(path): cannot be written: the disk is full"
+        case .moved(let path): "\(path): was moved or deleted while it was open"
         case .busy(let path): "\(path): locked by another process"
         case .damaged(let path, let detail): "\(path): damaged: \(detail)"
         case .sharedIdentity(let path):
@@ -89,8 +92,8 @@ extension StoreError {
         case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
             .notADatabase(let path), .foreign(let path, _), .wrongRole(let path, _),
             .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
-            .readOnly(let path), .full(let path), .busy(let path), .damaged(let path, _),
-            .sharedIdentity(let path), .sqlite(let path, _, _):
+            .readOnly(let path), .full(let path), .moved(let path), .busy(let path),
+            .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _):
             path
         case .unknownReport, .ambiguousReport: nil
         }

@@ -1,5 +1,6 @@
 // Opens store files: which files are refused, with which settings, and how a store is left behind.
 
+internal import CSQLite
 internal import GRDB
 internal import Glibc
 internal import StallModel
@@ -93,6 +94,10 @@ struct StoreFile {
     @discardableResult
     func close() throws(StoreError) -> Bool {
         try StoreError.catching(path: path) {
+            if wasMoved() {
+                try queue.close()
+                return false
+            }
             let isLast = queue.inDatabase { database in
                 // Fails at once while others have the file open, which is what should happen then.
                 _ = try? database.execute(sql: "pragma busy_timeout = 0")
@@ -101,6 +106,23 @@ struct StoreFile {
             }
             try queue.close()
             return isLast
+        }
+    }
+
+    /// Whether the path leads elsewhere by now: the file was deleted, moved or replaced.
+    ///
+    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is told to
+    /// leave the log's file alone.
+    func wasMoved() -> Bool {
+        queue.inDatabase { database in
+            var isMoved: CInt = 0
+            guard let connection = database.sqliteConnection,
+                sqlite3_file_control(connection, "main", SQLITE_FCNTL_HAS_MOVED, &isMoved)
+                    == SQLITE_OK, isMoved != 0
+            else { return false }
+            var keepsLog: CInt = 1
+            sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &keepsLog)
+            return true
         }
     }
 

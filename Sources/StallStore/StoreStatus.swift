@@ -20,6 +20,8 @@ package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
     case unwritable = 2
     /// It was written, and later evicted to stay within the quota.
     case evicted = 3
+    /// Of a stall that may well be kept: the app was not called back, because its callbacks take too long.
+    case callback = 4
 }
 
 /// A store in numbers.

@@ -131,7 +131,34 @@ struct DebugInformation {
         if let symbol = entry.origin.flatMap({ name(of: $0, unit, depth: depth + 1) }) {
             return symbol
         }
-        return entry.name.flatMap { text($0, unit.unit) }
+        guard let name = entry.name.flatMap({ text($0, unit.unit) }) else { return nil }
+        return name == "operator()" ? lambdaName(at: Int(offset), unit, depth: depth) : name
+    }
+
+    /// What gcc's lambdas are called, which have no symbols: by the function that they are written in, as the demangler
+    /// calls those that have one.
+    private mutating func lambdaName(at offset: Int, _ unit: WholeUnit, depth: Int) -> String {
+        var cursor = ByteCursor(unit.bytes, at: unit.header.entries)
+        // For each entry around the cursor, where it is when it is a function.
+        var around: [Int?] = []
+        while !cursor.isAtEnd, cursor.position < offset, !isOverBudget() {
+            let start = cursor.position
+            let code = cursor.uleb()
+            guard code != 0 else {
+                _ = around.popLast()
+                continue
+            }
+            guard let abbreviation = unit.abbreviations[code], cursor.skipEntry(abbreviation) else {
+                break
+            }
+            if abbreviation.hasChildren {
+                around.append(abbreviation.tag == 0x2e ? start : nil)  // subprogram
+            }
+        }
+        guard cursor.position == offset, let function = around.last(where: { $0 != nil }),
+            let symbol = name(of: .unitReference(UInt64(function!)), unit, depth: depth + 1)
+        else { return "operator()" }
+        return readableName(symbol) + "::{lambda}::operator()"
     }
 
     // MARK: - Units

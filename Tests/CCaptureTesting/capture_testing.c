@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "capture_testing.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -137,4 +138,10 @@ void testing_overflow_stack(int spins, volatile int *reached) {
     sigaltstack(&stack, NULL);
     sigaction(SIGSEGV, &action, NULL);
     overflow(&zero);
+}
+
+const char *testing_library_of(const char *symbol) {
+    Dl_info found;
+    void *address = dlsym(RTLD_DEFAULT, symbol);
+    return address && dladdr(address, &found) ? found.dli_fname : NULL;
 }

@@ -100,6 +100,17 @@ extension Plant {
             waitpid(child, &status, 0)
             return Outcome()
         },
+        Plant(name: "flock", cause: .lock) {
+            // Two openings of a file exclude each other, also within a process.
+            let path = "/tmp/cause-truth-\(getpid())-\(threadID()).lock"
+            let (held, wanted) = (open(path, O_RDWR | O_CREAT, 0o600), open(path, O_RDWR))
+            flock(held, LOCK_EX)
+            later { close(held) }
+            flock(wanted, LOCK_EX)
+            close(wanted)
+            unlink(path)
+            return Outcome()
+        },
     ]
 }
 

@@ -42,6 +42,32 @@ import Testing
         }
     }
 
+    @Test func `a store that was deleted is made anew, and has what came since`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite")
+            let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+            let lines = Lines()
+            var connection = StoreConnection(path: store.path, run: run, logger: lines.logger)
+            func report(_ index: UInt8) -> StallReport {
+                StallReport(
+                    id: UniqueID(bytes: Array(repeating: index, count: 16))!, run: run,
+                    loop: "main", mode: "default", phase: .timer, start: run.started,
+                    duration: .seconds(1), threshold: .milliseconds(250), state: .ended)
+            }
+            let images = ImageTable(images: [])
+            connection.record(report(1), images: images)
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) {
+                try FileManager.default.removeItem(at: directory.appending(path: name))
+            }
+            connection.record(report(2), images: images)
+            connection.record(report(3), images: images)
+            connection.close()
+            let kept = try ReportStore.open(path: store.path).reports(ReportFilter())
+            #expect(Set(kept.map(\.id)) == [report(2).id, report(3).id])
+            #expect(lines.count == 2)
+        }
+    }
+
     @Test func `what never can be written is counted at the end`() throws {
         let lines = Lines()
         let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)

@@ -82,6 +82,8 @@ import Testing
         (wait("recvfrom", on: (.localSocket, "socket:[5]")), ["recv"], .ipc),
         (wait("read", on: (.event, "anon_inode:[eventfd]")), [], .ipc),
         (wait("wait4"), ["waitpid"], .ipc),
+        (wait("flock", on: (.file, "/var/lock/photos")), ["flock"], .lock),
+        (wait("fcntl", on: (.file, "/var/lock/photos")), [], .lock),
         (wait("clock_nanosleep"), ["clock_nanosleep", "usleep"], .sleep),
         (wait("poll"), ["poll"], .sleep),
         (wait("futex"), ["__lll_lock_wait", "pthread_mutex_lock"], .lock),
@@ -124,6 +126,15 @@ import Testing
         let cause = decideCause(facts)
         #expect(cause.shares == [CauseShare(.disk, 0.71), CauseShare(.cpu, 0.29)])
         #expect(cause.cause == .disk)
+    }
+
+    @Test func `who holds a file lock is told`() {
+        var wait = Self.wait("flock", on: (.file, "/var/lock/photos"))
+        wait.fileLockHolder = HoldingProcess(process: 4719, name: "backup")
+        let evidence = decideCause(Self.facts(wait, ["flock"])).evidence
+        #expect(evidence.contains(CauseEvidence("lock", "a file lock")))
+        #expect(evidence.contains(CauseEvidence("held by", "process 4719 'backup'")))
+        #expect(evidence.contains(CauseEvidence("system call", "flock(7: /var/lock/photos)")))
     }
 
     @Test func `a condition's time limit that passed made it a sleep`() {

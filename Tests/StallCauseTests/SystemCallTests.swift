@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Testing
 
@@ -26,6 +27,23 @@ import Testing
         }
         let stat = SystemCall.table.first { $0.name == "newfstatat" }
         #expect(stat?.arm64 == Self.generic["fstatat"])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `the process that holds a file lock is found`() throws {
+        let path = "/tmp/file-lock-\(getpid())"
+        defer { unlink(path) }
+        let (held, wanted) = (open(path, O_RDWR | O_CREAT, 0o600), open(path, O_RDWR))
+        #expect(flock(held, LOCK_EX) == 0)
+        var process: Int32 = 0
+        #expect(!stall_file_lock_holder(&process))
+        let waiter = Thread { flock(wanted, LOCK_EX) }
+        waiter.start()
+        // The kernel's list is the only place that tells when the other thread waits.
+        while !stall_file_lock_holder(&process) { sched_yield() }
+        #expect(process == getpid())
+        close(held)
+        while stall_file_lock_holder(&process) { sched_yield() }
+        close(wanted)
     }
 
     @Test func `no number stands for two calls`() {

@@ -17,6 +17,31 @@ import TestSupport
         }
     }
 
+    @Test func `a store that was moved away leaves the one in its place alone`() throws {
+        var first = ReportGenerator(seed: 1)
+        var second = ReportGenerator(seed: 2)
+        let path = directory("agent.sqlite")
+        let old = try AgentStore(path: path, run: first.run)
+        try old.record(first.report(), images: first.images)
+        for suffix in ["", "-wal", "-shm"] {
+            #expect(rename(path + suffix, path + ".old" + suffix) == 0)
+        }
+        let new = try AgentStore(path: path, run: second.run)
+        let report = second.report(state: .ended)
+        try new.record(report, images: second.images)
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+
+        let error = #expect(throws: StoreError.self) {
+            try old.record(first.report(), images: first.images)
+        }
+        #expect(error == .moved(path: path))
+        try old.close()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == files)
+        #expect(try ReportStore.open(path: path).reports(ReportFilter()).map(\.id) == [report.id])
+        try new.close()
+        #expect(try ReportStore.open(path: path + ".old").reports(ReportFilter()).count == 1)
+    }
+
     @Test func `the newest reports are kept within the quota, and no leftovers of the others`()
         throws
     {
@@ -34,7 +59,9 @@ import TestSupport
                 report.samples[index].locations[0].offset = UInt64(ids.count)
             }
             try store.record(report, images: generator.images)
-            try store.symbolize(generator.names(of: report))
+            // As the agent does: what a place is called is looked up once.
+            let unnamed = try Set(store.unsymbolized(Array(report.places)))
+            try store.symbolize(generator.names(of: report).filter { unnamed.contains($0.key) })
             ids.append(report.id)
             largest = max(largest, used(path))
         }

@@ -40,6 +40,38 @@ struct DebugInformationTests {
         #expect(found.addresses > 100)
     }
 
+    /// gcc gives lambdas no symbol, and clang's oracle calls them all `operator()`.
+    @Test(.enabled(if: access("/usr/bin/g++", X_OK) == 0))
+    func `a lambda is named after the function that it is written in`() throws {
+        try withTemporaryDirectory { directory in
+            let source = directory.appending(path: "lambda.cpp").path
+            let program = directory.appending(path: "lambda").path
+            try """
+            #include <cstdio>
+            #include <cstdlib>
+            namespace shop {
+            __attribute__((noinline)) int pay(int n) {
+                auto twice = [](int x) { return rand() * x + getchar(); };
+                return twice(n) * 2;
+            }
+            }
+            int main(int argc, char **) { return shop::pay(argc); }
+            """
+            .write(toFile: source, atomically: true, encoding: .utf8)
+            _ = try output(of: "/usr/bin/g++", "-O2", "-g", "-o", program, source)
+            let file = try #require(FileBytes(path: program).flatMap { ELFFile($0) })
+            let listing = try output(of: "/usr/bin/nm", "-S", "--defined-only", program)
+            let line = try #require(
+                listing.split(separator: "\n").first { $0.hasSuffix("_ZN4shop3payEi") })
+            let fields = line.split(separator: " ").compactMap { UInt64($0, radix: 16) }
+            var debug = try #require(
+                DebugInformation(file, limit: 1 << 30, isOverBudget: { false }))
+            let contexts = debug.contexts(at: (0..<fields[1]).map { fields[0] + $0 })
+            let inlined = Set(contexts.values.flatMap { $0.places.dropLast().map(\.function) })
+            #expect(inlined.contains("shop::pay(int)::{lambda}::operator()"), "\(inlined)")
+        }
+    }
+
     private func compare(
         _ path: String, functions: Set<String>
     ) throws -> (addresses: Int, inlined: Int) {

@@ -22,6 +22,19 @@ import Testing
         try expectSnapshot(view.lines, "show")
     }
 
+    @Test func `stacks that look the same are one`() {
+        var report = SampleReports.report()
+        let frames = report.samples[0].frames
+        for index in report.samples.indices {
+            report.samples[index].frames = frames
+            report.samples[index].isLate = false
+            report.samples[index].frames[0].offset += UInt64(index)
+        }
+        let view = ReportView(report: report, stackLimit: 3, terminal: .plain)
+        let titles = view.lines.filter { $0.hasPrefix("Stack ") }
+        #expect(titles.count == 1 && titles[0].contains("\(report.samples.count) samples"))
+    }
+
     @Test func `a report fits a narrow terminal`() throws {
         var report = SampleReports.report()
         report.threads = []
@@ -78,7 +91,27 @@ import Testing
     }
 
     @Test func `status is a few sentences`() throws {
-        try expectSnapshot(StatusView.lines(for: status, on: .plain), "status")
+        try expectSnapshot(StatusView.lines(for: status, on: .plain) + exposure.lines, "status")
+    }
+
+    /// Two stretches of one loop, and what limits have held back.
+    var exposure: ExposureView {
+        let run = SampleReports.run()
+        func stretch(_ busy: Duration) -> LoopExposure {
+            LoopExposure(
+                run: run, loop: "main", threshold: .milliseconds(250), start: run.started,
+                watched: .seconds(1800), busy: busy, readyDelay: .milliseconds(12),
+                microStallCount: 2, microStallTime: .milliseconds(310),
+                lengths: LengthHistogram(counts: [3: 990, 40: 10]))
+        }
+        func held(_ place: Int64, _ reason: SuppressionReason) -> SuppressedStalls {
+            SuppressedStalls(
+                run: run, loop: "main", place: place, reason: reason, count: 7,
+                total: .seconds(4))
+        }
+        return ExposureView(
+            exposure: [stretch(.seconds(6)), stretch(.seconds(12))], lost: ["main": .seconds(9)],
+            suppressed: [held(1, .place), held(1, .hour), held(2, .place)])
     }
 
     @Test func `JSON has the keys that scripts know`() throws {
@@ -92,7 +125,7 @@ import Testing
         let json =
             try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
-            + JSONLines.line(StatusView.Row(status))
+            + JSONLines.line(StatusView.Row(status, exposure))
         try expectSnapshot(json, "json")
     }
 

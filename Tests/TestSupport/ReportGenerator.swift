@@ -119,7 +119,9 @@ package struct ReportGenerator {
 
     /// Names for every place of a report.
     package mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
-        Dictionary(uniqueKeysWithValues: report.places.map { ($0, names($0)) })
+        // A set's order is another one in each process.
+        let places = report.places.sorted { "\($0)" < "\($1)" }
+        return Dictionary(uniqueKeysWithValues: places.map { ($0, names($0)) })
     }
 
     /// Names for a location: some have none, some several.

@@ -70,6 +70,15 @@ void stall_process_look_at(const stall_process_files *_Nonnull files, stall_proc
 /// False when there is no such descriptor.
 bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *_Nonnull look);
 
+/// The process that holds the file lock which this process waits for. False when it waits for none, for those of several
+/// processes, or for one that the kernel knows no process of.
+///
+/// The kernel tells by file and process, not by thread: of two threads that wait for two files it cannot be known which is which.
+bool stall_file_lock_holder(int32_t *_Nonnull process);
+
+/// The name of a process of this machine; false when it cannot be read. `name` holds at least 16 bytes.
+bool stall_process_read_name(int32_t process, char *_Nonnull name);
+
 /// Reads this process's memory through the kernel. Returns how many bytes were readable, from the first one on.
 size_t stall_memory_read(uint64_t address, void *_Nonnull to, size_t length);
 

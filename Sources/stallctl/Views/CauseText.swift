@@ -39,7 +39,10 @@ extension StallReport {
     /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
     private func lockClause(_ cause: StallCause) -> String {
         let lock = cause.evidence.first { $0.name == "lock" }?.value ?? "a lock"
-        guard let holder = cause.holder else { return lock + "; who holds it is not known" }
+        guard let holder = cause.holder else {
+            let process = cause.evidence.first { $0.name == "held by" }?.value
+            return lock + (process.map { " held by \($0)" } ?? "; who holds it is not known")
+        }
         let holders = threads.filter { $0.role == .holder }
         guard !holders.isEmpty else { return lock + " held by thread \(holder.label)" }
         let chain = holders.map { thread in

@@ -94,7 +94,9 @@ struct ReportView {
     private func frameLines(_ frames: [Frame], naming: Int?, isTruncated: Bool) -> [String] {
         let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
-            columns: [.init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE")],
+            columns: [
+                .init(""), .init("FUNCTION"), .init("IMAGE", spare: 1), .init("SOURCE", spare: 2),
+            ],
             flexibleColumn: 1)
         table.rows = frames.enumerated().map { index, frame in
             let mark = (index == naming ? "> " : "  ") + "#\(index)".padded(to: digits, .leading)

@@ -44,9 +44,12 @@ enum StatusView {
     }
 
     private static func losses(_ status: StoreStatus) -> [String] {
-        let lost = LossReason.allCases.map { (status.losses[$0] ?? 0, $0.clause) }
-        let text = parts(lost)
-        return text.isEmpty ? [] : ["Seen and not kept: \(text)."]
+        func line(_ start: String, _ reasons: [LossReason]) -> [String] {
+            let text = parts(reasons.map { (status.losses[$0] ?? 0, $0.clause) })
+            return text.isEmpty ? [] : ["\(start): \(text)."]
+        }
+        return line("Seen and not kept", LossReason.allCases.filter { $0 != .callback })
+            + line("Kept, and not told to the app", [.callback])
     }
 
     private static func parts(_ counts: [(count: Int, clause: String)]) -> String {
@@ -76,8 +79,11 @@ enum StatusView {
         @Nullable var firstSeen: String?
         @Nullable var lastSeen: String?
         var losses: [String: Int]
+        /// Each loop that was watched.
+        var loops: [WatchedLoop]
+        var suppressed: SuppressedRow
 
-        init(_ status: StoreStatus, quarantinedCount: Int = 0) {
+        init(_ status: StoreStatus, _ exposure: ExposureView, quarantinedCount: Int = 0) {
             store = status.path
             role = status.role.word
             schemaVersion = status.schemaVersion
@@ -97,6 +103,8 @@ enum StatusView {
             firstSeen = status.first?.rfc3339
             lastSeen = status.last?.rfc3339
             losses = Self.words(status.losses, \.word)
+            loops = exposure.loops
+            suppressed = exposure.suppressed
         }
 
         private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String:

@@ -5,13 +5,32 @@ internal import StallAnalysis
 internal import StallModel
 
 struct Timeline {
-    /// Samples with the same frames.
+    /// Samples with the same functions at the same lines, whichever instructions of them.
     struct Stack {
         var frames: [Frame]
         var isTruncated: Bool
         var sampleCount: Int
         var weight: Duration
         var firstOffset: Duration
+    }
+
+    /// What a reader sees of a frame.
+    private struct Line: Hashable {
+        let title: String
+        let imagePath: String?
+        let file: String?
+        let line: Int?
+        let isInlined: Bool
+        let isAwaiting: Bool
+
+        init(_ frame: Frame) {
+            title = frame.title
+            imagePath = frame.imagePath
+            file = frame.file
+            line = frame.line
+            isInlined = frame.isInlined
+            isAwaiting = frame.kind == .asyncResume
+        }
     }
 
     private let report: StallReport
@@ -28,14 +47,15 @@ struct Timeline {
     /// The heaviest first; the earlier one first among equals.
     var stacks: [Stack] {
         var stacks: [Stack] = []
-        var numbers: [[Frame]: Int] = [:]
+        var numbers: [[Line]: Int] = [:]
         for sample in samples {
-            if let number = numbers[sample.frames] {
+            let lines = sample.frames.map(Line.init)
+            if let number = numbers[lines] {
                 stacks[number].sampleCount += 1
                 stacks[number].weight += sample.weight
                 stacks[number].isTruncated = stacks[number].isTruncated || sample.isTruncated
             } else {
-                numbers[sample.frames] = stacks.count
+                numbers[lines] = stacks.count
                 stacks.append(
                     Stack(
                         frames: sample.frames, isTruncated: sample.isTruncated, sampleCount: 1,
