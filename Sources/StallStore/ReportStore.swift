@@ -198,6 +198,9 @@ package final class ReportStore {
                 reportCount: 0, sampleCount: 0, stackCount: try count("select count(*) from stack"),
                 reportsByState: [:],
                 reportsByVerdict: [:],
+                rollUpCount: try count("select count(*) from rollup where day_count = 1"),
+                rollUpDayCount: try count(
+                    "select count(distinct first_day) from rollup where day_count = 1"),
                 apps: try list("select distinct app from process_run order by app"),
                 hosts: try list("select distinct host from process_run order by host"),
                 first: nil, last: nil, losses: [:])

@@ -19,10 +19,7 @@ import TestSupport
         var sums: [String: [Int64]] = [:]
         for report in try ReportStore.open(path: path).reports(filter)
         where report.verdict == .stalled {
-            let samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
-            let group = rules.group(
-                of: samples.map { ($0.frames, $0.weight) }, cause: report.cause?.cause,
-                executable: report.run.buildID)
+            let group = rules.group(of: report, cause: report.cause?.cause)
             // One title with another cause is another group.
             let key = group.title + (report.cause.map { " (\($0.cause.word))" } ?? "")
             let sum = sums[key] ?? [0, 0, 0]
