@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests|RefusedCaptureTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -57,7 +57,8 @@ stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
 # Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
-# watched; what a capture costs, beside libunwind and libdw; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
+# watched; what a capture costs, beside libunwind and libdw; the store and ingest, beside SQLite alone; whether anything grows.
+# One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
 	@scripts/bench
 
@@ -65,17 +66,24 @@ bench: setup
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
-# kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
+# kill -9 at ROUNDS random points of agents and ingests, full disks, and every disk operation failing once: is anything lost?
+# Small disks are mounted in a namespace of our own; where that is not allowed, that part says so and is skipped.
 faults: setup
-	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+	$(SWIFT) build -c release --product StoreFaults
+	@$$(unshare -rm true 2>/dev/null && echo unshare -rm) \
+	    $$($(SWIFT) build -c release --show-bin-path)/StoreFaults rounds $(or $(ROUNDS),500)
 
-# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half.
+# What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup
 	$(SWIFT) run -c release TargetCosts
 
 # The C example, built with clang against the library as docs/c-api.md says, and run.
 c-example: setup
 	@scripts/c-example
+
+# An app in a package of its own that uses all of the agent's API: does it compile, run and report? Some minutes the first time.
+outside-app: setup
+	@scripts/outside-app
 
 # A man page for each command, in .build/man: man -l .build/man/stallctl-top.1
 man: setup

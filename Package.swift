@@ -97,7 +97,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "StoreBenchmark",
-            dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
+            dependencies: [
+                "BenchmarkSupport", "StallModel", "StallStore", "StallAnalysis", "CSQLite",
+            ],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
         .testTarget(
             name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],

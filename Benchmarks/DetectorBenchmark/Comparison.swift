@@ -6,7 +6,7 @@ import Foundation
 /// What a play measures. The raw values are the names in its output.
 enum Column: String {
     case perIteration, monitorCPU, switches, wakeUps, busyCPU, found, missed, error50, error99
-    case errorMax, pollPath, sleepPath, clock
+    case errorMax, pollPath, sleepPath, clock, unwatched, watched, added
 
     var heading: String {
         switch self {
@@ -23,6 +23,9 @@ enum Column: String {
         case .pollPath: "poll path ns"
         case .sleepPath: "sleep path ns"
         case .clock: "clock ns"
+        case .unwatched: "not watched ns"
+        case .watched: "watched ns"
+        case .added: "added ns"
         }
     }
 }

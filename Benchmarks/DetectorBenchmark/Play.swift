@@ -8,6 +8,9 @@ enum Load: Hashable {
     case busy
     /// Every iteration finds work at hand: the poll path.
     case spinning
+    /// The two before, watched and not watched in turns: what separate processes do to each other's numbers cancels out.
+    case busyInTurns
+    case spinningInTurns
     /// What an iteration tells the detector, alone: watched or not, a loop always does it.
     case publishing
     /// Nothing happens.
@@ -21,6 +24,8 @@ enum Load: Hashable {
         switch self {
         case .busy: "busy loop, sleep path"
         case .spinning: "busy loop, poll path"
+        case .busyInTurns: "sleep path, watched in turns"
+        case .spinningInTurns: "poll path, watched in turns"
         case .publishing: "what an iteration publishes"
         case .idle: "idle loop"
         case .stalling: "one loop that stalls"
@@ -32,6 +37,8 @@ enum Load: Hashable {
         switch self {
         case .busy: "busy"
         case .spinning: "spinning"
+        case .busyInTurns: "busy-in-turns"
+        case .spinningInTurns: "spinning-in-turns"
         case .publishing: "publishing"
         case .idle: "idle"
         case .stalling: "stalling"
@@ -44,6 +51,8 @@ enum Load: Hashable {
         switch (parts.first, parts.count > 1 ? Int(parts[1]) : nil) {
         case ("busy", nil): self = .busy
         case ("spinning", nil): self = .spinning
+        case ("busy-in-turns", nil): self = .busyInTurns
+        case ("spinning-in-turns", nil): self = .spinningInTurns
         case ("publishing", nil): self = .publishing
         case ("idle", nil): self = .idle
         case ("stalling", nil): self = .stalling
@@ -90,6 +99,8 @@ struct Play: Hashable {
         return switch load {
         case .busy: iterate(100_000, watch, work: wakeThroughDescriptor)
         case .spinning: iterate(1_000_000, watch, work: signalItself)
+        case .busyInTurns: iterateInTurns(2_500, watch, work: wakeThroughDescriptor)
+        case .spinningInTurns: iterateInTurns(10_000, watch, work: signalItself)
         case .publishing: publish(10_000_000)
         case .idle: stayIdle(for: 5, watch)
         case .stalling: stall(times: 12, watch)

@@ -3,6 +3,7 @@
 import CLinux
 import Foundation
 import StallAgent
+import StallRunLoop
 
 /// Iterations of a loop, with their price in CPU time of its own thread and of all others.
 func iterate(
@@ -18,6 +19,38 @@ func iterate(
         ("perIteration", used.thread / Double(count) * 1e9),
         ("monitorCPU", (used.process - used.thread) / used.wall * 100),
         ("switches", used.switches / used.wall),
+    ]
+}
+
+/// The same loop with and without its bell, a hundred times in turns of `count` iterations. A loop without a bell is not
+/// watched: it tallies nothing and wakes nobody.
+func iterateInTurns(
+    _ count: Int, _ watch: Watch, work: (EventRunLoop, Int) -> Void
+) -> [(String, Double)] {
+    let loop = EventRunLoop.current
+    watch.watch(loop, as: "bench")
+    work(loop, count)
+    // The watchdog takes up its work on a thread of its own.
+    while loop.beacon.pointee.bell == nil { usleep(1000) }
+    let bell = loop.beacon.pointee.bell
+    func turn(_ bell: UnsafeMutablePointer<stall_bell>?) -> Double {
+        stall_beacon_set_bell(loop.beacon, bell)
+        let before = Usage.now()
+        work(loop, count)
+        return (Usage.now() - before).thread / Double(count) * 1e9
+    }
+    var (unwatched, watched, added): ([Double], [Double], [Double]) = ([], [], [])
+    for round in 0..<100 {
+        let isFirst = round.isMultiple(of: 2)
+        let (one, other) = (turn(isFirst ? bell : nil), turn(isFirst ? nil : bell))
+        watched.append(isFirst ? one : other)
+        unwatched.append(isFirst ? other : one)
+        added.append(watched[round] - unwatched[round])
+    }
+    stall_beacon_set_bell(loop.beacon, bell)
+    func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+    return [
+        ("unwatched", median(unwatched)), ("watched", median(watched)), ("added", median(added)),
     ]
 }
 

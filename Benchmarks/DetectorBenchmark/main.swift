@@ -24,6 +24,10 @@ for load in [Load.busy, .spinning] {
         load.title, [.none, .stallwatch, .classicShort, .classicLong].map { Play(load, $0) },
         columns: [.perIteration, .monitorCPU, .switches])
 }
+for load in [Load.busyInTurns, .spinningInTurns] {
+    bench.compare(
+        load.title, [Play(load, .stallwatch)], columns: [.unwatched, .watched, .added])
+}
 bench.compare(
     Load.publishing.title, [Play(.publishing, .stallwatch)],
     columns: [.pollPath, .sleepPath, .clock])

@@ -42,10 +42,6 @@ void stall_bell_sleep(stall_bell *bell, uint32_t sleep, uint64_t deadline_ns) {
 
 void stall_bell_ring(stall_bell *bell) {
     if (__atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_AWAKE) return;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    __atomic_store_n(
-        &bell->rung_ns, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
     if (__atomic_exchange_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_SEQ_CST)
         == STALL_WATCHDOG_AWAKE)
         return;

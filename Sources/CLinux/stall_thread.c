@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 int stall_thread_start(
     unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
@@ -25,6 +26,12 @@ int stall_thread_start(
     strncpy(short_name, name, sizeof short_name - 1);
     pthread_setname_np(*thread, short_name);
     return 0;
+}
+
+bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns) {
+    struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
 }
 
 void stall_thread_wake_on_time(void) { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }

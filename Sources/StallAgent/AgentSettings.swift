@@ -59,7 +59,7 @@ struct AgentSettings: Hashable, Decodable {
     func adjust(_ policy: inout StallPolicy, of name: String) {
         let loop = loops?[name]
         if let threshold = loop?.thresholdMs ?? thresholdMs {
-            policy = StallPolicy(threshold: .microseconds(threshold * 1000))
+            policy.threshold = .microseconds(threshold * 1000)
         }
         for (mode, threshold) in loop?.modesMs ?? [:] {
             policy.modes[LoopMode(mode)] = .microseconds(threshold * 1000)

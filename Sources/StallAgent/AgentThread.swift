@@ -2,6 +2,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import StallModel
 
 /// A joinable thread that is deaf to the app's signals.
 final class AgentThread: @unchecked Sendable {
@@ -35,4 +36,13 @@ final class AgentThread: @unchecked Sendable {
 
     /// Waits until the thread has ended. Call it once, from another thread.
     func join() { pthread_join(handle, nil) }
+
+    /// The same for so long at most; false when it has not ended by then, and may be joined later.
+    func join(within limit: Duration) -> Bool {
+        let end = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
+        return stall_thread_join_until(handle, end.nanoseconds)
+    }
+
+    /// Lets it go: nobody will join it.
+    func detach() { pthread_detach(handle) }
 }

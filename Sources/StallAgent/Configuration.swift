@@ -31,6 +31,8 @@ extension StallMonitor {
         public var findsLines = true
         /// How long the agent may look for lines at a time. Names come first and need no debug information.
         public var lineBudget = Duration.milliseconds(200)
+        /// How long a callback of ``StallMonitor/onStall(at:_:)`` may take. One that takes longer is not called again.
+        public var callbackDeadline = Duration.seconds(5)
         /// Whose stacks a report holds.
         public var threads = ThreadScope.stalled
         /// Where the agent's own few lines go; by default to standard error.

@@ -59,6 +59,8 @@ final class Heartbeat: @unchecked Sendable {
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
     private var lastTick: MonotonicInstant?
     private var lastLook = HeartbeatLook.idle
+    /// How often in a row nothing ran.
+    private var idleLooks = 0
     /// About when the item began that runs; nil while none does.
     private var began: MonotonicInstant?
     /// What the beacon was last told of it.
@@ -82,6 +84,10 @@ final class Heartbeat: @unchecked Sendable {
         min(max(threshold / 8, .milliseconds(5)), .milliseconds(100))
     }
 
+    /// A queue that has been idle for so many looks is looked at half as often. Less often still, and the watchdog's first
+    /// sample would come too late: at a quarter of the threshold it is met, at three eighths known to be busy.
+    private static let idleLooksUntilSlow = 40
+
     /// Looks at the queue. Returns false when it is gone.
     func tick() -> Bool {
         guard let look = target.look() else {
@@ -93,19 +99,22 @@ final class Heartbeat: @unchecked Sendable {
         let answer = MonotonicInstant(nanoseconds: answered.load(ordering: .sequentiallyConsistent))
         let earliest = max(lastTick ?? now, answer)
         // A thread that was kept from ticking cannot tell what happened meanwhile.
-        let isBlind = now - (lastTick ?? now) > period * 2
+        let isBlind = lastTick != nil && now - nextTick > period
         let estimate = isBlind ? now : earliest + (now - earliest) / 2
         let isOut = state.load(ordering: .sequentiallyConsistent) != .none
 
         switch look {
-        case .idle, .halted: began = nil
+        case .idle, .halted:
+            began = nil
+            idleLooks += 1
         case .unknown, .working:
+            idleLooks = 0
             let isSameItem = began != nil && isOut && look == lastLook
             if !isSameItem { began = estimate }
         }
         lastTick = now
         lastLook = look
-        nextTick = now + period
+        nextTick = now + (idleLooks < Self.idleLooksUntilSlow ? period : period * 2)
 
         if !isOut, look != .halted, look != .idle || mustAsk {
             toldOf = nil

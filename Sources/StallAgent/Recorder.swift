@@ -11,12 +11,13 @@ internal import StallSymbols
 /// The recorder's thread and what reaches it.
 final class Recorder: Sendable {
     let queue = BoundedQueue<RecorderRequest>(capacity: 256)
-    let notifier = StallNotifier()
+    let notifier: StallNotifier
     private let thread: AgentThread
 
     /// Starts the thread; nil when the system gives none.
     init?(_ configuration: StallMonitor.Configuration) {
-        let (queue, notifier) = (queue, notifier)
+        let (queue, notifier) = (queue, StallNotifier(deadline: configuration.callbackDeadline))
+        self.notifier = notifier
         let thread = AgentThread(name: "stall-recorder") {
             var recording = Recording(configuration, notifier: notifier)
             while let request = queue.pop() {
@@ -38,9 +39,8 @@ final class Recorder: Sendable {
     /// Writes what is waiting, runs the callbacks that are due, and ends both threads.
     func stop() {
         queue.close()
-        // From a callback: the notifier's thread cannot wait for itself.
+        notifier.leaveIfCurrent()
         thread.join()
-        notifier.stop()
     }
 }
 
@@ -88,8 +88,15 @@ private struct Recording {
     }
 
     mutating func finish() {
-        store.countLosses(lost, reason: .dropped)
+        notifier.stop()
+        countLosses()
         store.close()
+    }
+
+    private mutating func countLosses() {
+        store.countLosses(lost, reason: .dropped)
+        store.countLosses(notifier.takeMissed(), reason: .callback)
+        lost = 0
     }
 
     private mutating func record(_ pending: PendingReport) {
@@ -107,8 +114,7 @@ private struct Recording {
         guard answer.isReported else { return }
         report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
-        store.countLosses(lost, reason: .dropped)
-        lost = 0
+        countLosses()
         guard configuration.symbolizes else {
             pending.explain(&report, images: images) { _ in [] }
             store.record(report, images: images)

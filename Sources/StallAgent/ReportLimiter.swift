@@ -20,28 +20,21 @@ struct ReportLimiter {
     }
 
     /// What was decided on a stall.
-    struct Decision: Hashable {
+    struct Decision {
         var place: Int64
         /// Nil: it is reported.
         var reason: SuppressionReason?
-        /// What was counted of it while it had no report.
-        var counted: Duration?
+        /// What was counted of it while it had no report, and why.
+        var counted: (time: Duration, reason: SuppressionReason)?
     }
 
     /// What to do with the news of a stall.
-    struct Answer: Hashable {
+    struct Answer {
         var place: Int64
         /// Write the report.
         var isReported: Bool
         /// Add this to the counts of suppressed stalls.
         var count: (stalls: Int, time: Duration, reason: SuppressionReason)?
-
-        static func == (left: Self, right: Self) -> Bool {
-            left.place == right.place && left.isReported == right.isReported
-                && left.count?.stalls == right.count?.stalls
-                && left.count?.time == right.count?.time
-        }
-        func hash(into hasher: inout Hasher) { hasher.combine(place) }
     }
 
     init(limits: RateLimits, debuggerPolicy: DebuggerPolicy) {
@@ -54,7 +47,7 @@ struct ReportLimiter {
     ) -> Answer {
         startHour(at: now)
         var decision = open[report.id] ?? decide(report, place: place())
-        let suppressedBefore = decision.counted
+        let countedBefore = decision.counted
         if decision.reason == .place || decision.reason == .hour,
             let known = places[decision.place], known.longestReported > .zero,
             report.duration > known.longestReported * 2
@@ -64,13 +57,15 @@ struct ReportLimiter {
         var answer = Answer(place: decision.place, isReported: decision.reason == nil)
         if let reason = decision.reason {
             answer.count = (
-                suppressedBefore == nil ? 1 : 0, report.duration - (suppressedBefore ?? .zero),
+                countedBefore == nil ? 1 : 0, report.duration - (countedBefore?.time ?? .zero),
                 reason
             )
-            decision.counted = report.duration
+            decision.counted = (report.duration, reason)
         } else {
             // What was counted before it proved to be news is taken back.
-            if let counted = suppressedBefore { answer.count = (-1, .zero - counted, .place) }
+            if let counted = countedBefore {
+                answer.count = (-1, .zero - counted.time, counted.reason)
+            }
             decision.counted = nil
             places[decision.place]?.longestReported.raise(to: report.duration)
         }

@@ -24,18 +24,18 @@ final class SettingsFile: Sendable {
         if !isWatched {
             logger.warning("\(path): changes of it are not noticed: errno \(errno)")
         }
-        let first = Self.read(path, logger: logger) ?? AgentSettings()
+        var reader = Reader(path: path, logger: logger)
+        let first = reader.read() ?? AgentSettings()
         apply(first)
+        let later = reader
         thread =
             !isWatched
             ? nil
             : AgentThread(name: "stall-settings") {
                 let name = (path as NSString).lastPathComponent
-                var last = first
+                var (last, reader) = (first, later)
                 while Self.waitForChange(of: name, changes, end) {
-                    guard let settings = Self.read(path, logger: logger), settings != last else {
-                        continue
-                    }
+                    guard let settings = reader.read(), settings != last else { continue }
                     last = settings
                     apply(settings)
                 }
@@ -53,17 +53,33 @@ final class SettingsFile: Sendable {
         thread?.join()
     }
 
-    /// Nil when the file is there and cannot be understood; no settings when it is not there.
-    private static func read(_ path: String, logger: Logger) -> AgentSettings? {
-        guard FileManager.default.fileExists(atPath: path) else { return AgentSettings() }
-        do {
-            guard let data = FileManager.default.contents(atPath: path), data.count < 1 << 20 else {
-                throw SettingsError(description: "it cannot be read")
+    /// Reads the file, and complains of each fault once: one change of a file may be several events.
+    private struct Reader {
+        let path: String
+        let logger: Logger
+        private var fault: String?
+
+        init(path: String, logger: Logger) {
+            self.path = path
+            self.logger = logger
+        }
+
+        /// Nil when the file is there and cannot be understood; no settings when it is not there.
+        mutating func read() -> AgentSettings? {
+            guard FileManager.default.fileExists(atPath: path) else { return AgentSettings() }
+            do {
+                guard let data = FileManager.default.contents(atPath: path), data.count < 1 << 20
+                else { throw SettingsError(description: "it cannot be read") }
+                let settings = try AgentSettings(json: data)
+                fault = nil
+                return settings
+            } catch {
+                if "\(error)" != fault {
+                    logger.warning("\(path): \(error); the settings stay as they were")
+                }
+                fault = "\(error)"
+                return nil
             }
-            return try AgentSettings(json: data)
-        } catch {
-            logger.warning("\(path): \(error); the settings stay as they were")
-            return nil
         }
     }
 

@@ -54,10 +54,12 @@ extension StallMonitor {
 
 /// A CFRunLoop under watch.
 private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
-    // Unchecked because `loop` may be used from any thread until it is detached, once, and the rest is guarded.
+    // Unchecked because `loop` may be used from any thread until it is detached, once, and `mode` is the watchdog's.
     private let loop: OpaquePointer
     private let thread: RegisteredThread
-    private let state = Mutex<(isDetached: Bool, mode: String)>((false, ""))
+    private let isDetached = Mutex(false)
+    /// The mode at the last look: the beacon of this loop has no numbers for them.
+    private var mode = ""
 
     /// Observes the calling thread's loop; nil without CFRunLoop or memory.
     init?(_ thread: RegisteredThread) {
@@ -70,27 +72,27 @@ private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
 
     func findThread() -> RegisteredThread? { thread }
 
+    /// An app's thread that is just detaching is not waited for: then there is nothing left to correct.
     func correct(_ word: UInt64, at now: MonotonicInstant) {
-        state.withLock { state in
-            guard !state.isDetached else { return }
+        isDetached.withLockIfAvailable { isDetached in
+            guard !isDetached else { return }
             if thread.hasEnded {
                 _ = stall_beacon_correct(beacon, word, UInt8(STALL_LOOP_IDLE), now.nanoseconds)
                 return
             }
-            state.mode = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { mode in
+            mode = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { mode in
                 stall_foreign_loop_correct(loop, word, now.nanoseconds, mode.baseAddress!)
                 return String(cString: mode.baseAddress!)
             }
         }
     }
 
-    /// The mode at the last look: the beacon of this loop has no numbers for them.
-    func modeName(_ number: UInt32) -> String? { state.withLock { $0.mode } }
+    func modeName(_ number: UInt32) -> String? { mode }
 
     func detach() {
-        state.withLock { state in
-            guard !state.isDetached else { return }
-            state.isDetached = true
+        isDetached.withLock { isDetached in
+            guard !isDetached else { return }
+            isDetached = true
             stall_foreign_loop_detach(loop)
         }
     }

@@ -173,7 +173,9 @@ public final class StallMonitor: Sendable {
     /// - Parameters:
     ///   - state: `.ended` to hear of each stall once, when it is over; `.open` to hear while it lasts.
     ///   - body: Called on a thread of the agent's own, with a report whose samples are symbolized as far as they can
-    ///     be. While it runs, later calls wait; when too many wait, they are dropped.
+    ///     be. While it runs, later calls wait; when too many wait, they are dropped. When it takes longer than
+    ///     ``Configuration/callbackDeadline``, it is not called again, and the others go on without it. Both are counted,
+    ///     and `stallctl status` says how often.
     public func onStall(
         at state: StallState = .ended, _ body: @escaping @Sendable (StallReport) -> Void
     ) {
@@ -182,7 +184,7 @@ public final class StallMonitor: Sendable {
 
     /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads.
     ///
-    /// Waits for the writes. Calls after the first do nothing. On the thread of an ``onStall(at:_:)`` callback it
+    /// Waits for the writes, and for callbacks up to their deadline. Calls after the first do nothing. On the thread of an ``onStall(at:_:)`` callback it
     /// returns before that thread has ended.
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }

@@ -21,7 +21,8 @@ package struct SaturationDetector: Sendable {
     /// - Parameter isStalled: One callout takes long: that is another matter, and time begins anew.
     package mutating func look(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
-        at now: MonotonicInstant, isStalled: Bool, policy: DetectionPolicy
+        at now: MonotonicInstant, absences: Absences = Absences(), isStalled: Bool,
+        policy: DetectionPolicy
     ) -> StallStep {
         guard reading.status == .busy, !isStalled, let busy, busy.rests == rests else {
             let isRestart = reading.status == .busy && !isStalled
@@ -40,10 +41,11 @@ package struct SaturationDetector: Sendable {
             nextSample = now + spacing
             spacing *= 2
         }
-        guard now - busy.since >= policy.saturation else { return step }
+        let present = now - busy.since - absences.time(from: busy.since, to: now)
+        guard present >= policy.saturation else { return step }
         // A loop that waits for the CPU most of the time is behind because of that.
         let delay = (evidence.runDelay ?? .zero) - (busy.evidence.runDelay ?? .zero)
-        guard lastReport != nil || delay < (now - busy.since) / 2 else { return step }
+        guard lastReport != nil || delay < present / 2 else { return step }
         if let lastReport, now < lastReport + policy.refreshInterval { return step }
         lastReport = now
         step.incident = incident(evidence, at: now, hasEnded: false)

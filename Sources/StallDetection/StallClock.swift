@@ -3,7 +3,7 @@
 //
 //     counted = the time since it began
 //             - time it waited for a CPU (the kernel's own account)
-//             - time in which the whole process did not run (the watchdog's own absence)
+//             - time in which the whole process cannot have run (Attendance.swift)
 //             - time it was stopped
 //     and at least the CPU time that it used.
 
@@ -54,8 +54,6 @@ package struct StallClock: Hashable, Sendable {
     private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
-    /// The process was absent for this long since the last look that settled anything.
-    private var absence = Duration.zero
     private var wasTraced = false
     private var throttleCount = 0
 
@@ -89,9 +87,9 @@ package struct StallClock: Hashable, Sendable {
 
     /// Accounts for the time since the last look.
     ///
-    /// - Parameter absence: For how long of it the process did not run, by the watchdog's own account.
+    /// - Parameter absences: When the process did not run, by the watchdog's own account.
     package mutating func advance(
-        to now: MonotonicInstant, _ evidence: ThreadEvidence, absence: Duration
+        to now: MonotonicInstant, _ evidence: ThreadEvidence, absences: Absences
     ) {
         let interval = now - last
         guard interval > .zero else { return }
@@ -99,8 +97,8 @@ package struct StallClock: Hashable, Sendable {
         if let count = evidence.throttleCount, let before = lastEvidence?.throttleCount {
             throttleCount = max(throttleCount, count - before)
         }
-        self.absence += absence
-        let account = account(for: interval, evidence)
+        let account = account(
+            for: interval, evidence, absence: absences.time(from: last, to: now))
         // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
         guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
         settled = settled + account
@@ -110,19 +108,35 @@ package struct StallClock: Hashable, Sendable {
         lastEvidence = evidence
         // Counted from the beginning: one throttling may end long after it was booked.
         lastEvidence?.throttleCount = throttles
-        self.absence = .zero
+    }
+
+    /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came just
+    /// before the callout or in it.
+    private static let negligible = 64
+
+    /// How much is missing to a stall, as far as it depends on whose time it was.
+    func missing(to threshold: Duration) -> Duration {
+        threshold - threshold / Self.negligible - counted
+    }
+
+    /// The loop was busy for the threshold, and all but a negligible part of it was its own doing.
+    func isStall(threshold: Duration) -> Bool {
+        counted + settled.uncounted + pending.uncounted >= threshold
+            && missing(to: threshold) <= .zero
     }
 
     /// The verdict on a loop that made no progress for at least the threshold.
     package func verdict(threshold: Duration) -> StallVerdict {
         if wasTraced { return .debugger }
-        if counted >= threshold { return .stalled }
+        if isStall(threshold: threshold) { return .stalled }
         if throttleCount > 0 { return .throttled }
         let all = settled + pending
         return all.stopped > all.uncounted / 2 ? .stopped : .starved
     }
 
-    private func account(for interval: Duration, _ evidence: ThreadEvidence) -> Account {
+    private func account(
+        for interval: Duration, _ evidence: ThreadEvidence, absence: Duration
+    ) -> Account {
         var account = Account()
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
@@ -131,7 +145,8 @@ package struct StallClock: Hashable, Sendable {
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }
-        account.counted = credit(for: interval, evidence, used: used)
+        account.counted = credit(
+            for: interval, evidence, used: used, absence: absence)
         account.uncounted = interval - account.counted
         account.stopped = evidence.isStopped ? account.uncounted : min(account.uncounted, absence)
         return account
@@ -139,7 +154,7 @@ package struct StallClock: Hashable, Sendable {
 
     /// The part of an interval that was the thread's own doing; at least the CPU time it used.
     private func credit(
-        for interval: Duration, _ evidence: ThreadEvidence, used: Duration
+        for interval: Duration, _ evidence: ThreadEvidence, used: Duration, absence: Duration
     ) -> Duration {
         if evidence.isStopped { return used }
         let present = max(.zero, interval - absence)

@@ -72,17 +72,17 @@ package struct StallDetector: Sendable {
     ///   - reading: What the beacon says.
     ///   - evidence: What the kernel says of its thread, read after the beacon.
     ///   - now: The time of the look.
-    ///   - absence: For how long before `now` the process did not run, by the watchdog's own account.
+    ///   - absences: When the process did not run, by the watchdog's own account.
     ///   - end: When the suspected word went, if the loop noted it.
     package mutating func look(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absence: Duration = .zero,
-        end: MonotonicInstant? = nil
+        absences: Absences = Absences(), end: MonotonicInstant? = nil
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
             step.incident = conclude(
-                suspicion, evidence, at: end ?? min(now, reading.since), now: now, absence: absence)
+                suspicion, evidence, at: end ?? min(now, reading.since), now: now,
+                absences: absences)
             step.dropsSuspicion = true
             self.suspicion = nil
         }
@@ -99,8 +99,7 @@ package struct StallDetector: Sendable {
                     word: reading.word,
                     clock: StallClock(began: reading.since, before: evidenceBefore),
                     nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
-            suspicion.clock.advance(
-                to: now, evidence, absence: min(absence, now - suspicion.clock.began))
+            suspicion.clock.advance(to: now, evidence, absences: absences)
             if now >= suspicion.nextSample, suspicion.samples < policy.sampleLimit {
                 step.takesSample = true
                 suspicion.samples += 1
@@ -118,11 +117,11 @@ package struct StallDetector: Sendable {
     }
 
     /// Ends what is open, because nobody will look any more.
-    package mutating func stop(_ evidence: ThreadEvidence, at now: MonotonicInstant)
-        -> StallIncident?
-    {
+    package mutating func stop(
+        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences()
+    ) -> StallIncident? {
         defer { suspicion = nil }
-        return suspicion.flatMap { conclude($0, evidence, at: now, now: now, absence: .zero) }
+        return suspicion.flatMap { conclude($0, evidence, at: now, now: now, absences: absences) }
     }
 
     private func report(_ suspicion: inout Suspicion, at now: MonotonicInstant) -> StallIncident? {
@@ -131,7 +130,7 @@ package struct StallDetector: Sendable {
         if let last = suspicion.lastReport {
             guard now >= last + policy.refreshInterval else { return nil }
         } else {
-            guard clock.counted >= policy.threshold || elapsed >= policy.starvation else {
+            guard clock.isStall(threshold: policy.threshold) || elapsed >= policy.starvation else {
                 return nil
             }
             suspicion.detectionDelay = elapsed - policy.threshold
@@ -146,12 +145,11 @@ package struct StallDetector: Sendable {
 
     private func conclude(
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
-        now: MonotonicInstant, absence: Duration
+        now: MonotonicInstant, absences: Absences
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
-        clock.advance(
-            to: end, evidence.counters, absence: max(.zero, absence - max(.zero, now - end)))
+        clock.advance(to: end, evidence.counters, absences: absences)
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(
@@ -170,7 +168,9 @@ package struct StallDetector: Sendable {
         } else {
             let threshold = suspicion.clock.began + policy.threshold
             deadline = min(deadline, now + policy.lookSpacing)
-            if now < threshold { deadline = min(deadline, threshold) }
+            // From the threshold on: when all the time until then is its own, it will have stalled.
+            let missing = max(suspicion.clock.missing(to: policy.threshold), .milliseconds(1))
+            deadline = min(deadline, now < threshold ? threshold : now + missing)
         }
         return deadline
     }

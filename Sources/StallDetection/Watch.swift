@@ -8,7 +8,10 @@ struct Watch: ~Copyable {
     private let inbox: WatchdogInbox
     private let bell: UnsafeMutablePointer<stall_bell>
     private var posts: [Post] = []
-    private var attendance = Attendance()
+    private let ownThread = OwnThread()
+    private let sentinel: Sentinel
+    private var sentinelFiles: Sentinel.Files?
+    private var attendance: Attendance
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
 
     private static let measureInterval = Duration.seconds(60)
@@ -30,23 +33,21 @@ struct Watch: ~Copyable {
         var saturationSamples: [RawSample] = []
         var seenWord: UInt64 = 0
         var alarmedWord: UInt64?
-        /// What the watchdog had missed in all by the last look.
-        var knownAbsence = Duration.zero
         /// The beginning of the stretch of watched time that is going on.
         var measured: LoopTally
     }
 
-    init(inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>) {
+    init(inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel) {
+        self.sentinel = sentinel
         self.inbox = inbox
         self.bell = bell
+        attendance = Attendance(at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
     }
 
     /// Returns when it is told to stop.
     mutating func run() {
         var due: MonotonicInstant?
         while true {
-            let called = MonotonicInstant(nanoseconds: stall_bell_rung_ns(bell))
-            attendance.wake(expectedAt: due, called: called, at: now())
             guard takeRequests() else { return }
             lookAround()
             if now() >= nextMeasure { measureAll() }
@@ -90,16 +91,15 @@ struct Watch: ~Copyable {
             Post(
                 loop: loop, policies: loop.policies,
                 detector: StallDetector(policy: loop.policies.base, before: evidence),
-                nextLook: now + loop.policies.grace, knownAbsence: attendance.absence(by: now),
-                measured: tally))
+                nextLook: now + loop.policies.grace, measured: tally))
     }
 
     private mutating func leave(_ index: Int) {
         let loop = posts[index].loop
         let evidence = loop.responder.evidence(isSuspect: true)
-        if let incident = posts[index].detector.stop(evidence, at: now()) {
-            tell(incident, index)
-        }
+        let incident = posts[index].detector.stop(
+            evidence, at: now(), absences: attendance.absences)
+        if let incident { tell(incident, index) }
         if let incident = posts[index].saturation.finish(evidence, at: now()).incident {
             tell(incident, index)
         }
@@ -120,13 +120,13 @@ struct Watch: ~Copyable {
                 } else {
                     posts[index].loop.beacon.word != posts[index].seenWord
                 }
-            if isDue {
-                look(at: index, now)
-            } else if posts[index].nextLook == nil {
-                // What is missed while it rests is none of its business.
-                posts[index].knownAbsence = attendance.absence(by: now)
-            }
+            if isDue { look(at: index) }
         }
+    }
+
+    private mutating func wasSentinelDisturbed() -> Bool {
+        if sentinelFiles == nil { sentinelFiles = sentinel.files() }
+        return sentinelFiles?.wasDisturbed() ?? false
     }
 
     /// The suspected word went: the stall is over.
@@ -134,30 +134,33 @@ struct Watch: ~Copyable {
         post.alarmedWord != nil && post.loop.beacon.word != post.seenWord
     }
 
-    private mutating func look(at index: Int, _ now: MonotonicInstant) {
+    private mutating func look(at index: Int) {
         let loop = posts[index].loop
         let beacon = loop.beacon
-        var reading = beacon.read(at: now)
+        let start = now()
+        var reading = beacon.read(at: start)
         let rests = beacon.rests
         let suspected = posts[index].detector.suspectedWord
         if suspected == nil { posts[index].detector.policy = posts[index].policies[beacon.mode] }
-        if reading.status == .busy, posts[index].detector.isSuspect(reading, at: now) {
-            loop.responder.correct(reading, at: now)
-            reading = beacon.read(at: now)
+        if reading.status == .busy, posts[index].detector.isSuspect(reading, at: start) {
+            loop.responder.correct(reading, at: start)
+            reading = beacon.read(at: start)
         }
         let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
         let evidence = loop.responder.evidence(
-            isSuspect: posts[index].detector.isSuspect(reading, at: now))
-        let missed = attendance.absence(by: self.now())
-        let absence = max(.zero, missed - posts[index].knownAbsence)
-        posts[index].knownAbsence = max(posts[index].knownAbsence, missed)
+            isSuspect: posts[index].detector.isSuspect(reading, at: start))
         posts[index].seenWord = reading.word
+        // Time is accounted for up to here: what stops the process from now on belongs to the next look.
+        let now = now()
+        let wasDisturbed = wasSentinelDisturbed()
+        attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
         let step = posts[index].detector.look(
-            reading, evidence, at: now, absence: absence, end: end)
+            reading, evidence, at: now, absences: attendance.absences, end: end)
         posts[index].nextLook = posts[index].detector.nextLook
         let isStalled = posts[index].detector.isStalled || step.incident != nil
         let saturation = posts[index].saturation.look(
-            reading, rests: rests, evidence, at: now, isStalled: isStalled,
+            reading, rests: rests, evidence, at: now, absences: attendance.absences,
+            isStalled: isStalled,
             policy: posts[index].detector.policy)
         follow(saturation, index, reading)
 
@@ -195,8 +198,6 @@ struct Watch: ~Copyable {
         case .failure(let error): sample.failure = String(describing: error)
         }
         sample.cost = now() - start
-        // A capture may wait for the thread: the watchdog was there.
-        attendance.excuse(sample.cost)
         return sample
     }
 
@@ -266,7 +267,7 @@ struct Watch: ~Copyable {
     /// announced its sleep, so each is read once more after the announcement.
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_PARKED : STALL_WATCHDOG_DOZING)
-        attendance.goToSleep(at: now())
+        attendance.goToSleep(ownThread.counters())
         stall_bell_announce(bell, kind)
         let moved = posts.contains { post in
             (due == nil || post.alarmedWord != nil) && post.loop.beacon.word != post.seenWord
@@ -275,5 +276,6 @@ struct Watch: ~Copyable {
             return stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
         }
         stall_bell_sleep(bell, kind, due?.nanoseconds ?? .max)
+        attendance.wake(expectedAt: due, at: now(), ownThread.counters())
     }
 }

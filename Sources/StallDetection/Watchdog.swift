@@ -1,7 +1,8 @@
 // Gives the detectors of all watched loops one thread. It sleeps exactly until the earliest of them wants to look, and
 // without a deadline when every loop waits; the first loop to become busy wakes it (CLinux/stall_beacon.h).
 //
-// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex.
+// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread does nothing
+// but sleep (Sentinel.swift).
 
 internal import CLinux
 internal import Glibc
@@ -11,29 +12,33 @@ internal import StallModel
 package final class Watchdog: Sendable {
     private let inbox = WatchdogInbox()
     private let bell: Bell
+    private let sentinel: Sentinel
     private let thread: Thread
 
     /// A bell is never freed: a loop may ring it at any moment.
     private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
     private struct Thread: @unchecked Sendable { let id: pthread_t }
 
-    /// Starts the thread; nil when the system gives none.
+    /// Starts the threads; nil when the system gives none.
     package init?() {
-        guard let pointer = stall_bell_create() else { return nil }
+        guard let pointer = stall_bell_create(), let sentinel = Sentinel() else { return nil }
         bell = Bell(pointer: pointer)
+        self.sentinel = sentinel
         var id = pthread_t()
-        let context = Unmanaged.passRetained(Start(inbox: inbox, bell: bell))
+        let context = Unmanaged.passRetained(Start(inbox: inbox, bell: bell, sentinel: sentinel))
         let error = stall_thread_start(
             &id, "stall-watchdog", 1 << 20,
             { context in
                 let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
                 stall_thread_wake_on_time()
-                var watch = Watch(inbox: start.inbox, bell: start.bell.pointer)
+                var watch = Watch(
+                    inbox: start.inbox, bell: start.bell.pointer, sentinel: start.sentinel)
                 watch.run()
                 return nil
             }, context.toOpaque())
         guard error == 0 else {
             context.release()
+            sentinel.stop()
             return nil
         }
         thread = Thread(id: id)
@@ -42,9 +47,11 @@ package final class Watchdog: Sendable {
     private final class Start: Sendable {
         let inbox: WatchdogInbox
         let bell: Bell
-        init(inbox: WatchdogInbox, bell: Bell) {
+        let sentinel: Sentinel
+        init(inbox: WatchdogInbox, bell: Bell, sentinel: Sentinel) {
             self.inbox = inbox
             self.bell = bell
+            self.sentinel = sentinel
         }
     }
 
@@ -59,10 +66,11 @@ package final class Watchdog: Sendable {
     /// Forgets a loop; a stall that is open is ended with the duration it has. Any thread.
     package func unwatch(_ loop: WatchedLoop) { send(.unwatch(loop)) }
 
-    /// Ends what is open, and the thread. Call it once, from any thread but the watchdog's.
+    /// Ends what is open, and the threads. Call it once, from any thread but the watchdog's.
     package func stop() {
         send(.stop)
         pthread_join(thread.id, nil)
+        sentinel.stop()
     }
 
     private func send(_ request: WatchdogRequest) {

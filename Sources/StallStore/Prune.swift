@@ -17,7 +17,7 @@ package struct Retention: Hashable, Sendable {
     package var reportsSince: UnixTime?
     /// The oldest reports go until the file is no larger.
     package var bytes: Int64?
-    /// Roll-ups of days before it go, with the reports that they were made from.
+    /// Roll-ups of days before it go, with the reports that they were made from and the watched time of those days.
     package var rollUpsSince: UnixTime?
 
     package init(
@@ -54,6 +54,10 @@ package func pruneStore(
                 summary.deletedCount = try deleteReports(connection, retention)
                 if let time = retention.rollUpsSince {
                     try grouping.deleteRollUps(before: time)
+                    // Roll-ups go by whole days, and rates need both.
+                    try Eviction(connection).deleteExposure(
+                        before: UnixTime(
+                            microseconds: time.microseconds.day * Int64.microsecondsOfDay))
                 }
                 try Eviction(connection).collect(
                     runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))

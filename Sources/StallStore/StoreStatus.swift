@@ -20,6 +20,8 @@ package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
     case unwritable = 2
     /// It was written, and later evicted to stay within the quota.
     case evicted = 3
+    /// Of a stall that may well be kept: the app was not called back, because its callbacks take too long.
+    case callback = 4
 }
 
 /// A store in numbers.
@@ -38,6 +40,9 @@ package struct StoreStatus: Hashable, Sendable {
     package var stackCount: Int
     package var reportsByState: [StallState: Int]
     package var reportsByVerdict: [StallVerdict: Int]
+    /// The totals of a day and a group, and how many days they are of; none in an agent's store.
+    package var rollUpCount: Int
+    package var rollUpDayCount: Int
     /// In alphabetical order.
     package var apps: [String]
     package var hosts: [String]

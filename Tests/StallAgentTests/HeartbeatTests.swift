@@ -124,6 +124,21 @@ import Testing
         #expect(status == busy && since == 55)
     }
 
+    @Test func `a queue that has long been idle is looked at half as often, until it works`() {
+        func spacing() -> Double {
+            let now = queue.time.load(ordering: .relaxed)
+            return (heartbeat.nextTick - MonotonicInstant(nanoseconds: now)).milliseconds
+        }
+        for _ in 0..<39 { tick(.idle) }
+        #expect(spacing() == 10)
+        tick(.idle)
+        #expect(spacing() == 20)
+        tick(.working(head: 0), after: 20)  // at 420 ms
+        #expect(spacing() == 10)
+        tick(.working(head: 0))
+        #expect(status == busy && since == 410, "the middle of the longer time")
+    }
+
     @Test func `a thread that was kept from ticking blames nobody for that time`() {
         tick(.idle)
         tick(.working(head: 0), after: 500)

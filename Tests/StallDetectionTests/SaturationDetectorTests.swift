@@ -12,13 +12,13 @@ import Testing
 
     mutating func look(
         _ milliseconds: Int, rests: UInt64, status: LoopStatus = .busy, isStalled: Bool = false,
-        delay: Duration = .zero
+        delay: Duration = .zero, absences: Absences = Absences()
     ) -> StallStep {
         let now = start + .milliseconds(milliseconds)
         return detector.look(
             LoopReading(status: status, since: now), rests: rests,
             ThreadEvidence(cpuTime: .milliseconds(milliseconds), runDelay: delay), at: now,
-            isStalled: isStalled, policy: policy)
+            absences: absences, isStalled: isStalled, policy: policy)
     }
 
     @Test
@@ -46,6 +46,17 @@ import Testing
         for now in stride(from: 0, through: 10_000, by: 100) {
             #expect(look(now, rests: 1, isStalled: now.isMultiple(of: 1_000)).incident == nil)
         }
+    }
+
+    @Test mutating func `time in which the process was stopped saturates nothing`() {
+        var absences = Absences()
+        absences.note(
+            from: start + .milliseconds(500), to: start + .milliseconds(2_000), .milliseconds(1_500)
+        )
+        for now in stride(from: 0, through: 3_400, by: 100) {
+            #expect(look(now, rests: 1, absences: absences).incident == nil)
+        }
+        #expect(look(3_500, rests: 1, absences: absences).incident?.verdict == .saturated)
     }
 
     @Test mutating func `a loop that waits for the CPU is not to blame`() {

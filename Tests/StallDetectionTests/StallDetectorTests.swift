@@ -9,6 +9,13 @@ private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 /// A thread that is blocked: it uses no CPU.
 private let blocked = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "S"))
 
+/// Nothing of the process ran from one millisecond to another.
+private func absent(from: Int, to: Int) -> Absences {
+    var absences = Absences()
+    absences.note(from: at(from), to: at(to), .milliseconds(to - from))
+    return absences
+}
+
 private func at(_ milliseconds: Int) -> MonotonicInstant { start + .milliseconds(milliseconds) }
 
 private func busy(since milliseconds: Int) -> LoopReading {
@@ -182,7 +189,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         }
         _ = detector.look(waiting(since: -1), sharing(0), at: at(-1))
         var told: [StallVerdict] = []
-        follow(until: 990, evidence: sharing) { _, step in
+        follow(until: 980, evidence: sharing) { _, step in
             if let incident = step.incident { told.append(incident.verdict) }
         }
         #expect(told == [], "a quarter of the CPU: the threshold is burnt after four times as long")
@@ -193,8 +200,11 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
         _ = detector.look(busy(since: 0), running(10), at: at(10))
         _ = detector.look(
-            busy(since: 0), running(12), at: at(2_000), absence: .milliseconds(1_875))
-        let step = detector.look(waiting(since: 2_010), running(20), at: at(2_011), end: at(2_010))
+            busy(since: 0), running(12), at: at(2_000),
+            absences: absent(from: 20, to: 1_990))
+        let step = detector.look(
+            waiting(since: 2_010), running(20), at: at(2_011),
+            absences: absent(from: 20, to: 1_990), end: at(2_010))
         #expect(step.incident?.verdict == .stopped)
         #expect(step.incident?.duration == .milliseconds(2_010))
     }
@@ -204,7 +214,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         _ = detector.look(
             waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
         let asleep = ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
-        let step = detector.look(busy(since: 0), asleep, at: at(400), absence: .zero)
+        let step = detector.look(busy(since: 0), asleep, at: at(400))
         #expect(step.incident?.verdict == .stalled)
     }
 
@@ -212,8 +222,39 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
         _ = detector.look(busy(since: 0), blocked, at: at(125))
         let step = detector.look(
-            waiting(since: 320), blocked, at: at(320), absence: .milliseconds(120), end: at(320))
+            waiting(since: 320), blocked, at: at(320),
+            absences: absent(from: 150, to: 270), end: at(320))
         #expect(step.incident?.verdict == .stopped, "200 ms of its own")
+    }
+
+    @Test
+    mutating func `a stop before the callout began, or after it ended, is not held against it`() {
+        var absences = absent(from: -500, to: -10)
+        absences.note(from: at(260), to: at(900), .milliseconds(640))
+        _ = detector.look(busy(since: 0), blocked, at: at(125), absences: absences)
+        let step = detector.look(
+            waiting(since: 255), blocked, at: at(905), absences: absences, end: at(255))
+        #expect(step.incident?.verdict == .stalled)
+        #expect(step.incident?.duration == .milliseconds(255))
+    }
+
+    @Test(arguments: [(lost: 3, told: 250), (4, 251), (10, 257)])
+    mutating func `a moment of waiting for the CPU is negligible, more is not the thread's`(
+        lost: Int, stallAt: Int
+    ) {
+        func queued(_ milliseconds: Int) -> ThreadEvidence {
+            let lost = milliseconds < 130 ? 0 : lost
+            return ThreadEvidence(
+                cpuTime: .milliseconds(milliseconds - lost), runDelay: .milliseconds(lost),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.look(
+            waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
+        var told: [Int] = []
+        follow(until: 300, evidence: queued) { now, step in
+            if step.incident != nil { told.append(now) }
+        }
+        #expect(told == [stallAt])
     }
 
     @Test mutating func `a debugger that was attached for a moment is the verdict`() {

@@ -91,7 +91,27 @@ import Testing
     }
 
     @Test func `status is a few sentences`() throws {
-        try expectSnapshot(StatusView.lines(for: status, on: .plain), "status")
+        try expectSnapshot(StatusView.lines(for: status, on: .plain) + exposure.lines, "status")
+    }
+
+    /// Two stretches of one loop, and what limits have held back.
+    var exposure: ExposureView {
+        let run = SampleReports.run()
+        func stretch(_ busy: Duration) -> LoopExposure {
+            LoopExposure(
+                run: run, loop: "main", threshold: .milliseconds(250), start: run.started,
+                watched: .seconds(1800), busy: busy, readyDelay: .milliseconds(12),
+                microStallCount: 2, microStallTime: .milliseconds(310),
+                lengths: LengthHistogram(counts: [3: 990, 40: 10]))
+        }
+        func held(_ place: Int64, _ reason: SuppressionReason) -> SuppressedStalls {
+            SuppressedStalls(
+                run: run, loop: "main", place: place, reason: reason, count: 7,
+                total: .seconds(4))
+        }
+        return ExposureView(
+            exposure: [stretch(.seconds(6)), stretch(.seconds(12))], lost: ["main": .seconds(9)],
+            suppressed: [held(1, .place), held(1, .hour), held(2, .place)])
     }
 
     @Test func `JSON has the keys that scripts know`() throws {
@@ -105,7 +125,7 @@ import Testing
         let json =
             try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
-            + JSONLines.line(StatusView.Row(status))
+            + JSONLines.line(StatusView.Row(status, exposure))
         try expectSnapshot(json, "json")
     }
 
@@ -230,7 +250,7 @@ import Testing
             runCount: 12, reportCount: 214, sampleCount: 1024, stackCount: 312,
             reportsByState: [.ended: 211, .open: 1, .hang: 2],
             reportsByVerdict: [.stalled: 209, .starved: 4, .stopped: 1],
-            apps: ["photos", "videos"],
+            rollUpCount: 41, rollUpDayCount: 2, apps: ["photos", "videos"],
             hosts: ["web-1", "web-2"], first: SampleReports.noon,
             last: UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000),
             losses: [.suppressed: 37, .evicted: 0])

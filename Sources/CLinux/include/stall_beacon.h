@@ -26,8 +26,7 @@
 
 /// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
 typedef struct stall_bell {
-    uint32_t sleep;    ///< STALL_WATCHDOG_*; a futex word
-    uint64_t rung_ns;  ///< when it last rang
+    uint32_t sleep;  ///< STALL_WATCHDOG_*; a futex word
 } stall_bell;
 
 /// Buckets of iteration lengths in microseconds: 0 to 7, then eight to each power of two, up to 2^36 (19 hours).
@@ -78,10 +77,6 @@ static inline void stall_bell_announce(stall_bell *_Nonnull bell, uint32_t sleep
 /// Sleeps as announced until the bell rings, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
 /// Returns at once when the bell rang since it was announced.
 void stall_bell_sleep(stall_bell *_Nonnull bell, uint32_t sleep, uint64_t deadline_ns);
-/// When the bell last rang, on CLOCK_MONOTONIC: a watchdog that comes much later was kept from coming.
-static inline uint64_t stall_bell_rung_ns(const stall_bell *_Nonnull bell) {
-    return __atomic_load_n(&bell->rung_ns, __ATOMIC_RELAXED);
-}
 /// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
 void stall_bell_ring(stall_bell *_Nonnull bell);
 

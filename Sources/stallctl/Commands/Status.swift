@@ -1,6 +1,7 @@
 // `status`: what a store holds and what it could not keep. StatusView.swift tells.
 
 internal import ArgumentParser
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
@@ -19,14 +20,26 @@ struct Status: ParsableCommand {
     func run() throws {
         let store = try source.open()
         let status = try store.status()
+        let quarantine = Quarantine(store: store.path)
+        let exposure = try ExposureView(
+            exposure: store.exposure(ReportFilter()), lost: lostTime(in: store),
+            suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
-            try Output.write(json: [StatusView.Row(status)])
+            try Output.write(json: [
+                StatusView.Row(status, exposure, quarantinedCount: quarantine.count)
+            ])
         } else {
-            let more = try ExposureView.lines(
-                exposure: store.exposure(ReportFilter()),
-                suppressed: store.suppressedStalls(ReportFilter()))
             try Output.write(
-                lines: StatusView.lines(for: status, on: output.colors.terminal) + more)
+                lines: StatusView.lines(for: status, on: output.colors.terminal)
+                    + StatusView.lines(for: quarantine) + exposure.lines)
         }
+    }
+
+    /// The time lost in ranked stalls, by loop, as `top --group loop` has it.
+    private func lostTime(in store: ReportStore) throws -> [String: Duration] {
+        let rules = try GroupingOptions.parse([]).rules(forStore: store.path)
+        let ranking = try Ranking.fastest(
+            store: store, filter: ReportFilter(), rules: rules, by: .total, group: .loop)
+        return Dictionary(ranking.hotspots.map { ($0.title, $0.total) }) { $0 + $1 }
     }
 }

@@ -140,6 +140,7 @@ extension LossReason {
         case .dropped: "dropped"
         case .unwritable: "unwritable"
         case .evicted: "evicted"
+        case .callback: "callback"
         }
     }
 
@@ -150,6 +151,7 @@ extension LossReason {
         case .dropped: "dropped because the writer's queue was full"
         case .unwritable: "lost because the store could not be written"
         case .evicted: "evicted to stay within the quota"
+        case .callback: "because a callback of onStall took too long"
         }
     }
 }

@@ -2,39 +2,108 @@
 
 internal import StallModel
 
-enum ExposureView {
-    /// A line for each loop that was watched, and one for stalls without reports; nothing where there is nothing to say.
-    static func lines(exposure: [LoopExposure], suppressed: [SuppressedStalls]) -> [String] {
-        let loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
-        var lines = loops.map { line(loop: $0.key, $0.value) }
-        let count = suppressed.reduce(0) { $0 + $1.count }
-        if count > 0 {
-            let places = Set(suppressed.map(\.place)).count
-            let total = suppressed.reduce(Duration.zero) { $0 + $1.total }
-            lines.append(
-                "Counted without a report: \(counted(count, "stall")) of \(total.precise) at "
-                    + "\(counted(places, "place")) (rate limits and debugger policy).")
-        }
-        return lines
+/// What all stretches of one loop's watched time add up to.
+struct WatchedLoop: Encodable {
+    var loop: String
+    var watchedMs: Double
+    var busyMs: Double
+    var iterations: Int
+    /// Null when no iteration ended.
+    @Nullable var iterationP99Ms: Double?
+    var microStallCount: Int
+    var microStallMs: Double
+    /// How long its thread was ready to run and had no CPU.
+    var readyDelayMs: Double
+    /// The time lost in ranked stalls per watched hour.
+    var rateMsPerHour: Double
+}
+
+/// The stalls that have no report on purpose.
+struct SuppressedRow: Encodable {
+    var count: Int
+    var totalMs: Double
+    var placeCount: Int
+    var reasons: [String: Int]
+}
+
+struct ExposureView {
+    let loops: [WatchedLoop]
+    let suppressed: SuppressedRow
+
+    /// - Parameter lost: The time lost in ranked stalls, by loop.
+    init(
+        exposure: [LoopExposure], lost: [String: Duration] = [:], suppressed: [SuppressedStalls]
+    ) {
+        loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
+            .map { WatchedLoop($0.key, $0.value, lost: lost[$0.key] ?? .zero) }
+        self.suppressed = SuppressedRow(suppressed)
     }
 
-    private static func line(loop: String, _ stretches: [LoopExposure]) -> String {
-        func sum(_ part: (LoopExposure) -> Duration) -> Duration {
-            stretches.reduce(.zero) { $0 + part($1) }
+    /// A line for each loop that was watched, and one for stalls without reports; nothing where there is nothing to say.
+    var lines: [String] { loops.map(\.line) + suppressed.lines }
+}
+
+extension SuppressedRow {
+    init(_ stalls: [SuppressedStalls]) {
+        self.init(
+            count: stalls.reduce(0) { $0 + $1.count },
+            totalMs: stalls.reduce(Duration.zero) { $0 + $1.total }.milliseconds,
+            placeCount: Set(stalls.map(\.place)).count,
+            reasons: stalls.reduce(into: [:]) { $0[$1.reason.word, default: 0] += $1.count })
+    }
+
+    /// One line or none.
+    var lines: [String] {
+        guard count > 0 else { return [] }
+        return [
+            "Counted without a report: \(counted(count, "stall")) of \(precise(totalMs)) at "
+                + "\(counted(placeCount, "place")) (rate limits and debugger policy)."
+        ]
+    }
+}
+
+extension WatchedLoop {
+    fileprivate init(_ loop: String, _ stretches: [LoopExposure], lost: Duration) {
+        func sum(_ part: (LoopExposure) -> Duration) -> Double {
+            stretches.reduce(Duration.zero) { $0 + part($1) }.milliseconds
         }
-        let (watched, busy) = (sum(\.watched), sum(\.busy))
         var lengths = LengthHistogram()
         for stretch in stretches { lengths.add(stretch.lengths) }
+        let watchedMs = sum(\.watched)
+        self.init(
+            loop: loop, watchedMs: watchedMs, busyMs: sum(\.busy), iterations: lengths.count,
+            iterationP99Ms: lengths.quantile(0.99)?.milliseconds,
+            microStallCount: stretches.reduce(0) { $0 + $1.microStallCount },
+            microStallMs: sum(\.microStallTime), readyDelayMs: sum(\.readyDelay),
+            rateMsPerHour: watchedMs > 0 ? lost.milliseconds / watchedMs * 3_600_000 : 0)
+    }
+
+    fileprivate var line: String {
+        let watched = Duration.microseconds(watchedMs * 1000)
         var text =
             "\(loop.printable): watched for \(watched.decimal(unit: 3_600_000_000_000, digits: 2)) h, "
-            + "\(percent(busy, of: watched)) busy, \(counted(lengths.count, "iteration"))"
-        if let long = lengths.quantile(0.99) { text += ", 99 % of them below \(long.precise)" }
-        let micro = stretches.reduce(0) { $0 + $1.microStallCount }
-        if micro > 0 {
-            text += ", \(counted(micro, "micro-stall")) of \(sum(\.microStallTime).precise)"
+            + "\(percent(.microseconds(busyMs * 1000), of: watched)) busy, "
+            + counted(iterations, "iteration")
+        if let long = iterationP99Ms { text += ", 99 % of them below \(precise(long))" }
+        if microStallCount > 0 {
+            text += ", \(counted(microStallCount, "micro-stall")) of \(precise(microStallMs))"
         }
-        let delay = sum(\.readyDelay)
-        if delay > .milliseconds(1) { text += ", \(delay.precise) ready without a CPU" }
+        if rateMsPerHour > 0 { text += ", \(precise(rateMsPerHour)) an hour lost in stalls" }
+        if readyDelayMs > 1 { text += ", \(precise(readyDelayMs)) ready without a CPU" }
         return text + "."
+    }
+}
+
+private func precise(_ milliseconds: Double) -> String {
+    Duration.microseconds(milliseconds * 1000).precise
+}
+
+extension SuppressionReason {
+    fileprivate var word: String {
+        switch self {
+        case .place: "place"
+        case .hour: "hour"
+        case .debugger: "debugger"
+        }
     }
 }

@@ -35,6 +35,8 @@ struct ReportRow: Encodable {
     /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
     @Nullable var wait: String?
     var samples: [SampleRow]
+    /// When each function was on the stack, the longest first; late samples do not count.
+    var timeline: [PresenceRow]
     var threads: [ThreadRow]
     /// Threads that the agent had neither room nor time to look at.
     var skippedThreads: Int
@@ -81,6 +83,7 @@ struct ReportRow: Encodable {
         wait = signature.wait?.rawValue
         let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
         }
+        timeline = Timeline(report: report, signature: signature).functions.map(PresenceRow.init)
         samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
         threads =
             Dictionary(grouping: report.samples, by: \.thread)
@@ -125,6 +128,25 @@ struct ImageRow: Encodable {
         buildId = image.buildID?.description
         loadAddress = "0x" + String(image.loadAddress, radix: 16)
         endAddress = "0x" + String(image.endAddress, radix: 16)
+    }
+}
+
+/// When a function was on the stack.
+struct PresenceRow: Encodable {
+    var function: String
+    @Nullable var image: String?
+    var fromMs: Double
+    /// Null: to the end.
+    @Nullable var untilMs: Double?
+    /// Of the time that samples stand for, 0 to 1.
+    var share: Double
+
+    init(_ frame: Frame, _ presence: Timeline.Presence) {
+        function = frame.title
+        image = frame.imagePath
+        fromMs = presence.from.milliseconds
+        untilMs = presence.until?.milliseconds
+        share = presence.share
     }
 }
 

@@ -79,7 +79,8 @@ struct ReportView {
             "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
         let naming = stack.frames.firstIndex(where: timeline.isNaming)
         return [title]
-            + frameLines(stack.frames, naming: naming, isTruncated: stack.isTruncated)
+            + frameLines(
+                stack.frames, naming: naming, isTruncated: stack.isTruncated, in: timeline)
     }
 
     private func threadLines(_ thread: ThreadSnapshot) -> [String] {
@@ -91,10 +92,19 @@ struct ReportView {
             + frameLines(thread.frames, naming: naming, isTruncated: thread.isTruncated)
     }
 
-    private func frameLines(_ frames: [Frame], naming: Int?, isTruncated: Bool) -> [String] {
+    /// - Parameter timeline: Where it is told when each function was on the stack.
+    private func frameLines(
+        _ frames: [Frame], naming: Int?, isTruncated: Bool, in timeline: Timeline? = nil
+    ) -> [String] {
+        // Where a terminal has no room for it, the time line above must do.
+        let timeline = (terminal.columns ?? .max) >= 110 ? timeline : nil
+        let presences = frames.map { timeline?.presence(of: $0)?.text ?? "" }
         let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
-            columns: [.init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE")],
+            columns: [
+                .init(""), .init("FUNCTION"), .init("IMAGE", spare: 1), .init("SOURCE", spare: 2),
+                .init("ON THE STACK", spare: 1),
+            ],
             flexibleColumn: 1)
         table.rows = frames.enumerated().map { index, frame in
             let mark = (index == naming ? "> " : "  ") + "#\(index)".padded(to: digits, .leading)
@@ -103,6 +113,7 @@ struct ReportView {
                 .init(mark, style: index == naming ? .pointing : .faint),
                 .init(frame.title + notes(on: frame), style: style), .init(frame.imageName ?? "?"),
                 .init(frame.sourceText),
+                .init(presences[index], style: .faint),
             ]
         }
         var lines = Array(table.lines(for: terminal).dropFirst())
@@ -116,6 +127,15 @@ struct ReportView {
             frame.isGuessed ? "guessed" : nil,
         ].compactMap(\.self)
         return notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))"
+    }
+}
+
+extension Timeline.Presence {
+    /// `from 0.31 s to the end, 96 %`
+    fileprivate var text: String {
+        let share = "\(Int((share * 100).rounded())) %"
+        if until == from { return "at \(from.precise), \(share)" }
+        return "from \(from.precise) to \(until?.precise ?? "the end"), \(share)"
     }
 }
 

@@ -27,15 +27,29 @@ enum StatusView {
             "\(counted(status.sampleCount, "sample")) with "
                 + counted(status.stackCount, "different stack"))
         if status.role == .central {
-            lines.append("Taken from \(counted(status.sourceCount, "store")).")
+            lines.append(
+                "Taken from \(counted(status.sourceCount, "store")), added up in "
+                    + "\(counted(status.rollUpCount, "roll-up")) of "
+                    + "\(counted(status.rollUpDayCount, "day")).")
         }
         return lines + losses(status)
     }
 
+    static func lines(for quarantine: Quarantine) -> [String] {
+        quarantine.count == 0
+            ? []
+            : [
+                "\(counted(quarantine.count, "file")) that ingest found broken: \(quarantine.path.printable)"
+            ]
+    }
+
     private static func losses(_ status: StoreStatus) -> [String] {
-        let lost = LossReason.allCases.map { (status.losses[$0] ?? 0, $0.clause) }
-        let text = parts(lost)
-        return text.isEmpty ? [] : ["Seen and not kept: \(text)."]
+        func line(_ start: String, _ reasons: [LossReason]) -> [String] {
+            let text = parts(reasons.map { (status.losses[$0] ?? 0, $0.clause) })
+            return text.isEmpty ? [] : ["\(start): \(text)."]
+        }
+        return line("Seen and not kept", LossReason.allCases.filter { $0 != .callback })
+            + line("Kept, and not told to the app", [.callback])
     }
 
     private static func parts(_ counts: [(count: Int, clause: String)]) -> String {
@@ -54,6 +68,10 @@ enum StatusView {
         var reportCount: Int
         var sampleCount: Int
         var stackCount: Int
+        var rollUpCount: Int
+        var rollUpDayCount: Int
+        /// Files that ingest found broken and does not try again.
+        var quarantinedCount: Int
         var states: [String: Int]
         var verdicts: [String: Int]
         var apps: [String]
@@ -61,8 +79,11 @@ enum StatusView {
         @Nullable var firstSeen: String?
         @Nullable var lastSeen: String?
         var losses: [String: Int]
+        /// Each loop that was watched.
+        var loops: [WatchedLoop]
+        var suppressed: SuppressedRow
 
-        init(_ status: StoreStatus) {
+        init(_ status: StoreStatus, _ exposure: ExposureView, quarantinedCount: Int = 0) {
             store = status.path
             role = status.role.word
             schemaVersion = status.schemaVersion
@@ -72,6 +93,9 @@ enum StatusView {
             reportCount = status.reportCount
             sampleCount = status.sampleCount
             stackCount = status.stackCount
+            rollUpCount = status.rollUpCount
+            rollUpDayCount = status.rollUpDayCount
+            self.quarantinedCount = quarantinedCount
             states = Self.words(status.reportsByState, \.word)
             verdicts = Self.words(status.reportsByVerdict, \.word)
             apps = status.apps
@@ -79,6 +103,8 @@ enum StatusView {
             firstSeen = status.first?.rfc3339
             lastSeen = status.last?.rfc3339
             losses = Self.words(status.losses, \.word)
+            loops = exposure.loops
+            suppressed = exposure.suppressed
         }
 
         private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String:

@@ -67,6 +67,42 @@ struct Timeline {
             .map(\.element)
     }
 
+    /// When a function was on the stack.
+    struct Presence {
+        /// The first sample that it was on, and the last one; nil when that was the last of all.
+        var from: Duration
+        var until: Duration?
+        /// Of the time that samples stand for, 0 to 1. Less than all of it from `from` on when it came and went.
+        var share: Double
+    }
+
+    /// When the function of this frame was on the stack, whichever line of it ran.
+    func presence(of frame: Frame) -> Presence? {
+        func isSame(_ other: Frame) -> Bool {
+            other.title == frame.title && other.imagePath == frame.imagePath
+        }
+        let present = samples.filter { $0.frames.contains(where: isSame) }
+        guard let first = present.first, let last = present.last, totalWeight > .zero else {
+            return nil
+        }
+        let weight = present.reduce(Duration.zero) { $0 + $1.weight }
+        return Presence(
+            from: first.offset, until: last.offset == samples.last?.offset ? nil : last.offset,
+            share: weight / totalWeight)
+    }
+
+    /// Every function that was on the stack, the longest first; the innermost first among equals.
+    var functions: [(frame: Frame, presence: Presence)] {
+        var seen: Set<String> = []
+        let frames = stacks.flatMap(\.frames).filter {
+            seen.insert("\($0.imagePath ?? "") \($0.title)").inserted
+        }
+        let all = frames.compactMap { frame in presence(of: frame).map { (frame, $0) } }
+        return all.enumerated().sorted {
+            ($1.element.1.share, $0.offset) < ($0.element.1.share, $1.offset)
+        }.map(\.element)
+    }
+
     var totalWeight: Duration { samples.reduce(.zero) { $0 + $1.weight } }
 
     /// A scale, a bar, and what the samples say; only words when there is no sample to draw.

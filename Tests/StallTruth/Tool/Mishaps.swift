@@ -7,7 +7,11 @@ import Foundation
 final class Helper {
     private let process = Process()
 
-    init(_ role: String, _ arguments: any CustomStringConvertible...) {
+    private let pipe: Pipe?
+
+    init(_ role: String, _ arguments: any CustomStringConvertible..., readsOutput: Bool = false) {
+        pipe = readsOutput ? Pipe() : nil
+        if let pipe { process.standardOutput = pipe }
         process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = ["helper", role] + arguments.map(\.description)
         try! process.run()
@@ -16,6 +20,13 @@ final class Helper {
     func end() {
         process.terminate()
         process.waitUntilExit()
+    }
+
+    /// What it has printed by its end.
+    func output() -> String {
+        let data = pipe?.fileHandleForReading.readDataToEndOfFile() ?? Data()
+        process.waitUntilExit()
+        return String(decoding: data, as: UTF8.self)
     }
 
     /// Whether it could do what it was to do.
@@ -37,9 +48,11 @@ func help(_ arguments: [String]) -> Never {
     case "stopper":
         while monotonic() < end {
             pause(50...300)
+            let stop = monotonic()
             kill(number, SIGSTOP)
             pause(60...600)
             kill(number, SIGCONT)
+            print(stop / 1000, monotonic() / 1000)
         }
     case "tracer-all":
         while monotonic() < end {

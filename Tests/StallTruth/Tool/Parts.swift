@@ -3,12 +3,15 @@
 import CMishaps
 import Foundation
 import StallAgent
+import StallModel
 
 /// What a part does with its process: it fills `truth`, for about `seconds`.
 struct Part {
     var name: String
     /// Its stalls count for the error bars: nothing else is going on.
     var measuresErrors = false
+    /// What it plants besides stalls: reports under the first of these verdicts must appear, the others may.
+    var verdicts: [StallVerdict] = []
     /// The main thread runs this, and returns when the part is over.
     var play: (Stage) -> Void
 }
@@ -22,6 +25,8 @@ final class Stage: @unchecked Sendable {
     let truth = Truth()
     let seconds: Double
     private(set) var notes: [String] = []
+    /// The machine did not let the part do what it is about.
+    private(set) var isUnplayed = false
     private var threads: [LoopThread] = []
     private var victims: [VictimLoop] = []
     private var isMainUsed = false
@@ -34,7 +39,11 @@ final class Stage: @unchecked Sendable {
         self.seconds = seconds
     }
 
-    func note(_ text: String) { notes.append(text) }
+    /// The machine does not allow what the part is about.
+    func cannotPlay(_ reason: String) {
+        notes.append(reason)
+        isUnplayed = true
+    }
 
     /// Watched loops with threads of their own.
     @discardableResult
@@ -91,6 +100,24 @@ final class Stage: @unchecked Sendable {
     private lazy var end = monotonic() + UInt64(seconds * 1e9)
 }
 
+extension Stage {
+    /// SIGSTOP and SIGCONT again and again, with a note of when.
+    fileprivate func playStops(_ diet: Diet) {
+        addVictims(2, threshold: .milliseconds(50))
+        addVictims(2, threshold: .milliseconds(250))
+        drive(diet) { [self] in
+            let stopper = Helper("stopper", getpid(), Int(seconds * 1000), readsOutput: true)
+            let times = stopper.output().split(whereSeparator: \.isWhitespace).compactMap {
+                UInt64($0)
+            }
+            truth.note(
+                stops: stride(from: 0, to: times.count - 1, by: 2).map {
+                    times[$0]..<times[$0 + 1]
+                })
+        }
+    }
+}
+
 /// Short callouts and waits, none a stall.
 private let healthy = Diet(stalls: nil, healthyShare: 0.45, computing: 0.3, pause: 0.1...2)
 
@@ -107,65 +134,60 @@ let parts: [Part] = [
         usleep(UInt32(stage.seconds * 1e6))
         stage.truth.countHealthy(victims.count)
     },
-    Part(name: "spinning") { stage in
+    Part(name: "spinning", verdicts: [.saturated]) { stage in
         for victim in stage.addVictims(2, threshold: .milliseconds(50)) {
             victim.spin(forSeconds: stage.seconds, countingIn: stage.truth)
         }
         usleep(UInt32(stage.seconds * 1e6 + 100_000))
     },
-    Part(name: "hogs") { stage in
+    Part(name: "hogs", verdicts: [.starved]) { stage in
         let hogs = (0..<4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))).map { _ in Helper("hog") }
         stage.addVictims(3, threshold: .milliseconds(50))
         stage.addVictims(3, threshold: .milliseconds(250))
         stage.drive(healthy)
         hogs.forEach { $0.end() }
     },
-    Part(name: "hogs-stalls") { stage in
+    Part(name: "hogs-stalls", verdicts: [.starved]) { stage in
         let hogs = (0..<4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))).map { _ in Helper("hog") }
         stage.addVictims(4, threshold: .milliseconds(50))
         stage.addVictims(4, threshold: .milliseconds(250))
         stage.drive(Diet(stalls: 2...6))
         hogs.forEach { $0.end() }
     },
-    Part(name: "sigstop") { stage in
-        stage.addVictims(2, threshold: .milliseconds(50))
-        stage.addVictims(2, threshold: .milliseconds(250))
-        stage.drive(healthy) {
-            Helper("stopper", getpid(), Int(stage.seconds * 1000)).waitForEnd()
-        }
-    },
-    Part(name: "debugger-all") { stage in
+    Part(name: "sigstop", verdicts: [.stopped]) { $0.playStops(healthy) },
+    Part(name: "sigstop-stalls", verdicts: [.stopped]) { $0.playStops(Diet(stalls: 2...8)) },
+    Part(name: "debugger-all", verdicts: [.stopped, .debugger]) { stage in
         stage.addVictims(2, threshold: .milliseconds(50))
         stage.addVictims(2, threshold: .milliseconds(250))
         stage.drive(healthy) {
             if !Helper("tracer-all", getpid(), Int(stage.seconds * 1000)).waitForEnd() {
-                stage.note("ptrace is not allowed here")
+                stage.cannotPlay("ptrace is not allowed here")
             }
         }
     },
-    Part(name: "breakpoint") { stage in
+    Part(name: "breakpoint", verdicts: [.debugger]) { stage in
         let victims = stage.addVictims(2, threshold: .milliseconds(250))
         stage.drive(healthy) {
             let thread = Int(victims[0].loop.thread.rawValue)
             if !Helper("tracer-one", thread, Int(stage.seconds * 1000)).waitForEnd() {
-                stage.note("ptrace is not allowed here")
+                stage.cannotPlay("ptrace is not allowed here")
             }
         }
     },
-    Part(name: "freeze") { stage in
+    Part(name: "freeze", verdicts: [.stopped]) { stage in
         stage.addVictims(2, threshold: .milliseconds(50))
         stage.addVictims(2, threshold: .milliseconds(250))
         guard let group = ControlGroup(freezing: "stall-truth-\(getpid())") else {
-            return stage.note("no control group can be frozen here")
+            return stage.cannotPlay("no control group can be frozen here")
         }
         stage.drive(healthy) {
             Helper("freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile).waitForEnd()
         }
         group.remove()
     },
-    Part(name: "quota") { stage in
+    Part(name: "quota", verdicts: [.throttled]) { stage in
         guard let group = ControlGroup(limitingTo: 0.15, "stall-truth-\(getpid())") else {
-            return stage.note("no control group has a CPU quota here")
+            return stage.cannotPlay("no control group has a CPU quota here")
         }
         stage.addVictims(1, threshold: .milliseconds(50))
         stage.addVictims(1, threshold: .milliseconds(250))

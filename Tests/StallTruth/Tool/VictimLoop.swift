@@ -14,6 +14,10 @@ struct Episode {
     /// Wall clock and duration, in microseconds.
     var start: Int64
     var duration: Int64
+    /// The same, on the clock that nobody sets.
+    var began: UInt64
+    /// The part of the duration in which its thread queued for a CPU, by the kernel's account.
+    var queued: Int64
 }
 
 /// The ways in which a loop calls an app's code.
@@ -27,8 +31,12 @@ final class Truth: @unchecked Sendable {
     private let lock = NSLock()
     private var all: [Episode] = []
     private var healthyCount = 0
+    private var allStops: [Range<UInt64>] = []
 
     func note(_ episode: Episode) { lock.withLock { all.append(episode) } }
+    /// The process was stopped then, in microseconds of CLOCK_MONOTONIC.
+    func note(stops: [Range<UInt64>]) { lock.withLock { allStops += stops } }
+    var stops: [Range<UInt64>] { lock.withLock { allStops } }
     func countHealthy(_ count: Int) { lock.withLock { healthyCount += count } }
     var episodes: [Episode] { lock.withLock { all } }
     var healthyItems: Int { lock.withLock { healthyCount } }
@@ -111,6 +119,7 @@ final class VictimLoop: @unchecked Sendable {
     func item(lasting length: Duration, isStall: Bool, computes: Bool) {
         let kinds = CalloutKind.allCases.filter { $0 != .mainQueue || loop === EventRunLoop.main }
         runOnLoop(kinds.randomElement(using: &random)!) { [self] in
+            let queuedBefore = runDelay()
             let (wall, began) = (wallClock(), monotonic())
             if computes {
                 let limit = mishap_thread_cpu_ns() + UInt64(length / .nanoseconds(1))
@@ -123,7 +132,7 @@ final class VictimLoop: @unchecked Sendable {
             truth.note(
                 Episode(
                     loop: name, threshold: threshold, isStall: isStall, start: wall,
-                    duration: taken))
+                    duration: taken, began: began / 1000, queued: runDelay() - queuedBefore))
         }
     }
 
@@ -181,6 +190,13 @@ func monotonic() -> UInt64 { clock(CLOCK_MONOTONIC) }
 
 /// Microseconds since 1970.
 func wallClock() -> Int64 { Int64(clock(CLOCK_REALTIME) / 1000) }
+
+/// For how many microseconds the calling thread has queued for a CPU in its life.
+private func runDelay() -> Int64 {
+    let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
+    let nanoseconds = text?.split(separator: " ").dropFirst().first.flatMap { Int64($0) }
+    return (nanoseconds ?? 0) / 1000
+}
 
 private func clock(_ id: CInt) -> UInt64 {
     var time = timespec()

@@ -4,7 +4,7 @@
 //     stall-truth [--seconds N] [PART...]    plays the parts, each in a process of its own, for about N seconds each
 //
 // The last line is the result: truth stalls missed=N of=M false=N of=M median_error_ms=X p99_error_ms=X
-// It fails when a stall was missed or something else was called one.
+// It fails when a stall was missed, something else was called one, or an incident has the wrong verdict.
 
 import Foundation
 import StallAgent
@@ -24,6 +24,8 @@ precondition(!chosen.isEmpty, "the parts are: \(parts.map(\.name).joined(separat
 
 var results: [PartResult] = []
 for part in chosen {
+    print(part.name.padding(toLength: 15, withPad: " ", startingAt: 0), terminator: "")
+    fflush(stdout)
     let result = try playInProcess(part)
     results.append(result)
     print(line(result))
@@ -34,6 +36,11 @@ let durations = results.flatMap(\.durations).sorted()
 print(
     "durations off by: median \(milliseconds(percentile(durations, 0.5))) ms, "
         + "p99 \(milliseconds(percentile(durations, 0.99))) ms, of \(durations.count)")
+let wrongVerdicts = results.reduce(0) { $0 + $1.wrongVerdicts }
+print(
+    "verdicts wrong=\(wrongVerdicts) of="
+        + "\(results.reduce(0) { $0 + $1.others.values.reduce(0, +) }), "
+        + "\(results.reduce(0) { $0 + $1.borderline }) stalls at the threshold not counted")
 let missed = results.reduce(0) { $0 + $1.missed }
 let isFalse = results.reduce(0) { $0 + $1.isFalse }
 print(
@@ -41,14 +48,14 @@ print(
         + "false=\(isFalse) of=\(results.reduce(0) { $0 + $1.healthy }) "
         + "median_error_ms=\(milliseconds(percentile(noticed, 0.5))) "
         + "p99_error_ms=\(milliseconds(percentile(noticed, 0.99)))")
-let status: CInt = missed + isFalse == 0 ? 0 : 1
+let status: CInt = missed + isFalse + wrongVerdicts == 0 ? 0 : 1
 
 func milliseconds(_ value: Double) -> String { String(format: "%.3f", value) }
 
 func line(_ result: PartResult) -> String {
     let others = result.others.sorted { $0.key < $1.key }.map { ", \($0.value) \($0.key)" }.joined()
-    return result.part.padding(toLength: 14, withPad: " ", startingAt: 0)
-        + "missed \(result.missed) of \(result.stalls), false \(result.isFalse) of \(result.healthy)"
+    return
+        "missed \(result.missed) of \(result.stalls), false \(result.isFalse) of \(result.healthy)"
         + others
 }
 
@@ -77,7 +84,7 @@ func playPart(_ name: String, seconds: Double) throws -> Never {
     part.play(stage)
     stage.monitor.stop()
     var result = try PartResult(
-        part: name, truth: stage.truth, store: store, measuresErrors: part.measuresErrors)
+        part, truth: stage.truth, store: store, isPlayed: !stage.isUnplayed)
     result.notes += stage.notes
     try FileManager.default.removeItem(at: directory)
     print(String(decoding: try JSONEncoder().encode(result), as: UTF8.self))

@@ -1,0 +1,89 @@
+// A thread that sleeps for ever. Whatever stops a process wakes up each of its threads to do so: SIGSTOP, a debugger that
+// attaches to all, a control group's freezer. Nothing else wakes this one, so while it sleeps on, nothing has stopped the
+// process. The watchdog cannot tell by itself: when it waits for a CPU, a stop may come and go without reaching it.
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// The thread that is there to be disturbed.
+final class Sentinel: Sendable {
+    /// It reads from an eventfd: a futex would let a freezer stop it in its sleep.
+    private let end: CInt
+    private let id = Atomic<Int32>(0)
+    private struct Thread: @unchecked Sendable { var id = pthread_t() }
+    private let thread: Mutex<Thread?>
+
+    /// Starts the thread; nil when the system gives none.
+    init?() {
+        end = eventfd(0, CInt(EFD_CLOEXEC))
+        thread = Mutex(nil)
+        guard end >= 0 else { return nil }
+        var new = Thread()
+        let context = Unmanaged.passRetained(self)
+        let error = stall_thread_start(
+            &new.id, "stall-sentinel", 1 << 16,
+            { context in
+                Unmanaged<Sentinel>.fromOpaque(context!).takeRetainedValue().sleep()
+                return nil
+            }, context.toOpaque())
+        guard error == 0 else {
+            context.release()
+            return nil
+        }
+        let started = new
+        thread.withLock { $0 = started }
+    }
+
+    deinit { if end >= 0 { close(end) } }
+
+    private func sleep() {
+        id.store(stall_gettid(), ordering: .releasing)
+        var count: UInt64 = 0
+        while read(end, &count, 8) < 0 && errno == EINTR {}
+    }
+
+    /// Ends the thread.
+    func stop() {
+        var one: UInt64 = 1
+        _ = write(end, &one, 8)
+        if let thread = thread.withLock({ $0.take() }) { pthread_join(thread.id, nil) }
+    }
+
+    /// Its files, for the thread that watches it; nil until it sleeps.
+    func files() -> Files? {
+        let id = id.load(ordering: .acquiring)
+        return id == 0 ? nil : Files(thread: id)
+    }
+
+    /// What the kernel says of the sentinel.
+    struct Files: ~Copyable {
+        private let stat: CInt
+        private let schedule: CInt
+        private var turns: Int64?
+
+        init(thread: Int32) {
+            stat = open("/proc/self/task/\(thread)/stat", O_RDONLY | O_CLOEXEC)
+            schedule = open("/proc/self/task/\(thread)/schedstat", O_RDONLY | O_CLOEXEC)
+        }
+
+        deinit {
+            if stat >= 0 { close(stat) }
+            if schedule >= 0 { close(schedule) }
+        }
+
+        /// Whether it has been on a CPU since the last call, or is on its way to one.
+        ///
+        /// **Cost:** two reads from `/proc`, 5 us.
+        mutating func wasDisturbed() -> Bool {
+            let before = turns
+            // Awake first, then its turns: one that falls asleep in between has had one.
+            let isAwake =
+                readProcFile(stat) { text in
+                    text.lastIndex(of: UInt8(ascii: ")")).map { text[$0 + 2] != UInt8(ascii: "S") }
+                } ?? false
+            turns = readProcFile(schedule) { schedNumber(2, of: $0) }
+            return isAwake || before != nil && turns != before
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import StallModel
+import Synchronization
+import Testing
+
+@testable import StallAgent
+
+/// Goal: a callback that never returns costs its own later calls and nothing else: other callbacks, reports and `stop` go on,
+/// and what was not told is counted.
+/// Method: the test owns the clock by which callbacks are late, and the door behind which one of them waits.
+@Suite struct StallNotifierTests {
+    final class Clock: Sendable {
+        let time = Atomic<UInt64>(1_000_000_000)
+        func advance(_ duration: Duration) {
+            time.wrappingAdd(UInt64(duration / .nanoseconds(1)), ordering: .relaxed)
+        }
+    }
+
+    let clock = Clock()
+    let notifier: StallNotifier
+    /// The durations that callbacks were told, in milliseconds.
+    let heard: AsyncStream<Int>
+    private let hear: AsyncStream<Int>.Continuation
+
+    init() {
+        (heard, hear) = AsyncStream.makeStream(of: Int.self)
+        let clock = clock
+        notifier = StallNotifier(deadline: .seconds(5)) {
+            MonotonicInstant(nanoseconds: clock.time.load(ordering: .relaxed))
+        }
+    }
+
+    func report(_ milliseconds: Int) -> StallReport {
+        let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+        return StallReport(
+            id: run.id, run: run, loop: "main", mode: "default", phase: .timer, start: run.started,
+            duration: .milliseconds(milliseconds), threshold: .milliseconds(250), state: .ended)
+    }
+
+    @Test func `everyone who wants to hear is told, in order, before the end`() async {
+        let hear = hear
+        notifier.add(state: .ended) { hear.yield(Int($0.duration.milliseconds)) }
+        notifier.add(state: .ended) { hear.yield(-Int($0.duration.milliseconds)) }
+        notifier.add(state: .open) { _ in hear.yield(0) }
+        for length in 1...3 { notifier.notify(report(length)) }
+        notifier.stop()
+        hear.finish()
+        #expect(await heard.reduce(into: []) { $0.append($1) } == [1, -1, 2, -2, 3, -3])
+        #expect(notifier.takeMissed() == 0)
+    }
+
+    @Test func `a callback that never returns is left alone, and the others go on`() async {
+        let hear = hear
+        let door = BoundedQueue<Void>(capacity: 1)
+        notifier.add(state: .ended) { _ in
+            hear.yield(0)
+            door.pop()
+        }
+        notifier.add(state: .ended) { hear.yield(Int($0.duration.milliseconds)) }
+        var heard = heard.makeAsyncIterator()
+        notifier.notify(report(1))
+        #expect(await heard.next() == 0)
+        clock.advance(.seconds(4))
+        notifier.notify(report(2))
+        #expect(notifier.takeMissed() == 0, "it still has a second")
+        clock.advance(.seconds(1))
+        notifier.notify(report(3))
+        for length in 1...3 { #expect(await heard.next() == length) }
+        #expect(notifier.takeMissed() == 1)
+        notifier.stop()
+        // When it comes back after all, its thread ends and does nothing any more.
+        door.close()
+    }
+
+    @Test func `stopping does not wait for a callback longer than its deadline`() async {
+        let hear = hear
+        let door = BoundedQueue<Void>(capacity: 1)
+        notifier.add(state: .ended) { _ in
+            hear.yield(0)
+            door.pop()
+        }
+        var heard = heard.makeAsyncIterator()
+        notifier.notify(report(1))
+        #expect(await heard.next() == 0)
+        clock.advance(.seconds(6))
+        notifier.stop()
+        #expect(notifier.takeMissed() == 1)
+        door.close()
+    }
+
+    @Test func `more than wait are dropped and counted`() async {
+        let hear = hear
+        let door = BoundedQueue<Void>(capacity: 1)
+        notifier.add(state: .ended) { _ in
+            hear.yield(0)
+            door.pop()
+        }
+        var heard = heard.makeAsyncIterator()
+        notifier.notify(report(1))
+        #expect(await heard.next() == 0)
+        for length in 0..<70 { notifier.notify(report(length)) }
+        #expect(notifier.takeMissed() == 6)
+        door.close()
+        notifier.stop()
+    }
+}

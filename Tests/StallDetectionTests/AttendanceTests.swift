@@ -1,0 +1,94 @@
+import StallModel
+import Testing
+
+@testable import StallDetection
+
+/// Goal: what stops the process is told from what makes only the watchdog late.
+/// Method: the test owns the clock, is the kernel that counts, and disturbs the sentinel.
+@Suite struct AttendanceTests {
+    var attendance = Attendance(at: Self.at(0))
+
+    static func at(_ milliseconds: Double) -> MonotonicInstant {
+        MonotonicInstant(nanoseconds: 1_000_000_000) + .microseconds(milliseconds * 1000)
+    }
+
+    mutating func sleep(
+        until due: Double?, wake: Double, ran: Double = 0, queued: Double? = 0
+    ) {
+        func counters(_ ran: Double, _ queued: Double?) -> OwnCounters {
+            OwnCounters(
+                cpuTime: .microseconds(ran * 1000),
+                runDelay: queued.map { .microseconds($0 * 1000) })
+        }
+        attendance.goToSleep(counters(7, queued.map { _ in 5 }))
+        attendance.wake(
+            expectedAt: due.map(Self.at), at: Self.at(wake),
+            counters(7 + ran, queued.map { 5 + $0 }))
+    }
+
+    mutating func check(at now: Double, wasDisturbed: Bool) {
+        attendance.check(from: Self.at(now), to: Self.at(now + 0.5), wasDisturbed: wasDisturbed)
+    }
+
+    func missed(from: Double = 0, to: Double = 10_000) -> Double {
+        attendance.absences.time(from: Self.at(from), to: Self.at(to)).milliseconds
+    }
+
+    @Test mutating func `a sleep that ends on time is no absence, nor is one that somebody ended`()
+    {
+        sleep(until: 500, wake: 500.1)
+        sleep(until: nil, wake: 9_000)
+        sleep(until: 9_900, wake: 9_100)
+        #expect(missed() == 0)
+    }
+
+    /// SIGSTOP and SIGCONT long before the watchdog wanted to wake up, or while it queued for a CPU.
+    @Test mutating func `a stop is known by the sentinel, since it was last known to sleep`() {
+        check(at: 300, wasDisturbed: false)
+        check(at: 400, wasDisturbed: true)
+        check(at: 600, wasDisturbed: false)
+        #expect(missed() == 100.5)
+        #expect(missed(to: 300) == 0 && missed(from: 350, to: 380) == 30 && missed(from: 401) == 0)
+    }
+
+    /// A stop after the instant that a look accounts for, and before the sentinel was read, must not be lost.
+    @Test
+    mutating func `what may have happened while the sentinel was looked at belongs to both sides`()
+    {
+        check(at: 100, wasDisturbed: true)
+        #expect(missed(from: 100, to: 100.5) == 0.5)
+    }
+
+    @Test mutating func `a machine that was paused made it late without a reason`() {
+        sleep(until: 100, wake: 400, ran: 1)
+        #expect(missed() == 299 && missed(to: 100) == 0)
+    }
+
+    @Test(arguments: [(late: 3.9, missed: 0.0), (4.1, 4.1)])
+    mutating func `a tick of the kernel is not an absence`(late: Double, missed: Double) {
+        sleep(until: 50, wake: 50 + late)
+        #expect(self.missed() == missed)
+    }
+
+    @Test mutating func `a watchdog that queued for a CPU was late, and the process was there`() {
+        sleep(until: 100, wake: 400, queued: 299)
+        #expect(missed() == 0)
+    }
+
+    @Test
+    mutating func `where the kernel does not count waits for the CPU, lateness is an absence`() {
+        sleep(until: 100, wake: 400, queued: nil)
+        #expect(missed() == 300)
+    }
+
+    @Test func `the sentinel sleeps until the end`() throws {
+        let sentinel = try #require(Sentinel())
+        var files = sentinel.files()
+        while files == nil { files = sentinel.files() }
+        // Its first turns are those of its start.
+        while files?.wasDisturbed() != false {}
+        let disturbances = (0..<100).filter { _ in files?.wasDisturbed() != false }
+        #expect(disturbances == [])
+        sentinel.stop()
+    }
+}

@@ -1,0 +1,89 @@
+import StallModel
+import TestSupport
+import Testing
+
+@testable import StallStore
+
+/// Goal: watched time and suppressed stalls reach the central store as the agent counted them, once, and are pruned with the
+/// totals that they are divided into.
+/// Method: an agent's store is written, taken over, written on, and taken over again.
+@Suite struct ExposureTests {
+    let directory = try! TemporaryDirectory()
+    let generator = ReportGenerator(seed: 5)
+    let day = 86_400_000_000 as Int64
+
+    func stretch(_ number: Int, at start: UnixTime) -> LoopExposure {
+        LoopExposure(
+            run: generator.run, loop: number.isMultiple(of: 2) ? "main" : "decoder",
+            threshold: .milliseconds(250), start: start, watched: .seconds(60),
+            busy: .milliseconds(number * 10), readyDelay: .microseconds(number),
+            microStallCount: number, microStallTime: .milliseconds(number * 120),
+            lengths: LengthHistogram(counts: [0: 5, 7: number, 90: 1, 271: 2]))
+    }
+
+    func suppressed(_ count: Int, _ reason: SuppressionReason) -> SuppressedStalls {
+        SuppressedStalls(
+            run: generator.run, loop: "main", place: -7, reason: reason, count: count,
+            total: .milliseconds(300 * count))
+    }
+
+    func ingest() throws -> IngestSummary {
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        defer { try? ingest.close() }
+        return try ingest.run([directory("agent.sqlite")])
+    }
+
+    @Test func `what the agent counted is what the central store says, however often it asks`()
+        throws
+    {
+        let start = generator.run.started
+        let agent = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        var stretches = (1...4).map {
+            stretch($0, at: UnixTime(microseconds: start.microseconds + Int64($0) * 60_000_000))
+        }
+        for stretch in stretches { try agent.record(stretch) }
+        try agent.countSuppressed(suppressed(3, .place), threshold: .milliseconds(250))
+        for _ in 1...2 { _ = try ingest() }
+
+        // The agent goes on, adds to what it counted, and takes one back that proved to be news.
+        stretches.append(stretch(5, at: UnixTime(microseconds: start.microseconds + 300_000_000)))
+        try agent.record(stretches[4])
+        try agent.countSuppressed(suppressed(4, .place), threshold: .milliseconds(250))
+        try agent.countSuppressed(suppressed(-1, .place), threshold: .milliseconds(250))
+        try agent.countSuppressed(suppressed(2, .debugger), threshold: .milliseconds(250))
+        try agent.close()
+        for _ in 1...2 { _ = try ingest() }
+
+        for path in ["agent.sqlite", "central.sqlite"] {
+            let store = try ReportStore.open(path: directory(path))
+            #expect(try store.exposure(ReportFilter()) == stretches, "\(path)")
+            #expect(
+                try Set(store.suppressedStalls(ReportFilter()))
+                    == [suppressed(6, .place), suppressed(2, .debugger)], "\(path)")
+        }
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+    }
+
+    @Test func `pruning roll-ups prunes the watched time of their days, pruning reports does not`()
+        throws
+    {
+        let noon = UnixTime(microseconds: 20_000 * day + day / 2)
+        let stretches = (0..<4).map {
+            stretch($0, at: UnixTime(microseconds: noon.microseconds + Int64($0) * day))
+        }
+        let agent = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        for stretch in stretches { try agent.record(stretch) }
+        try agent.close()
+        _ = try ingest()
+        func prune(_ retention: Retention) throws -> [LoopExposure] {
+            let path = directory("central.sqlite")
+            _ = try pruneStore(path: path, keeping: retention, grouper: PlainGrouper())
+            return try ReportStore.open(path: path).exposure(ReportFilter())
+        }
+        let later = UnixTime(microseconds: stretches[2].start.microseconds + day / 4)
+        #expect(try prune(Retention(reportsSince: later)) == stretches)
+        #expect(try prune(Retention(rollUpsSince: later)) == Array(stretches[2...]))
+        _ = try ingest()
+        #expect(try prune(Retention()) == Array(stretches[2...]), "it does not come back")
+    }
+}

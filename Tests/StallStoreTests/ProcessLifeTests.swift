@@ -1,0 +1,55 @@
+import Foundation
+import StallModel
+import Testing
+import TestSupport
+
+@testable import StallStore
+
+/// Goal: an open report becomes a hang only when its process is certainly over, and a process that has its number by now is
+/// not taken for it.
+/// Method: this process is the one that lives; what is asked about differs in one fact each.
+@Suite struct ProcessLifeTests {
+    let here = ProcessLife.current()
+    let own: ProcessRun
+
+    init() throws {
+        let status = try String(contentsOf: URL(filePath: "/proc/self/stat"), encoding: .utf8)
+        let fields = status.split(separator: ")").last!.split(separator: " ")
+        var run = ReportGenerator(seed: 1).run
+        (run.host, run.bootID, run.pid) = (here.host, here.bootID, getpid())
+        run.startTicks = try #require(UInt64(fields[19]))
+        own = run
+    }
+
+    func isOver(_ change: (inout ProcessRun) -> Void) -> Bool {
+        var run = own
+        change(&run)
+        return here.isOver(run)
+    }
+
+    @Test func `this process is not over`() {
+        #expect(own.pid == getpid() && !isOver { _ in })
+    }
+
+    @Test func `another process with the same number is another one`() {
+        #expect(isOver { $0.startTicks += 1 })
+    }
+
+    @Test func `nothing survives a reboot`() {
+        #expect(isOver { $0.bootID = "00000000-0000-0000-0000-000000000000" })
+    }
+
+    @Test func `a number that nobody has is over`() {
+        // Beyond the largest that Linux gives.
+        #expect(isOver { $0.pid = 1 << 22 + 1 })
+    }
+
+    @Test func `another machine's processes are not judged from here`() {
+        #expect(
+            !isOver {
+                $0.host += ".elsewhere"
+                $0.bootID = "another boot"
+                $0.startTicks += 1
+            })
+    }
+}
