@@ -96,9 +96,11 @@ struct ReportView {
     private func frameLines(
         _ frames: [Frame], naming: Int?, isTruncated: Bool, in timeline: Timeline? = nil
     ) -> [String] {
-        // Where a terminal has no room for it, the time line above must do.
+        // Said of what came or went. Where a terminal has no room for it, the time line above must do.
         let timeline = (terminal.columns ?? .max) >= 110 ? timeline : nil
-        let presences = frames.map { timeline?.presence(of: $0)?.text ?? "" }
+        let presences = frames.map { frame in
+            timeline?.presence(of: frame).flatMap { $0.share < 0.995 ? $0.text : nil } ?? ""
+        }
         let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
             columns: [
