@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|WatchTargetTests|RefusedCaptureTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
@@ -29,9 +29,10 @@ conformance: setup
 
 truth: truth-stacks truth-stalls truth-cause truth-grouping
 
-# Stacks of stalling programs, built in five ways, against gdb's at the same instant.
+# Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
+# of them may take longer than TRUTH_DEADLINE seconds (60).
 truth-stacks: setup
-	@scripts/truth-stacks
+	@scripts/truth-stacks $(or $(STOPS),6)
 
 # Is every stall found, and nothing else called one? Victims that measure themselves, for SECONDS a part: hogs, SIGSTOP,
 # debuggers, freezers, quotas, clocks that jump, forks. The error bars hold on a machine that has nothing else to do.
@@ -56,7 +57,8 @@ stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 
 # Every benchmark: the run loop against CFRunLoop, Dispatch, a minimal C loop, libuv, GLib and SwiftNIO; what it costs to be
-# watched; whether anything grows. One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
+# watched; what a capture costs, beside libunwind and libdw; the store and ingest, beside SQLite alone; whether anything grows.
+# One table at the end, .build/bench/results.jsonl; fails when an operation allocates too much.
 bench: setup
 	@scripts/bench
 
@@ -64,9 +66,12 @@ bench: setup
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
-# kill -9 at random points of agents and ingests, and every disk operation failing once: is anything lost?
+# kill -9 at ROUNDS random points of agents and ingests, full disks, and every disk operation failing once: is anything lost?
+# Small disks are mounted in a namespace of our own; where that is not allowed, that part says so and is skipped.
 faults: setup
-	$(SWIFT) run -c release StoreFaults rounds $(or $(ROUNDS),500)
+	$(SWIFT) build -c release --product StoreFaults
+	@$$(unshare -rm true 2>/dev/null && echo unshare -rm) \
+	    $$($(SWIFT) build -c release --show-bin-path)/StoreFaults rounds $(or $(ROUNDS),500)
 
 # What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup

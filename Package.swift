@@ -79,7 +79,9 @@ let package = Package(
             path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "CaptureBenchmark",
-            dependencies: ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+            dependencies: [
+                "BenchmarkSupport", "StallModel", "StallCapture", "CStackCapture", "CStackVictims",
+            ],
             path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]
         ),
         .testTarget(
@@ -95,7 +97,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "StoreBenchmark",
-            dependencies: ["StallModel", "StallStore", "StallAnalysis", "CSQLite"],
+            dependencies: [
+                "BenchmarkSupport", "StallModel", "StallStore", "StallAnalysis", "CSQLite",
+            ],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
         .testTarget(
             name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
@@ -172,7 +176,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
             swiftSettings: settings),
         .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop"],
+            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop", "CCaptureTesting"],
             path: "Tests/AgentFixture",
             swiftSettings: settings),
         .executableTarget(

@@ -1,9 +1,11 @@
 // What a capture costs, on the thread that is captured and on the one that captures, by the depth of the stack; and what
 // libunwind would cost in a signal handler of the captured thread, and libdw on the copy. One table a run; compare its
-// rows, not runs. Peers that are not installed (Debian: libunwind8, libdw1) are left out.
+// rows, not runs. Peers that are not installed (Debian: libunwind8, libdw1) are left out. The results are added to the file
+// that all benchmarks share.
 //
-//     swift run -c release CaptureBenchmark [ROUNDS]
+//     swift run -c release CaptureBenchmark [ROUNDS]      500 rounds take half a minute
 
+internal import BenchmarkSupport
 import CStackCapture
 import CStackVictims
 import Foundation
@@ -14,19 +16,28 @@ import Synchronization
 /// It looks at the images that are loaded when it is made ready.
 let hasLibdw = libdw_prepare() != 0
 
+/// What a subject does below its frames.
+enum Life { case blocks, spins, timesHandler }
+
 /// A thread that blocks or spins below `depth` frames of its own.
 final class Subject: Sendable {
+    /// How long the handler of the sampler's signal took on this thread, in nanoseconds.
+    let handlerTimes = Mutex<[UInt64]>([])
     private let registration = Mutex<RegisteredThread?>(nil)
     /// Gaps of a spinning thread longer than a microsecond, in nanoseconds: what interrupted it.
     let longestGap = Atomic<UInt64>(0)
     private let isStopped = Atomic<Bool>(false)
 
-    init(depth: Int, spins: Bool) {
+    init(depth: Int, _ life: Life) {
         let thread = Thread { [self] in
-            let registered = try! RegisteredThread.current()
+            let registered = RegisteredThread.current()
             descend(depth) { [self] in
                 self.registration.withLock { $0 = registered }
-                if spins { self.spin() } else { self.sleep() }
+                switch life {
+                case .blocks: self.sleep()
+                case .spins: self.spin()
+                case .timesHandler: self.timeHandler()
+                }
             }
         }
         thread.stackSize = 64 << 20
@@ -51,6 +62,15 @@ final class Subject: Sendable {
         }
     }
 
+    /// The signal is kept from arriving, taken by hand, and given to its handler: what that does, without the kernel's part.
+    private func timeHandler() {
+        victim_block_sigprof()
+        while !isStopped.load(ordering: .relaxed) {
+            let time = victim_run_sigprof_handler()
+            if time > 0 { handlerTimes.withLock { $0.append(time) } }
+        }
+    }
+
     /// The longest gap since the last call.
     func takeGap() -> UInt64 { longestGap.exchange(0, ordering: .relaxed) }
 }
@@ -72,6 +92,7 @@ let patience = Duration.seconds(20)
 struct Percentiles: CustomStringConvertible {
     private let sorted: [UInt64]
     init(_ values: [UInt64]) { sorted = values.sorted() }
+    var microseconds: [Double] { sorted.map { Double($0) / 1_000 } }
     private func at(_ percent: Int) -> Double {
         Double(sorted[(sorted.count - 1) * percent / 100]) / 1_000
     }
@@ -105,9 +126,18 @@ func copyStack(of thread: RegisteredThread) -> (
     return (Array(source), base, registers)
 }
 
-func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
+nonisolated(unsafe) var results: [BenchmarkResult] = []
+
+func row(
+    _ name: String, _ frames: Int, _ percentiles: Percentiles, contestant: String = "stallwatch"
+) {
+    results.append(
+        BenchmarkResult(
+            name: name, contestant: contestant, size: frames, values: percentiles.microseconds,
+            unit: "us"))
+    let label = contestant == "stallwatch" ? name : "\(name): \(contestant)"
     print(
-        name.padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%6d", frames),
+        label.padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%6d", frames),
         percentiles)
 }
 
@@ -119,7 +149,7 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                 + "frames     least       p50       p95")
         var sampler = try StackSampler()
         for depth in [5, 85, 485, 1_985] {
-            let blocked = Subject(depth: depth, spins: false)
+            let blocked = Subject(depth: depth, .blocks)
             let frames = try sampler.captureStack(of: blocked.thread, timeout: patience)
                 .addresses.count
             row(
@@ -129,7 +159,7 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                 })
             unwindAlone(blocked, frames, rounds)
             blocked.stop()
-            let spinning = Subject(depth: depth, spins: true)
+            let spinning = Subject(depth: depth, .spins)
             var gaps: [UInt64] = []
             row(
                 "capture of a running thread", frames,
@@ -138,7 +168,13 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                     _ = try sampler.captureStack(of: spinning.thread, timeout: patience)
                     gaps.append(spinning.takeGap())
                 })
-            row("  of which stopped, with signal entry and exit", frames, Percentiles(gaps))
+            row("stopped, with the kernel's part", frames, Percentiles(gaps))
+            let timing = Subject(depth: depth, .timesHandler)
+            for _ in 0..<rounds {
+                _ = try sampler.captureStack(of: timing.thread, timeout: patience)
+            }
+            timing.stop()
+            row("in a handler", frames, Percentiles(timing.handlerTimes.withLock { $0 }))
             if agreement_prepare() != 0 {
                 var addresses = [UInt64](repeating: 0, count: 8192)
                 var times: [UInt64] = []
@@ -147,10 +183,11 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                     agreement_release()
                     times.append(agreement_unwind_ns())
                 }
-                row("libunwind in a handler", frames, Percentiles(times))
+                row("in a handler", frames, Percentiles(times), contestant: "libunwind")
             }
             spinning.stop()
         }
+        try results.append()
     }
 
     /// The unwinder on a copy that it has seen before, and on one that it sees for the first time.
@@ -166,9 +203,9 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
                 _ = stall_unwind(unwinder, &registers, &copy, &buffer, 8192, &isTruncated)
             }
             unwind(warm)
-            row("unwinding, rows kept", frames, measure(rounds) { unwind(warm) })
+            row("unwinding", frames, measure(rounds) { unwind(warm) })
             row(
-                "unwinding, nothing kept", frames,
+                "first unwinding", frames,
                 Percentiles(
                     (0..<min(rounds, 50)).map { _ in
                         let cold = stall_unwinder_create(nil)!
@@ -190,10 +227,11 @@ func row(_ name: String, _ frames: Int, _ percentiles: Percentiles) {
             // libdw wants the frame pointer, which the kernel does not tell: the one that leads it furthest.
             let candidates = stride(from: stack, to: min(stack + 2048, base + length), by: 8)
             let best = candidates.map { ($0, unwindWithLibdw($0)) }.max { $0.1 < $1.1 }
-            guard let (framePointer, found) = best else { return }
+            guard let (framePointer, _) = best else { return }
             row(
-                "libdw on the same copy", found,
-                measure(min(rounds, 100)) { _ = unwindWithLibdw(framePointer) })
+                "unwinding", frames,
+                measure(min(rounds, 100)) { _ = unwindWithLibdw(framePointer) }, contestant: "libdw"
+            )
         }
     }
 }

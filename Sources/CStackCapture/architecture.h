@@ -31,11 +31,12 @@ struct stall_architecture {
     /// False when the function does not begin by setting up a frame.
     bool (*frame_size)(const uint8_t *code, uint64_t length, uint64_t *size);
     /// Reads the frame of the function around code[counter] from its instructions. `code` begins at
-    /// `address`, in a stretch that no table covers. `may_be_leaf`: the function may do without a frame.
+    /// `address`, in a stretch that no table covers. `by_exit`: from the way to the function's return, not from
+    /// its beginning.
     /// False when none is found.
     bool (*examine_code)(
         const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
-        bool may_be_leaf, code_row *row);
+        bool by_exit, code_row *row);
     /// Whether the code before a return address is a call, and of what: *target is 0 when that is in a
     /// register.
     bool (*call_target)(const uint8_t before[8], uint64_t return_address, uint64_t *target);

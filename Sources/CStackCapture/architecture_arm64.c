@@ -47,17 +47,16 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
 // caller.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
-    bool may_be_leaf, code_row *row
+    bool by_exit, code_row *row
 ) {
     (void)address;
-    (void)may_be_leaf;
     *row = (code_row){.function = counter & ~UINT64_C(3), .cfa_register = X29, .cfa_offset = 16};
     row->saved_count = 2;
     row->saved_register[0] = X29;
     row->saved_offset[0] = -16;
     row->saved_register[1] = X30;
     row->saved_offset[1] = -8;
-    for (; !is_interrupted; row->function -= 4) {
+    for (; !is_interrupted && !by_exit; row->function -= 4) {
         uint64_t size;
         if (frame_size(code + row->function, length - row->function, &size)) return true;
         if (row->function < 4) return false;

@@ -1,6 +1,6 @@
 // x86_64: register numbers of the System V psABI, figure 3.36.
 #define _GNU_SOURCE
-#include "architecture.h"
+#include "code_x86_64.h"
 
 #include <string.h>
 #include <ucontext.h>
@@ -62,34 +62,28 @@ static bool follows_end(const uint8_t *code, uint64_t at) {
     return at < 16;
 }
 
-// Whether the frame pointer has been given back: at a return or a jump behind `pop rbp`.
-static bool has_left_frame(const uint8_t *code, uint64_t length, uint64_t at) {
-    if (code[at] == 0xc3) return true;
-    if (at == 0 || code[at - 1] != 0x5d) return false;
-    if (code[at] == 0xff) return at + 1 < length && (code[at + 1] & 0x38) == 0x20;  // jmp r/m64
-    return code[at] == 0xe9 || code[at] == 0xeb;
-}
-
-// Swift's own libraries leave up to half of their functions out of .eh_frame, but give each that calls
-// another a frame pointer. The pushes behind the prologue tell where the registers are.
+// Swift's own libraries leave up to half of their functions out of .eh_frame. The way from an instruction to the
+// function's return tells its frame, whatever the function looks like. Where there is none to be seen, most have a
+// frame pointer, and the pushes behind the prologue tell where the registers are.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
-    bool may_be_leaf, code_row *row
+    bool by_exit, code_row *row
 ) {
     static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15};
+    if (by_exit) {
+        if (!stall_x86_64_follow_to_exit(code, length, counter + !is_interrupted, row)) return false;
+        for (row->function = counter; row->function > 0; row->function--) {
+            if ((address + row->function) % 16 == 0 && follows_end(code, row->function)) break;
+        }
+        return true;
+    }
     *row = (code_row){.cfa_register = RSP, .cfa_offset = 8};
     save(row, RETURN_ADDRESS, -8);
-    if (may_be_leaf) {  // if a function begins between the last prologue and here
-        for (uint64_t at = counter + 1; at-- > 0 && prologue_length(code, length, at) == 0;) {
-            row->function = at;
-            if ((address + at) % 16 == 0 && follows_end(code, at)) return true;
-        }
-    }
     uint64_t start = counter + 1;
     while (start > 0 && prologue_length(code, length, start - 1) == 0) start--;
     if (start == 0) return false;
     row->function = --start;
-    if (is_interrupted && (counter == start || has_left_frame(code, length, counter))) return true;
+    if (is_interrupted && counter == start) return true;
     save(row, RBP, -16);
     row->cfa_offset = 16;
     const uint64_t body = start + prologue_length(code, length, start);

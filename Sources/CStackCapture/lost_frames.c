@@ -152,7 +152,7 @@ static call_evidence examine_row(walk *walk, const cached_row *row) {
     return NO_CALL;
 }
 
-static bool try_row_from_code(walk *walk, uint64_t address, bool may_be_leaf, cached_row *cached) {
+static bool try_row_from_code(walk *walk, uint64_t address, bool by_exit, cached_row *cached) {
     const stall_architecture *architecture = walk->architecture;
     stall_unwinder *unwinder = walk->unwinder;
     uint64_t start, end;
@@ -163,7 +163,7 @@ static bool try_row_from_code(walk *walk, uint64_t address, bool may_be_leaf, ca
     length = stall_read_memory(unwinder->code, start, length);
     if (address - start >= length
         || !architecture->examine_code(
-            unwinder->code, length, start, address - start, walk->is_interrupted, may_be_leaf, &row)) return false;
+            unwinder->code, length, start, address - start, walk->is_interrupted, by_exit, &row)) return false;
     *cached = (cached_row){
         .function = start + row.function, .cfa_offset = row.cfa_offset, .cfa_register = row.cfa_register};
     for (unsigned i = 0; i < architecture->saved_count; i++) {
@@ -175,8 +175,7 @@ static bool try_row_from_code(walk *walk, uint64_t address, bool may_be_leaf, ca
     return examine_row(walk, cached) != NO_CALL;
 }
 
-// A leaf is tried first: its return address must be on top of the stack, which is rare by chance.
+// The way to the return knows of functions without a frame pointer, and of parts of a function that are without.
 bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row) {
-    if (walk->is_interrupted && try_row_from_code(walk, address, true, row)) return true;
-    return try_row_from_code(walk, address, false, row);
+    return try_row_from_code(walk, address, true, row) || try_row_from_code(walk, address, false, row);
 }

@@ -14,7 +14,6 @@
 #include "signal_copy.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -26,10 +25,11 @@
 
 #include "process_memory.h"
 
+enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
 enum { FREE = 0, REQUESTED = 1, CLAIMED = 2, COPIED = 3, PHASE_MASK = 3, GENERATION_STEP = 4 };
 
 static struct {
-    _Atomic(uint32_t) state;  // generation << 2 | phase; a futex word
+    _Atomic(uint32_t) state;  // generation << 2 | phase
     _Atomic(bool) is_busy;    // a watchdog is between request and release
     uint8_t *buffer;
     uint64_t capacity;
@@ -59,10 +59,6 @@ static void copy_stack(uint64_t stack_pointer) {
     slot.length = length & ~UINT64_C(7);
 }
 
-static void wake_watchdog(void) {
-    syscall(SYS_futex, &slot.state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 static void pass_on(int number, siginfo_t *info, void *context) {
     if (previous_action.sa_flags & SA_SIGINFO) {
         previous_action.sa_sigaction(number, info, context);
@@ -79,7 +75,6 @@ static void handle_signal(int number, siginfo_t *info, void *context) {
             stall_registers_from_context(&slot.registers, context);
             copy_stack(slot.registers.value[stall_native_architecture->stack_pointer]);
             atomic_store(&slot.state, requested + 2);
-            wake_watchdog();
         }
     } else {
         pass_on(number, info, context);
@@ -133,13 +128,13 @@ static uint64_t monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-// Returns when the state is not `state` any more, or at the deadline.
+// Returns when the state is not `state` any more, or at the deadline. It looks again and again: waking us would cost the
+// stalled thread a system call, and its processor to us, where it shares one.
 static void wait_while(uint32_t state, uint64_t deadline_ns) {
+    struct timespec pause = {.tv_nsec = SHORTEST_PAUSE_NS};
     while (atomic_load(&slot.state) == state && monotonic_ns() < deadline_ns) {
-        struct timespec deadline = {
-            .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
-        syscall(
-            SYS_futex, &slot.state, FUTEX_WAIT_BITSET_PRIVATE, state, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        if (pause.tv_nsec < LONGEST_PAUSE_NS) pause.tv_nsec *= 2;
     }
 }
 

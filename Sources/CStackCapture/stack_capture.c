@@ -31,18 +31,18 @@ struct stall_sampler {
     uint8_t *stack;
 };
 
-int stall_thread_describe(stall_thread *thread) {
+void stall_thread_describe(stall_thread *thread) {
     pthread_attr_t attributes;
     void *low = NULL;
     size_t size = 0;
-    int error = pthread_getattr_np(pthread_self(), &attributes);
-    if (error != 0) return error;
-    error = pthread_attr_getstack(&attributes, &low, &size);
-    pthread_attr_destroy(&attributes);
-    thread->id = stall_thread_self();
-    thread->stack_low = (uint64_t)low;
-    thread->stack_high = (uint64_t)low + size;
-    return error != 0 ? error : stall_thread_start_ticks(thread->id, &thread->start_ticks);
+    *thread = (stall_thread){.id = stall_thread_self()};
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &low, &size);
+        pthread_attr_destroy(&attributes);
+        thread->stack_low = (uint64_t)low;
+        thread->stack_high = (uint64_t)low + size;
+    }
+    if (stall_thread_start_ticks(thread->id, &thread->start_ticks) != 0) thread->start_ticks = 0;
 }
 
 int32_t stall_thread_self(void) { return (int32_t)syscall(SYS_gettid); }

@@ -52,11 +52,11 @@ int stall_thread_files_open(thread_files *files, const stall_thread *thread, con
     *failed_call = "open /proc/self/task";
     int error = stall_thread_start_ticks(thread->id, &ticks);
     if (error != 0) return error;
-    if (ticks != thread->start_ticks) return ESRCH;  // another thread has its id
+    if (thread->start_ticks != 0 && ticks != thread->start_ticks) return ESRCH;  // another thread has its id
     int system_call = open_file(thread->id, "syscall");
     if (system_call < 0) return open_error(thread->id, errno);
     *files = (thread_files){
-        thread->id, ticks, system_call, open_file(thread->id, "schedstat"), open_file(thread->id, "status")};
+        thread->id, thread->start_ticks, system_call, open_file(thread->id, "schedstat"), open_file(thread->id, "status")};
     return 0;
 }
 

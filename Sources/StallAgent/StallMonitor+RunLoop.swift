@@ -42,7 +42,7 @@ extension StallMonitor {
     }
 
     private func watchCurrentRunLoop(as name: String, threshold: Duration?) {
-        guard let thread = registerThread(toWatch: name) else { return }
+        let thread = RegisteredThread.current()
         guard let place = FoundationLoopPlace(thread) else {
             return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
         }

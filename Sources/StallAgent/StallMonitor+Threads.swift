@@ -20,8 +20,8 @@ extension StallMonitor {
     ///   - name: What reports call it.
     ///   - threshold: How long a piece may take; the configuration's threshold when nil. At least 20 ms.
     public func watchCurrentThread(as name: String, threshold: Duration? = nil) -> WatchedThread {
-        guard agent != nil, let beacon = SharedBeacon(), let thread = registerThread(toWatch: name)
-        else { return WatchedThread(nil) {} }
+        guard agent != nil, let beacon = SharedBeacon() else { return WatchedThread(nil) {} }
+        let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon.pointer, thread.id.rawValue)
         let key = WatchKey.marked(UInt(bitPattern: beacon.pointer))
         watch(

@@ -104,7 +104,7 @@ public final class StallMonitor: Sendable {
 
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
-        guard let thread = registerThread(toWatch: name) else { return }
+        let thread = RegisteredThread.current()
         let place = OneThread(
             thread, beacon: SharedBeacon(loop.beacon),
             modeName: { [weak loop] number in loop?.modeName(number: number) })
@@ -117,14 +117,6 @@ public final class StallMonitor: Sendable {
         }
         ThreadEnd.run { [weak self] in
             if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
-        }
-    }
-
-    /// The calling thread, for captures; nil, with a word to the logger, when it cannot be looked up.
-    func registerThread(toWatch name: String) -> RegisteredThread? {
-        do { return try .current() } catch {
-            configuration.logger.error("\(name) cannot be watched: \(error)")
-            return nil
         }
     }
 

@@ -54,7 +54,9 @@ final class OneThread: WatchedPlace {
 extension RegisteredThread {
     /// Whether the thread is gone. False when `/proc` does not tell.
     var hasEnded: Bool {
-        do { return try RegisteredThread.found(id).startTicks != startTicks } catch {
+        do {
+            return try RegisteredThread.found(id).startTicks != startTicks && startTicks != 0
+        } catch {
             return error == .threadEnded(id)
         }
     }

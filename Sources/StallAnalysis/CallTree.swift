@@ -87,68 +87,61 @@ package struct CallTree: Sendable {
         var executable: BuildID?
     }
 
-    /// The tree of the stalls among the reports.
+    /// The tree of stalls.
     ///
-    /// - Parameter frames: The frames of the reports' stacks, innermost first.
+    /// - Parameter frames: The frames of the stalls' stacks, innermost first.
     ///
-    /// **Cost:** each different stack is classified once; a report costs the frames of its samples, as numbers.
+    /// **Cost:** each different stack is classified once; stalls with the same stacks cost the frames of them, as numbers.
     package init(
-        _ reports: some Sequence<ReportSummary>, runs: [ProcessRun], frames: [Int64: [Frame]],
-        direction: TreeDirection, selection: TreeSelection = TreeSelection(),
-        rules: GroupingRules = .builtIn
+        _ stalls: StackSets, frames: [Int64: [Frame]], direction: TreeDirection,
+        selection: TreeSelection = TreeSelection(), rules: GroupingRules = .builtIn
     ) {
-        var times: [Int64] = []
+        var times: [Duration] = []
         var counts: [Int] = []
-        var lastReport: [Int] = []
+        var lastEntry: [Int] = []
         var classified = ClassifiedFrames()
-        for (number, report) in reports.enumerated() where report.verdict == .stalled {
-            let executable = runs.indices.contains(report.run) ? runs[report.run].buildID : nil
-            let weight = report.stacks.reduce(0) { $0 + Swift.max($1.weight.nanoseconds, 1) }
-            guard weight > 0 else {
-                if selection.focus.isEmpty { addWithoutStack(report.duration) }
+        for (number, entry) in stalls.entries.enumerated() {
+            guard !entry.stacks.isEmpty else {
+                if selection.focus.isEmpty { addWithoutStack(entry) }
                 continue
             }
             var isSeen = false
-            for stack in report.stacks {
-                let place = Path(stack: stack.stack, executable: executable)
+            for (stack, time) in zip(entry.stacks, entry.times) {
+                let place = Path(stack: stack, executable: entry.executable)
                 if paths[place] == nil {
-                    let stack = (frames[stack.stack] ?? []).map {
-                        classified.classify($0, executable: executable, rules)
+                    let stack = (frames[stack] ?? []).map {
+                        classified.classify($0, executable: entry.executable, rules)
                     }
                     paths[place] = .some(path(of: stack, direction, selection))
-                    times += Array(repeating: 0, count: nodes.count - times.count)
+                    times += Array(repeating: .zero, count: nodes.count - times.count)
                     counts += Array(repeating: 0, count: nodes.count - counts.count)
-                    lastReport += Array(repeating: -1, count: nodes.count - lastReport.count)
+                    lastEntry += Array(repeating: -1, count: nodes.count - lastEntry.count)
                 }
                 guard let path = paths[place]! else { continue }
-                let part =
-                    Double(Swift.max(stack.weight.nanoseconds, 1)) / Double(weight)
-                    * Double(report.duration.nanoseconds)
-                let time = Int64(part.rounded())
-                total += .nanoseconds(time)
+                total += time
                 isSeen = true
-                if path.isEmpty { withoutStack += .nanoseconds(time) }
+                if path.isEmpty { withoutStack += time }
                 for node in path {
                     times[Int(node)] += time
-                    guard lastReport[Int(node)] != number else { continue }
-                    lastReport[Int(node)] = number
-                    counts[Int(node)] += 1
+                    guard lastEntry[Int(node)] != number else { continue }
+                    lastEntry[Int(node)] = number
+                    counts[Int(node)] += entry.count
                 }
             }
-            if isSeen { stallCount += 1 }
+            if isSeen { stallCount += entry.count }
         }
         for index in nodes.indices {
-            nodes[index].time = .nanoseconds(times[index])
+            nodes[index].time = times[index]
             nodes[index].count = counts[index]
         }
         sortChildren()
         (edges, functions, paths) = ([:], [:], [:])
     }
 
-    private mutating func addWithoutStack(_ duration: Duration) {
-        stallCount += 1
-        total += duration
-        withoutStack += duration
+    private mutating func addWithoutStack(_ entry: StackSets.Entry) {
+        stallCount += entry.count
+        total += entry.timeWithoutStack
+        withoutStack += entry.timeWithoutStack
     }
 
     /// The nodes that a stack passes through, made where they are missing; nil when it is not selected.

@@ -3,24 +3,65 @@
 
 internal import StallModel
 
-/// One function on the way, told apart from others of its name.
-struct PathStep: Hashable {
-    /// What is shown.
+/// One function on the way, told apart from others of its name. An object with its hash at hand: it is compared far
+/// more often than it is made.
+final class PathStep: Hashable, Sendable {
+    /// What is shown, and hashed.
     let title: String
-    /// What is hashed.
-    let text: String
     let owner: String
     let isNamed: Bool
     /// Of a place that has no name.
     let buildID: BuildID?
+    private let hashValueOnce: Int
 
-    init(_ frame: ClassifiedFrame) {
-        isNamed = frame.frame.function != nil || frame.frame.rawName != nil
-        title = isNamed ? frame.key.display : frame.frame.title
-        text = title
-        owner = frame.owner
-        buildID = isNamed ? nil : frame.frame.buildID
+    init(_ frame: Frame, key: SymbolKey, owner: String) {
+        isNamed = frame.function != nil || frame.rawName != nil
+        title = isNamed ? key.display : frame.title
+        self.owner = owner
+        buildID = isNamed ? nil : frame.buildID
+        var hasher = Hasher()
+        hasher.combine(title)
+        hasher.combine(owner)
+        hasher.combine(buildID)
+        hashValueOnce = hasher.finalize()
     }
+
+    static func == (left: PathStep, right: PathStep) -> Bool {
+        left === right
+            || left.hashValueOnce == right.hashValueOnce && left.title == right.title
+                && left.owner == right.owner && left.isNamed == right.isNamed
+                && left.buildID == right.buildID
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(hashValueOnce) }
+}
+
+/// A stack with what grouping needs of it, found out once: many stalls show the same one.
+final class ClassifiedStack: GroupedStack {
+    /// Innermost first.
+    let frames: [ClassifiedFrame]
+    /// The functions that count, root first.
+    fileprivate let steps: [PathStep]
+    /// It ends before what runs callouts or began the thread.
+    fileprivate let isCut: Bool
+    /// What it waits for outside of the app's code; nil when it runs.
+    let wait: WaitClass?
+
+    init(_ frames: [ClassifiedFrame]) {
+        self.frames = frames
+        steps = Steps.path(frames, \.counts)
+        isCut = !frames.reachBase
+        let system = frames.prefix { !$0.counts && !$0.isLoop }
+        let kept = frames.dropFirst(system.count).first
+        wait = system.last { $0.wait != nil }?.wait ?? kept?.wait
+    }
+}
+
+struct WeightedFrames {
+    var stack: ClassifiedStack
+    var weight: Double
+
+    var frames: [ClassifiedFrame] { stack.frames }
 }
 
 struct DominantPath {
@@ -36,7 +77,7 @@ struct DominantPath {
 
     init(_ stacks: [WeightedFrames]) {
         let stacks = stacks.filter { !$0.frames.isEmpty }
-        let app = Steps.aligned(stacks.map { Steps(from: $0, \.counts) })
+        let app = Steps.aligned(stacks.map(Steps.init))
         let appWeight = app.reduce(0) { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }
         // A stack that was cut before it reached the app says nothing about the app.
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
@@ -77,7 +118,7 @@ struct DominantPath {
         guard let first = functions.first else { return nil }
         var weights: [String: Double] = [:]
         for stack in stacks {
-            guard let index = stack.frames.firstIndex(where: { PathStep($0) == first }),
+            guard let index = stack.frames.firstIndex(where: { $0.step == first }),
                 let callee = stack.frames[..<index].last(where: { $0.key.role == .function })
             else { continue }
             weights[callee.key.display, default: 0] += stack.weight
@@ -93,11 +134,20 @@ struct DominantPath {
         let needed = weight * requiredShare(of: members)
         while true {
             path.append(step)
+            // Mostly all of them go the same way.
+            while let next = commonStep(of: members, at: path.count) { path.append(next) }
             guard let child = heaviestChild(of: members, at: path.count),
                 child.members.reduce(0, { $0 + $1.weight }) >= needed
             else { return (path, members) }
             (step, members) = child
         }
+    }
+
+    private static func commonStep(of stacks: [Steps], at depth: Int) -> PathStep? {
+        guard let first = stacks.first, first.steps.count > depth else { return nil }
+        let step = first.steps[depth]
+        return stacks.dropFirst().allSatisfy { $0.steps.count > depth && $0.steps[depth] == step }
+            ? step : nil
     }
 
     private static func heaviestChild(
@@ -129,31 +179,45 @@ struct DominantPath {
 
 /// A stack reduced to the functions that count, root first, recursion folded.
 private struct Steps {
-    var steps: [PathStep] = []
+    var steps: [PathStep]
     var weight: Double
     /// The stack ends before what runs callouts or began the thread.
     var isCut: Bool
 
-    init(from stack: WeightedFrames, _ isWanted: (ClassifiedFrame) -> Bool) {
+    /// By the functions that count.
+    init(_ stack: WeightedFrames) {
+        steps = stack.stack.steps
         weight = max(stack.weight, 1)
-        isCut = !stack.reachesBase
+        isCut = stack.stack.isCut
+    }
+
+    init(from stack: WeightedFrames, _ isWanted: (ClassifiedFrame) -> Bool) {
+        self.init(stack)
+        steps = Self.path(stack.frames, isWanted)
+    }
+
+    static func path(
+        _ frames: [ClassifiedFrame], _ isWanted: (ClassifiedFrame) -> Bool
+    ) -> [PathStep] {
         // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
         // that it must not count there; where the stack ends, the function itself is at work again.
+        var steps: [PathStep] = []
         var returnedTo: PathStep?
-        for frame in stack.frames.callout.reversed() where isWanted(frame) {
-            let step = PathStep(frame)
+        for frame in frames.callout.reversed() where isWanted(frame) {
+            let step = frame.step
             if frame.isClosure, steps.contains(step) {
                 returnedTo = step
             } else {
-                append(step)
+                append(step, to: &steps)
                 returnedTo = nil
             }
         }
-        if let returnedTo { append(returnedTo) }
+        if let returnedTo { append(returnedTo, to: &steps) }
+        return steps
     }
 
     /// A step that is already on the path leads back there: recursion and cycles are one round.
-    private mutating func append(_ step: PathStep) {
+    private static func append(_ step: PathStep, to steps: inout [PathStep]) {
         if let index = steps.firstIndex(of: step) {
             steps.removeSubrange((index + 1)...)
         } else {
@@ -192,11 +256,11 @@ extension [ClassifiedFrame] {
     }
 }
 
-extension WeightedFrames {
+extension [ClassifiedFrame] {
     /// What begins threads is not exported by libc: without its symbols, a place in libc at the very end.
-    fileprivate var reachesBase: Bool {
-        if frames.contains(where: { $0.frameClass == .base || $0.isStop }) { return true }
-        guard let last = frames.last(where: { $0.frame.kind != .asyncResume })?.frame else {
+    fileprivate var reachBase: Bool {
+        if contains(where: { $0.frameClass == .base || $0.isStop }) { return true }
+        guard let last = last(where: { $0.frame.kind != .asyncResume })?.frame else {
             return false
         }
         return last.function == nil && last.imageName?.hasPrefix("libc.") == true

@@ -25,29 +25,31 @@ package enum FrameClass: String, Hashable, Sendable {
     case skipped
 }
 
-/// A frame with what grouping needs to know of it.
-package struct ClassifiedFrame: Hashable, Sendable {
+/// A frame with what grouping needs to know of it. An object, since every stack that shows the frame holds it.
+package final class ClassifiedFrame: Sendable {
     package let frame: Frame
     package let key: SymbolKey
-    package private(set) var frameClass = FrameClass.app
+    package let frameClass: FrameClass
     /// The rule that decided, in words: what `stallctl why` shows.
-    package private(set) var rule = ""
+    package let rule: String
     /// The rules that decided more than the class; the user's own, by file and line.
-    package private(set) var notes: [String] = []
+    package let notes: [String]
     /// For a wait, what for.
-    package private(set) var wait: WaitClass?
+    package let wait: WaitClass?
     /// Runs callouts: what is below it on the stack did not choose what is above.
-    package private(set) var isLoop = false
+    package let isLoop: Bool
     /// The program's entry point: what a stall is named after when its code is written right there.
-    package private(set) var isEntryPoint = false
+    package let isEntryPoint: Bool
     /// Counts as the app's frames do, whatever its class.
-    package private(set) var isKept = false
+    package let isKept: Bool
     /// What called it does not count.
-    package private(set) var isStop = false
+    package let isStop: Bool
     /// The Swift module; nil for other languages.
     package let module: String?
     /// Tells functions of one name apart: the Swift module, or the image where there is none.
     package let owner: String
+    /// As a step on the way to what accounts for a stall.
+    let step: PathStep
 
     /// - Parameter executable: The build ID of the program, whose code is the app's wherever it is installed.
     package init(_ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn) {
@@ -55,15 +57,37 @@ package struct ClassifiedFrame: Hashable, Sendable {
         key = SymbolKey(frame: frame)
         module = frame.rawName.flatMap(mangledModule)
         owner = module ?? frame.imageName ?? ""
+        step = PathStep(frame, key: key, owner: owner)
         let facts = FrameFacts(frame, key: key, module: module, executable: executable)
-        rules.forEachFitting(facts) { rule in apply(rule, facts) }
+        var verdict = FrameVerdict()
+        rules.forEachFitting(facts) { rule in verdict.apply(rule, facts) }
+        frameClass = verdict.frameClass
+        rule = verdict.rule
+        notes = verdict.notes
+        wait = verdict.wait
+        isLoop = verdict.isLoop
+        isEntryPoint = verdict.isEntryPoint
+        isKept = verdict.isKept
+        isStop = verdict.isStop
     }
 
     /// Whether it can name a group.
     package var counts: Bool { frameClass == .app || isKept }
+}
+
+/// What the rules say of one frame.
+private struct FrameVerdict {
+    var frameClass = FrameClass.app
+    var rule = ""
+    var notes: [String] = []
+    var wait: WaitClass?
+    var isLoop = false
+    var isEntryPoint = false
+    var isKept = false
+    var isStop = false
 
     /// - Returns: Whether the class is now decided.
-    private mutating func apply(_ rule: GroupingRule, _ facts: FrameFacts) -> Bool {
+    mutating func apply(_ rule: GroupingRule, _ facts: FrameFacts) -> Bool {
         let source = rule.file.map { "\($0):\(rule.line): " } ?? ""
         switch rule.action {
         case .keep:

@@ -47,16 +47,11 @@ package func signature(
 ) -> Signature {
     let stacks = stacks.map { stack in
         WeightedFrames(
-            frames: stack.frames.map { ClassifiedFrame($0, executable: executable, rules: rules) },
+            stack: ClassifiedStack(
+                stack.frames.map { ClassifiedFrame($0, executable: executable, rules: rules) }),
             weight: Double(stack.weight.nanoseconds))
     }
     return signature(of: stacks, rules: rules)
-}
-
-struct WeightedFrames {
-    /// Innermost first.
-    var frames: [ClassifiedFrame]
-    var weight: Double
 }
 
 /// A change of what enters the hash must change this number.
@@ -89,7 +84,7 @@ private func hash(of frames: [PathStep]) -> Int64 {
     hash.combine(signatureVersion)
     hash.combine(frames.first?.owner)
     for frame in frames {
-        hash.combine(frame.text)
+        hash.combine(frame.title)
         // Without a name only the build tells places apart.
         hash.combine(frame.buildID.map { $0.description })
     }
@@ -100,11 +95,7 @@ private func hash(of frames: [PathStep]) -> Int64 {
 private func dominantWait(_ stacks: [WeightedFrames]) -> WaitClass? {
     var weights: [WaitClass: Double] = [:]
     for stack in stacks {
-        let system = stack.frames.prefix { !$0.counts && !$0.isLoop }
-        let kept = stack.frames.dropFirst(system.count).first
-        guard let wait = system.last(where: { $0.wait != nil })?.wait ?? kept?.wait else {
-            continue
-        }
+        guard let wait = stack.stack.wait else { continue }
         weights[wait, default: 0] += stack.weight
     }
     let total = stacks.reduce(0) { $0 + $1.weight }
@@ -119,7 +110,7 @@ extension GroupingRules {
         fitting path: DominantPath, _ stacks: [WeightedFrames]
     ) -> GroupingRule? {
         guard !groupRules.isEmpty, let first = path.keyFrames.first,
-            let frame = stacks.lazy.flatMap(\.frames).first(where: { PathStep($0) == first })
+            let frame = stacks.lazy.flatMap(\.frames).first(where: { $0.step == first })
         else { return nil }
         let text = path.keyFrames.map(\.title).joined(separator: " <- ")
         let facts = FrameFacts(
@@ -167,7 +158,7 @@ extension Signature {
             hash.combine(callee)
             if let callee { names[0] += " -> " + callee }
         case .split(.callers):
-            for step in path.functions { hash.combine(step.text) }
+            for step in path.functions { hash.combine(step.title) }
         case .split(.wait):
             hash.combine(wait?.rawValue)
         case .classify, .wait, .base, .keep, .stop: return

@@ -14,7 +14,13 @@ package struct SignatureCache {
     private let frames: [Int64: [Frame]]
     private let rules: GroupingRules
     private var classified = ClassifiedFrames()
+    private var stacks: [Key: ClassifiedStack] = [:]
     private var signatures: [Stall: Signature] = [:]
+
+    private struct Key: Hashable {
+        var stack: Int64
+        var executable: BuildID?
+    }
 
     /// - Parameter frames: The frames of the stacks that reports will name, innermost first.
     package init(frames: [Int64: [Frame]], rules: GroupingRules) {
@@ -38,7 +44,7 @@ package struct SignatureCache {
         let total = stacks.reduce(0) { $0 + max($1.weight, 1) }
         var weights: [PathStep: Double] = [:]
         for stack in stacks {
-            for step in Set(stack.frames.callout.filter(\.counts).map(PathStep.init)) {
+            for step in Set(stack.frames.callout.filter(\.counts).map(\.step)) {
                 weights[step, default: 0] += max(stack.weight, 1)
             }
         }
@@ -47,10 +53,13 @@ package struct SignatureCache {
 
     private mutating func stacks(of stall: Stall) -> [WeightedFrames] {
         stall.stacks.map { stack in
-            WeightedFrames(
-                frames: (frames[stack.stack] ?? []).map {
-                    classified.classify($0, executable: stall.executable, rules)
-                }, weight: Double(stack.weight.nanoseconds))
+            let key = Key(stack: stack.stack, executable: stall.executable)
+            let known =
+                stacks[key]
+                ?? classified.classify(
+                    frames[stack.stack] ?? [], executable: stall.executable, rules)
+            stacks[key] = known
+            return WeightedFrames(stack: known, weight: Double(stack.weight.nanoseconds))
         }
     }
 }
@@ -66,15 +75,16 @@ package final class DefaultGrouper: ReportGrouper {
 
     package var rulesHash: Int64 { rules.hash }
 
+    package func stack(_ frames: [Frame], executable: BuildID?) -> any GroupedStack {
+        classified.withLock { $0.classify(frames, executable: executable, rules) }
+    }
+
     package func group(
-        of samples: [(frames: [Frame], weight: Duration)], cause: CauseClass?, executable: BuildID?
+        of samples: [(stack: any GroupedStack, weight: Duration)], cause: CauseClass?
     ) -> ReportGroup {
-        let stacks = classified.withLock { classified in
-            samples.filter { !$0.frames.isEmpty }.map { sample in
-                WeightedFrames(
-                    frames: sample.frames.map {
-                        classified.classify($0, executable: executable, rules)
-                    }, weight: Double(sample.weight.nanoseconds))
+        let stacks = samples.compactMap { sample in
+            (sample.stack as? ClassifiedStack).map {
+                WeightedFrames(stack: $0, weight: Double(sample.weight.nanoseconds))
             }
         }
         return ReportGroup(signature(of: stacks, rules: rules))
@@ -124,5 +134,11 @@ struct ClassifiedFrames {
         let answer = ClassifiedFrame(frame, executable: executable, rules: rules)
         known[place] = answer
         return answer
+    }
+
+    mutating func classify(
+        _ frames: [Frame], executable: BuildID?, _ rules: GroupingRules
+    ) -> ClassifiedStack {
+        ClassifiedStack(frames.map { classify($0, executable: executable, rules) })
     }
 }

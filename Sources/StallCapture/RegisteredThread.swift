@@ -8,22 +8,19 @@ package import StallModel
 package struct RegisteredThread: Hashable, Sendable {
     /// The thread.
     package let id: ThreadID
-    /// The lowest usable address of its stack; 0, like the highest, when it was found.
+    /// The lowest usable address of its stack; 0, like the highest, when it was found or is not known.
     package let stackLow: UInt64
     /// One past the highest address of its stack.
     package let stackHigh: UInt64
-    /// When it started, in clock ticks since boot: tells it from a later thread with the same id.
+    /// When it started, in clock ticks since boot: tells it from a later thread with the same id. 0 when not known.
     package let startTicks: UInt64
 
-    /// Registers the calling thread.
-    ///
-    /// - Throws: ``CaptureError/system(call:errno:)`` when `/proc` cannot be read.
+    /// Registers the calling thread. Where `/proc` cannot be read, all but its id stays 0, and its captures will say why.
     ///
     /// **Cost:** up to a millisecond on the main thread, whose stack is looked up in `/proc/self/maps`.
-    package static func current() throws(CaptureError) -> RegisteredThread {
+    package static func current() -> RegisteredThread {
         var thread = stall_thread()
-        let errno = stall_thread_describe(&thread)
-        guard errno == 0 else { throw .system(call: "pthread_getattr_np", errno: errno) }
+        stall_thread_describe(&thread)
         return RegisteredThread(
             id: ThreadID(rawValue: thread.id), stackLow: thread.stack_low,
             stackHigh: thread.stack_high, startTicks: thread.start_ticks)

@@ -344,7 +344,7 @@ extension StallState {
 extension StallVerdict {
     static let words: [String: StallVerdict] = [
         "stalled": .stalled, "starved": .starved, "stopped": .stopped, "throttled": .throttled,
-        "debugger": .debugger,
+        "debugger": .debugger, "saturated": .saturated,
     ]
 }
 extension LoopPhase {

@@ -78,6 +78,16 @@ package struct DurationHistogram: Hashable, Sendable {
         return .zero
     }
 
+    /// The sum of the squares of the durations, in seconds, each taken as the middle of its bucket.
+    package var squares: Double {
+        entries.reduce(0) { sum, entry in
+            let middle =
+                (Self.lowerBound(of: entry.bucket) + Self.lowerBound(of: entry.bucket + 1)) / 2
+            let seconds = middle / .seconds(1)
+            return sum + Double(entry.count) * seconds * seconds
+        }
+    }
+
     /// How many lasted no longer; those of the bucket that the duration is in count.
     package func count(upTo duration: Duration) -> Int64 {
         let last = Self.bucket(of: duration)

@@ -53,6 +53,9 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         low = (1 << 63) | random.next() & ((1 << 62) - 1)
     }
 
+    /// When a version-7 identifier was made, to the millisecond.
+    package var made: UnixTime { UnixTime(microseconds: Int64(high >> 16) * 1000) }
+
     /// Sixteen bytes, in the order they are written.
     public var bytes: [UInt8] {
         [high, low].flatMap { word in

@@ -19,18 +19,27 @@ package struct ReportGroup: Hashable, Sendable {
     }
 }
 
+/// What a grouper has found out about one stack. It means something to that grouper only.
+package protocol GroupedStack: AnyObject, Sendable {}
+
 /// Decides the group of a report from the stacks seen in it.
 package protocol ReportGrouper: Sendable {
     /// Changes when the rules do: groups stored under another value are out of date.
     var rulesHash: Int64 { get }
 
+    /// Looks at a stack once, for all reports that show it.
+    ///
+    /// - Parameters:
+    ///   - frames: Innermost frame first.
+    ///   - executable: The build ID of the process's main executable.
+    func stack(_ frames: [Frame], executable: BuildID?) -> any GroupedStack
+
     /// The group of a report.
     ///
     /// - Parameters:
-    ///   - samples: The stacks of samples that are not late, innermost frame first, each with the time it stands for.
+    ///   - samples: The stacks of samples that are not late, each with the time it stands for.
     ///   - cause: The report's cause, if it has one.
-    ///   - executable: The build ID of the process's main executable.
     func group(
-        of samples: [(frames: [Frame], weight: Duration)], cause: CauseClass?, executable: BuildID?
+        of samples: [(stack: any GroupedStack, weight: Duration)], cause: CauseClass?
     ) -> ReportGroup
 }

@@ -25,6 +25,8 @@ package struct RollUp: Hashable, Sendable {
     package var p50: Duration
     package var p95: Duration
     package var p99: Duration
+    /// The sum of the squares of the durations, in seconds: how uneven they are. Within 3 % where roll-ups were read.
+    package var squares: Double
     /// When the first and the last of them began.
     package var first: UnixTime
     package var last: UnixTime
@@ -36,14 +38,28 @@ package struct RollUp: Hashable, Sendable {
     package var loops: [String]
     /// The time lost by cause; stalls without one are absent.
     package var causes: [CauseClass: Duration]
-    /// The time lost by day (days since 1970, UTC); empty unless it was asked for.
-    package var days: [Int: Duration]
+    /// The stalls by day (days since 1970, UTC); empty unless it was asked for.
+    package var days: [Int: Day]
+
+    /// The stalls of one day.
+    package struct Day: Hashable, Sendable {
+        package var count: Int
+        package var total: Duration
+        package var longest: Duration
+
+        package init(count: Int = 0, total: Duration = .zero, longest: Duration = .zero) {
+            self.count = count
+            self.total = total
+            self.longest = longest
+        }
+    }
 
     package init(
         name: String, group: ReportGroup, count: Int, total: Duration, cpuTime: Duration,
         min: Duration, max: Duration, p50: Duration, p95: Duration, p99: Duration,
-        first: UnixTime, last: UnixTime, example: UniqueID?, apps: [String], versions: [String],
-        loops: [String], causes: [CauseClass: Duration], days: [Int: Duration]
+        squares: Double, first: UnixTime, last: UnixTime, example: UniqueID?, apps: [String],
+        versions: [String],
+        loops: [String], causes: [CauseClass: Duration], days: [Int: Day]
     ) {
         self.name = name
         self.group = group
@@ -55,6 +71,7 @@ package struct RollUp: Hashable, Sendable {
         self.p50 = p50
         self.p95 = p95
         self.p99 = p99
+        self.squares = squares
         self.first = first
         self.last = last
         self.example = example

@@ -19,15 +19,21 @@ final class GroupDecider {
     private var stacks: StackReader
     private var paths: [Int64: FunctionPath] = [:]
     private var groups: [Key: Int64] = [:]
+    private var grouped: [GroupedKey: any GroupedStack] = [:]
 
     private struct Key: Hashable {
         var path: Int64?
         var cause: CauseClass?
         var executable: BuildID?
     }
+    private struct GroupedKey: Hashable {
+        var path: Int64
+        var executable: BuildID?
+    }
 
     /// More than this is forgotten rather than held.
     private static let pathLimit = 200_000
+    private static let groupedLimit = 20_000
 
     /// - Parameter number: Gives a group the number that decisions name it by.
     init(
@@ -45,6 +51,7 @@ final class GroupDecider {
     func forget() throws {
         paths.removeAll(keepingCapacity: true)
         groups.removeAll(keepingCapacity: true)
+        grouped.removeAll(keepingCapacity: true)
         stacks = try StackReader(connection)
     }
 
@@ -68,20 +75,24 @@ final class GroupDecider {
             return Decision(signature: known, isNamed: isNamed)
         }
         let signature = try number(
-            grouper.group(of: try frames(samples), cause: cause, executable: executable))
+            grouper.group(of: try grouped(samples, executable), cause: cause))
         if isOnePath { groups[key] = signature }
         return Decision(signature: signature, isNamed: isNamed)
     }
 
-    /// The stacks of samples that are not late, as groupers see them.
-    private func frames(
-        _ samples: [StoredSample]
-    ) throws -> [(frames: [Frame], weight: Duration)] {
-        try samples.compactMap { sample in
-            guard !sample.isLate, let stack = sample.stack,
-                let frames = try stacks.frames(ofStack: stack), !frames.isEmpty
-            else { return nil }
-            return (frames, .nanoseconds(sample.weight_ns))
+    /// The stacks of samples that are not late, as the grouper sees them.
+    private func grouped(
+        _ samples: [StoredSample], _ executable: BuildID?
+    ) throws -> [(stack: any GroupedStack, weight: Duration)] {
+        if grouped.count > Self.groupedLimit { grouped.removeAll(keepingCapacity: true) }
+        return try samples.compactMap { sample in
+            guard !sample.isLate, let stack = sample.stack else { return nil }
+            let key = GroupedKey(path: try path(ofStack: stack).hash, executable: executable)
+            if grouped[key] == nil, let frames = try stacks.frames(ofStack: stack), !frames.isEmpty
+            {
+                grouped[key] = grouper.stack(frames, executable: executable)
+            }
+            return grouped[key].map { ($0, .nanoseconds(sample.weight_ns)) }
         }
     }
 

@@ -242,8 +242,10 @@ final class Grouping {
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)
             for (report, samples) in batch { try rebuild(report, samples, from: first) }
-            try rollUps.flush(entries: entries(ofDay:))
+            // Most cells are met again and again; writing one costs more than holding it back.
+            if rollUps.mark > 500_000 { try rollUps.flush(entries: entries(ofDay:)) }
         }
+        try rollUps.flush(entries: entries(ofDay:))
         try setState.run(decider.rulesHash)
     }
 

@@ -49,24 +49,24 @@ struct IncomingRows {
     }
 
     /// Gives every report of the source that changed after `revision` to `body`, with this file's
-    /// numbers.
+    /// numbers, which `body` may replace.
     func forEachReport(
-        ofSource source: Int64, after revision: Int64, _ body: (ReportRow) throws -> Void
+        ofSource source: Int64, after revision: Int64, _ body: (inout ReportRow) throws -> Void
     ) throws {
         let rows = findReports
         try rows.bind(source, revision)
         while try rows.step() {
-            try body(
-                ReportRow(
-                    seq: rows.integer(at: 0), revision: rows.integer(at: 1),
-                    id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
-                    activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
-                    state: rows.value(at: 7), verdict: rows.value(at: 8),
-                    start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
-                    cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
-                    samples: rows.samples(at: 13), cause: rows.cause(at: 14),
-                    threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
-                    skippedThreads: rows.count(at: 19)))
+            var report = try ReportRow(
+                seq: rows.integer(at: 0), revision: rows.integer(at: 1),
+                id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
+                activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
+                state: rows.value(at: 7), verdict: rows.value(at: 8),
+                start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
+                cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
+                samples: rows.samples(at: 13), cause: rows.cause(at: 14),
+                threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
+                skippedThreads: rows.count(at: 19))
+            try body(&report)
         }
     }
 

@@ -107,9 +107,10 @@ package final class Ingest {
         progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestSummary {
         let found = SourceFiles(paths, except: FileFacts(file.path))
-        var summary = IngestSummary(files: found.skipped)
+        var summary = IngestSummary(files: found.skipped.filter { !isQuarantined($0.path) })
         var rest = found.files.filter { !isQuarantined($0.path) }[...]
-        summary.quarantinedCount = found.files.count - rest.count
+        summary.quarantinedCount =
+            found.files.count + found.skipped.count - rest.count - summary.files.count
         while let next = rest.first {
             if isCancelled() {
                 summary.isCancelled = true

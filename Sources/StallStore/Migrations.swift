@@ -7,8 +7,12 @@ package struct Migration: Sendable {
     package let sql: String
 
     /// The tables that it creates: `create table` begins a line in every migration.
-    var tables: [String] {
-        sql.split(separator: "\n").compactMap { line in
+    let tables: [String]
+
+    init(name: String, bytes: [UInt8]) {
+        self.name = name
+        sql = String(decoding: bytes, as: UTF8.self)
+        tables = sql.split(separator: "\n").compactMap { line in
             line.hasPrefix("create table ") ? String(line.split(separator: " ")[2]) : nil
         }
     }
@@ -17,15 +21,13 @@ package struct Migration: Sendable {
 /// Every migration, in order. A store's `user_version` says how many of them it has seen.
 /// The embedded members' names lose their first digit.
 package let embeddedMigrations = [
-    Migration(name: "0001_create_reports", sql: text(PackageResources._001_create_reports_sql)),
-    Migration(name: "0002_create_views", sql: text(PackageResources._002_create_views_sql)),
-    Migration(name: "0003_add_cause", sql: text(PackageResources._003_add_cause_sql)),
-    Migration(name: "0004_add_exposure", sql: text(PackageResources._004_add_exposure_sql)),
-    Migration(name: "0005_add_groups", sql: text(PackageResources._005_add_groups_sql)),
-    Migration(name: "0007_add_agent_cost", sql: text(PackageResources._007_add_agent_cost_sql)),
+    Migration(name: "0001_create_reports", bytes: PackageResources._001_create_reports_sql),
+    Migration(name: "0002_create_views", bytes: PackageResources._002_create_views_sql),
+    Migration(name: "0003_add_cause", bytes: PackageResources._003_add_cause_sql),
+    Migration(name: "0004_add_exposure", bytes: PackageResources._004_add_exposure_sql),
+    Migration(name: "0005_add_groups", bytes: PackageResources._005_add_groups_sql),
+    Migration(name: "0007_add_agent_cost", bytes: PackageResources._007_add_agent_cost_sql),
 ]
-
-private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
 /// Brings a store of either role to the newest schema.
 ///

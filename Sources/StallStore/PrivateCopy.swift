@@ -14,21 +14,37 @@ final class PrivateCopy {
     static func isNeeded(_ path: String) throws(StoreError) -> Bool {
         // With the log's index in place a reader joins whoever made it.
         if FileFacts(path + "-shm") != nil { return false }
-        if let log = FileFacts(path + "-wal"), log.size > 0 { return true }
-        // Without an index no process has the store open in this mode, so that its header may be
-        // read here without dropping anybody's locks. Byte 18 is 2 in a store that is in log mode.
-        var header = [UInt8](repeating: 0, count: 20)
+        // Without an index no process has the store open in log mode, so that its header may be
+        // read here without dropping anybody's locks.
+        var header = [UInt8](repeating: 0, count: 72)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
         }
         defer { close(descriptor) }
-        return read(descriptor, &header, header.count) == header.count && header[18] == 2
+        let isWhole = read(descriptor, &header, header.count) == header.count
+        // Byte 18 is 2 in a store that is in log mode.
+        let isNeeded = isWhole && header[18] == 2 || FileFacts(path + "-wal")?.size ?? 0 > 0
+        if isNeeded, isWhole, header.starts(with: "SQLite format 3\0".utf8) {
+            // Nobody's copy is made to find out that it is no store.
+            let id = header[68..<72].reduce(0) { $0 << 8 | Int32($1) }
+            guard StoreRole(rawValue: id) != nil else {
+                throw .foreign(path: path, applicationID: id)
+            }
+        }
+        return isNeeded
     }
 
     /// Copies the store; tries again when it changes meanwhile.
     init(of original: String) throws(StoreError) {
         let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var system = statvfs()
+        let size = ["", "-wal"].reduce(0) { $0 + (FileFacts(original + $1)?.size ?? 0) }
+        if statvfs(parent, &system) == 0,
+            UInt64(system.f_bavail) * UInt64(system.f_frsize) < UInt64(size)
+        {
+            throw Self.noRoom(original)
+        }
         var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw .cannotOpen(
@@ -75,7 +91,11 @@ final class PrivateCopy {
 
     private static func failure(_ path: String) -> StoreError {
         errno == ENOSPC
-            ? .cannotOpen(path: path, reason: "it must be copied to be read, and no space is left")
+            ? noRoom(path)
             : .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+    }
+
+    private static func noRoom(_ path: String) -> StoreError {
+        .cannotOpen(path: path, reason: "it must be copied to be read, and no space is left")
     }
 }

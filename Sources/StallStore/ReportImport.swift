@@ -153,9 +153,10 @@ final class ReportImport {
     /// Attaches names that say more than those the store has.
     private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
         let names = frames.map(FrameNames.init)
-        // A frame without a name does not say whether anybody has looked.
+        // A frame without a name does not say whether anybody has looked; one inlined into another does.
         let detail = FrameNames.detail(names)
-        guard detail > 1, let known = try interner.knownLocation(hash: place.hash),
+        guard detail > 1 || names.count > 1 || names.first?.file != nil,
+            let known = try interner.knownLocation(hash: place.hash),
             known.detail < detail
         else { return }
         let hasChanged = try interner.name(location: place, names, revision: 0)

@@ -27,46 +27,37 @@ package final class ReportStore {
     /// The reports that the filter selects, without frames.
     package func summaries(_ filter: ReportFilter) throws(StoreError) -> ReportSelection {
         try answer { connection in
-            var runs: [ProcessRun] = []
-            var loops: [Int64: (run: Int, name: String)] = [:]
-            var runIndexes: [UniqueID: Int] = [:]
-            let loopRows = try connection.prepare(
-                """
-                select loop.id, loop.name, \(ProcessRun.columns)
-                from loop join process_run on process_run.id = loop.run
-                """)
-            while try loopRows.step() {
-                let run = try ProcessRun(loopRows, at: 2)
-                let index = runIndexes[run.id] ?? runs.count
-                if index == runs.count { runs.append(run) }
-                runIndexes[run.id] = index
-                loops[loopRows.integer(at: 0)] = (index, loopRows.text(at: 1))
-            }
+            let reader = try SummaryReader(connection)
             let condition = Condition(filter)
             let rows = try connection.prepare(
-                """
-                select id, loop, start_us, duration_ns, state, verdict, samples, cause from report
-                where \(condition.sql)
-                """)
+                "select \(SummaryReader.columns) from report where \(condition.sql)")
             try condition.bind(to: rows)
-            var reports: [ReportSummary] = []
+            return ReportSelection(runs: reader.runs, reports: try reader.all(rows))
+        }
+    }
+
+    /// The stacks of the stalls that the filter selects, added up.
+    ///
+    /// **Cost:** time grows with the reports, memory with the different sets of stacks.
+    package func stackSets(_ filter: ReportFilter) throws(StoreError) -> StackSets {
+        try answer { connection in
+            let reader = try SummaryReader(connection)
+            var filter = filter
+            filter.verdicts = filter.verdicts ?? [.stalled]
+            let condition = Condition(filter)
+            let rows = try connection.prepare(
+                "select loop, duration_ns, samples from report where \(condition.sql)")
+            try condition.bind(to: rows)
+            var sets = StackSets()
             while try rows.step() {
-                guard let loop = loops[rows.integer(at: 1)] else {
+                guard let loop = reader.loops[rows.integer(at: 0)] else {
                     throw rows.damage("a report of no loop")
                 }
-                let stacks = try rows.samples(at: 6).compactMap { sample -> WeightedStack? in
-                    guard let stack = sample.stack, !sample.isLate else { return nil }
-                    return WeightedStack(stack: stack, weight: .nanoseconds(sample.weight_ns))
-                }
-                reports.append(
-                    ReportSummary(
-                        id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
-                        start: UnixTime(microseconds: rows.integer(at: 2)),
-                        duration: try rows.duration(at: 3), state: try rows.value(at: 4),
-                        verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
-                        stacks: stacks))
+                sets.add(
+                    try SummaryReader.stacks(rows, at: 2), lasting: try rows.duration(at: 1),
+                    executable: reader.runs[loop.run].buildID)
             }
-            return ReportSelection(runs: runs, reports: reports)
+            return sets
         }
     }
 
@@ -152,13 +143,7 @@ package final class ReportStore {
             let first = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "0")) ?? []),
             let last = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "f")) ?? [])
         else { throw .unknownReport(prefix: idPrefix) }
-        let found = try answer { connection in
-            let rows = try connection.prepare(
-                "\(ReportReader.query) where report.id between ? and ? order by report.id limit 100"
-            )
-            try rows.bind(first.bytes, last.bytes)
-            return try ReportReader(connection).all(rows)
-        }
+        let found = try reports(from: first, through: last)
         guard let report = found.first else { throw .unknownReport(prefix: idPrefix) }
         guard found.count == 1 else {
             throw .ambiguousReport(prefix: idPrefix, ids: found.map(\.id))
@@ -213,6 +198,9 @@ package final class ReportStore {
                 reportCount: 0, sampleCount: 0, stackCount: try count("select count(*) from stack"),
                 reportsByState: [:],
                 reportsByVerdict: [:],
+                rollUpCount: try count("select count(*) from rollup where day_count = 1"),
+                rollUpDayCount: try count(
+                    "select count(distinct first_day) from rollup where day_count = 1"),
                 apps: try list("select distinct app from process_run order by app"),
                 hosts: try list("select distinct host from process_run order by host"),
                 first: nil, last: nil, losses: [:])
@@ -286,7 +274,7 @@ struct Condition {
             """
     }
 
-    private mutating func add(_ condition: String, _ value: some SQLValue) {
+    mutating func add(_ condition: String, _ value: some SQLValue) {
         sql += " and " + condition
         values.append(value)
     }

@@ -29,7 +29,7 @@ struct RollUpQuery {
 
     /// - Parameter grouper: For reports whose group is not stored.
     mutating func answer(_ grouper: any ReportGrouper) throws -> RollUpAnswer {
-        let isGrouped = try connection.prepare("select count(*) from grouping").integer() == 1
+        let isGrouped = try connection.isGrouped
         if isGrouped { groups = try SignatureRows.all(connection) }
         // Cells know nothing of hosts.
         if isGrouped && filter.hosts.isEmpty && dimension != .host {
@@ -87,7 +87,11 @@ struct RollUpQuery {
             try sums[index].totals.add(rows, at: 3)
             let total = rows.integer(at: 4)
             sums[index].note(total, cohort: cohort, signature: signature)
-            if withDays { sums[index].days[rows.integer(at: 2), default: 0] &+= total }
+            if withDays {
+                sums[index].note(
+                    day: rows.integer(at: 2), count: rows.integer(at: 3), total: total,
+                    longest: rows.integer(at: 7))
+            }
         }
     }
 
@@ -108,18 +112,15 @@ struct RollUpQuery {
                 return Int64(decided.count)
             }
         }
+        let (start, end) = (since?.microseconds ?? .min, until?.microseconds ?? .max)
+        let ofDays = Connection.reportsByDay(start.day...max(start.day, end.day))
         let rows = try connection.prepare(
             """
             select \(CountedReport.columns)\(decider == nil ? "" : ", report.samples")
-            from \(decider == nil ? Self.reportsByDay : "report")
+            from \(decider == nil ? ofDays : "report")
             where report.start_us >= ? and report.start_us < ?
             """)
-        let (start, end) = (since?.microseconds ?? .min, until?.microseconds ?? .max)
-        if decider == nil {
-            try rows.bind(start.day, end.day, start, end)
-        } else {
-            try rows.bind(start, end)
-        }
+        try rows.bind(start, end)
         while try rows.step() {
             var report = try CountedReport(rows, at: 0)
             guard let loop = loops[report.loop] else { continue }
@@ -146,18 +147,12 @@ struct RollUpQuery {
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
             sums[index].note(total, cohort: cohort, signature: signature)
-            if withDays { sums[index].days[report.entry.start_us.day, default: 0] &+= total }
+            if withDays {
+                sums[index].note(
+                    day: report.entry.start_us.day, count: 1, total: total, longest: total)
+            }
         }
     }
-
-    /// The reports of days, found by `report_day`; its two question marks are the first and the last
-    /// day.
-    private static let reportsByDay = """
-        (select source, min(first_seq) as first_seq, max(last_seq) as last_seq from report_day
-            where day between ? and ? group by source) as span
-        join report on report.source = span.source
-            and report.seq between span.first_seq and span.last_seq
-        """
 
     // MARK: Sums
 
@@ -211,13 +206,13 @@ struct RollUpQuery {
                     total: .nanoseconds(sum.totals.total_ns),
                     cpuTime: .nanoseconds(sum.totals.cpu_ns), min: .nanoseconds(sum.totals.min_ns),
                     max: .nanoseconds(sum.totals.max_ns), p50: quantiles[0], p95: quantiles[1],
-                    p99: quantiles[2], first: UnixTime(microseconds: sum.totals.first_us),
+                    p99: quantiles[2], squares: sum.squares,
+                    first: UnixTime(microseconds: sum.totals.first_us),
                     last: UnixTime(microseconds: sum.totals.last_us), example: example,
                     apps: names(sum.cohorts.keys, \.app),
                     versions: names(sum.cohorts.keys, \.version),
                     loops: names(sum.cohorts.keys, \.loop), causes: causes,
-                    days: Dictionary(
-                        uniqueKeysWithValues: sum.days.map { (Int($0), .nanoseconds($1)) })))
+                    days: sum.days))
         }
         return answer
     }

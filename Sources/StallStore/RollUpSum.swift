@@ -10,7 +10,16 @@ struct RollUpSum {
     /// The nanoseconds by cohort, by signature and by day.
     private(set) var cohorts: [Int: Int64] = [:]
     private var signatures: [Int64: Int64] = [:]
-    var days: [Int64: Int64] = [:]
+    private(set) var days: [Int: RollUp.Day] = [:]
+
+    /// Counts so many stalls for a day.
+    mutating func note(day: Int64, count: Int64, total: Int64, longest: Int64) {
+        var sum = days[Int(day)] ?? RollUp.Day()
+        sum.count += Int(count)
+        sum.total += .nanoseconds(total)
+        sum.longest = max(sum.longest, .nanoseconds(longest))
+        days[Int(day)] = sum
+    }
 
     mutating func note(_ total: Int64, cohort: Int, signature: Int64) {
         cohorts[cohort, default: 0] &+= total
@@ -20,6 +29,14 @@ struct RollUpSum {
     /// The signature that lost the most time; of several the one that was first in the store.
     var heaviestSignature: Int64? {
         signatures.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
+    }
+
+    /// The sum of the squares of the durations, in seconds.
+    var squares: Double {
+        if durations.count == Int(totals.count) {
+            return durations.sorted().reduce(0) { $0 + (Double($1) / 1e9) * (Double($1) / 1e9) }
+        }
+        return totals.histogram.squares
     }
 
     /// The durations that these parts of all lasted at most.

@@ -51,8 +51,8 @@ struct SourceFiles {
         name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson")
     }
 
-    /// Takes the regular files below a directory that are named or look like a database. Links to
-    /// directories are not followed, so that a search always ends.
+    /// Takes the regular files below a directory that are named or look like a database. Links are
+    /// not followed: a search always ends, and stays where whoever started it has sent it.
     private mutating func search(_ directory: String) {
         guard let stream = opendir(directory) else {
             let reason = String(cString: strerror(errno))
@@ -68,13 +68,15 @@ struct SourceFiles {
         closedir(stream)
         for name in names.sorted() {
             let path = directory.hasSuffix("/") ? directory + name : directory + "/" + name
-            guard let facts = FileFacts(path) else { continue }
+            guard let facts = FileFacts(path, followsLink: false) else { continue }
+            let isNamedAsSource = Self.isNamedAsLines(name) || name.hasSuffix(".sqlite")
             if facts.isDirectory {
-                if FileFacts(path, followsLink: false)?.isDirectory == true { search(path) }
+                search(path)
+            } else if facts.isSymbolicLink, isNamedAsSource {
+                skip(path, .symbolicLink(path: path))
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
                 !Self.isBesideAStore(name),
-                Self.isNamedAsLines(name) || name.hasSuffix(".sqlite")
-                    || Self.begins(path, with: "SQLite format 3\0")
+                isNamedAsSource || Self.begins(path, with: "SQLite format 3\0")
             {
                 seen.insert(FileIdentity(facts))
                 files.append((path, Self.isNamedAsLines(name) ? .lines : .store))

@@ -35,7 +35,6 @@ final class SourceTransfer {
     func takeReports(after revision: Int64) throws -> (added: Int, changed: Int) {
         var (added, changed) = (0, 0)
         try rows.forEachReport(ofSource: source, after: revision) { row in
-            var row = row
             row.loop = try loop(row.loop)
             row.mode = try label(row.mode)
             row.activity = try row.activity.map(label)

@@ -52,7 +52,7 @@ extension StoreError: CustomStringConvertible {
         case .missing(let path): "\(path): no such file; expected a stallwatch store"
         case .notAFile(let path): "\(path): not a regular file; expected a stallwatch store"
         case .symbolicLink(let path):
-            "\(path): a symbolic link; an agent's store must be a file itself"
+            "\(path): a symbolic link; expected the store itself"
         case .empty(let path): "\(path): an empty file; expected a stallwatch store"
         case .notADatabase(let path): "\(path): not a SQLite database; expected a stallwatch store"
         case .foreign(let path, let id):

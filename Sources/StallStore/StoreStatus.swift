@@ -40,6 +40,9 @@ package struct StoreStatus: Hashable, Sendable {
     package var stackCount: Int
     package var reportsByState: [StallState: Int]
     package var reportsByVerdict: [StallVerdict: Int]
+    /// The totals of a day and a group, and how many days they are of; none in an agent's store.
+    package var rollUpCount: Int
+    package var rollUpDayCount: Int
     /// In alphabetical order.
     package var apps: [String]
     package var hosts: [String]

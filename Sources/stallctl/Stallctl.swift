@@ -16,9 +16,9 @@ struct Stallctl: ParsableCommand {
               stallctl ingest --store all.sqlite stores/  many stores into one
 
             The store is --store, else $STALLCTL_STORE, else ./stalls.sqlite if it
-            exists, else
-            $XDG_STATE_HOME/stallwatch/stalls.sqlite.
-            Exit codes: 0 done, 1 failed, 64 wrong usage.
+            exists, else $XDG_STATE_HOME/stallwatch/stalls.sqlite.
+            Exit codes: 0 done, 1 failed, 2 a threshold that was given is crossed
+            (diff --fail-above), 64 wrong usage.
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
@@ -32,7 +32,7 @@ struct Stallctl: ParsableCommand {
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
         do {
-            try checkCommandName(CommandLine.arguments.dropFirst().first)
+            try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot()
             try command.run()
         } catch OutputError.closedByReader {
@@ -42,10 +42,12 @@ struct Stallctl: ParsableCommand {
         }
     }
 
-    /// Refuses a first word that is no command, with the one that was probably meant.
-    static func checkCommandName(_ word: String?) throws {
+    /// Refuses a first word that is no command, with the one that was probably meant; also after `help`.
+    static func checkCommandName(_ words: some Collection<String>) throws {
         let names = configuration.subcommands.map { $0._commandName } + ["help"]
-        guard let word, !word.hasPrefix("-"), !names.contains(word) else { return }
+        guard let word = words.first(where: { $0 != "help" }), !word.hasPrefix("-"),
+            !names.contains(word)
+        else { return }
         let suggestion =
             Suggestion.closest(to: word, in: names).map { " Did you mean '\($0)'?" } ?? ""
         throw ValidationError("There is no command '\(word)'.\(suggestion)")

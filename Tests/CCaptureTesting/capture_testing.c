@@ -1,14 +1,17 @@
 #define _GNU_SOURCE
 #include "capture_testing.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -110,6 +113,12 @@ int testing_forbid_system_call(int number) {
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
 }
 
+int testing_hide_proc(void) {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return errno;
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    return mount("none", "/proc", "tmpfs", 0, NULL) == 0 ? 0 : errno;
+}
+
 static struct {
     int spins;
     volatile int *reached;
@@ -137,4 +146,10 @@ void testing_overflow_stack(int spins, volatile int *reached) {
     sigaltstack(&stack, NULL);
     sigaction(SIGSEGV, &action, NULL);
     overflow(&zero);
+}
+
+const char *testing_library_of(const char *symbol) {
+    Dl_info found;
+    void *address = dlsym(RTLD_DEFAULT, symbol);
+    return address && dladdr(address, &found) ? found.dli_fname : NULL;
 }

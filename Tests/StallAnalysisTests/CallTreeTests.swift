@@ -16,25 +16,22 @@ import Testing
         ),
     ]
 
-    private func report(
-        _ milliseconds: Int, _ stacks: [Int64: Int], verdict: StallVerdict = .stalled
-    ) -> ReportSummary {
-        ReportSummary(
-            id: UniqueID(bytes: [UInt8](repeating: 1, count: 16))!, run: 0, loop: "main",
-            start: UnixTime(microseconds: 0), duration: .milliseconds(milliseconds), state: .ended,
-            verdict: verdict,
-            stacks: stacks.sorted { $0.key < $1.key }
-                .map { WeightedStack(stack: $0, weight: .milliseconds($1)) })
+    /// Stalls of so many milliseconds, with the weights of their stacks.
+    private func stalls(_ stalls: [(lasting: Int, stacks: [Int64: Int])]) -> StackSets {
+        stalls.reduce(into: StackSets()) { sets, stall in
+            sets.add(
+                stall.stacks.sorted { $0.key < $1.key }
+                    .map { WeightedStack(stack: $0, weight: .milliseconds($1)) },
+                lasting: .milliseconds(stall.lasting), executable: nil)
+        }
     }
 
     private func lines(
         _ direction: TreeDirection, _ selection: TreeSelection = TreeSelection()
     ) -> [String] {
         let tree = CallTree(
-            [
-                report(1000, [1: 800]), report(400, [2: 100, 3: 300]), report(100, [2: 1]),
-                report(50, [:]), report(9000, [1: 9000], verdict: .stopped),
-            ], runs: [], frames: stacks, direction: direction, selection: selection)
+            stalls([(1000, [1: 800]), (400, [2: 100, 3: 300]), (100, [2: 1]), (50, [:])]),
+            frames: stacks, direction: direction, selection: selection)
         func lines(_ node: Int) -> [String] {
             let found = tree.nodes[node]
             let line = "\(found.function) \(Int(found.time.milliseconds)) \(found.count)"
@@ -95,10 +92,21 @@ import Testing
         #expect(NamePattern("lay*").fits("layout(_:)") && !NamePattern("ay*").fits("layout(_:)"))
     }
 
+    @Test func `equal stalls are counted like one after the other`() {
+        let one: [(lasting: Int, stacks: [Int64: Int])] = [(400, [2: 100, 3: 300]), (100, [2: 1])]
+        let tree = CallTree(
+            stalls(one + one + one), frames: stacks, direction: .topDown)
+        let once = CallTree(stalls(one), frames: stacks, direction: .topDown)
+        #expect(stalls(one + one).entries.count == 2)
+        #expect(tree.nodes.map(\.count) == once.nodes.map { $0.count * 3 })
+        #expect(tree.nodes.map(\.time) == once.nodes.map { $0.time * 3 })
+        #expect(tree.stallCount == 6 && tree.total == once.total * 3)
+    }
+
     @Test func `the deepest stack makes a tree`() {
         let names = (0..<5000).map { "f\($0)()" }.joined(separator: " <- ")
         let tree = CallTree(
-            [report(5, [9: 5])], runs: [], frames: [9: frames(names)], direction: .bottomUp)
+            stalls([(5, [9: 5])]), frames: [9: frames(names)], direction: .bottomUp)
         #expect(tree.nodes.count == 5000 && tree.nodes.last?.depth == 4999)
     }
 }

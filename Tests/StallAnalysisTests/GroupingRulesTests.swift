@@ -216,8 +216,8 @@ import Testing
         let rules = try GroupingRules("skip function save(_:)", file: "r")
         let grouper = DefaultGrouper(rules: rules)
         for _ in 0..<2 {
-            let group = grouper.group(
-                of: [(frames(stack), .seconds(1))], cause: .disk, executable: nil)
+            let seen = grouper.stack(frames(stack), executable: nil)
+            let group = grouper.group(of: [(seen, .seconds(1))], cause: .disk)
             #expect(group == ReportGroup(try grouped("skip function save(_:)", stack)))
         }
         #expect(grouper.rulesHash == rules.hash)

@@ -1,4 +1,6 @@
+import CCaptureTesting
 import CStackCapture
+import Foundation
 import Testing
 import TestSupport
 
@@ -353,12 +355,90 @@ private let outermost = CraftedImage.Function(
         #expect(!isTruncated)
     }
 
-    @Test func `a frame pointer that is not known is found by the prologue`() {
+    // push rax; mov rsi, rdi; call n; test rax, rax; setne al; pop rcx; ret: as libswiftDispatch's timed waits are.
+    static let withoutFramePointer: [UInt8] = [
+        0x50, 0x48, 0x89, 0xfe, 0xe8, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x0f, 0x95, 0xc0, 0x59, 0xc3,
+    ]
+    // test rdi, rdi; je to the end; push rbp; mov rbp, rsp; xor eax, eax; pop rbp; ret; mov dl, 1; ret: as the
+    // standard library's small functions are.
+    static let framedInTheMiddle: [UInt8] = [
+        0x48, 0x85, 0xff, 0x74, 0x08, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3, 0xb2, 0x01,
+        0xc3,
+    ]
+    // lea rsp, [rbp - 8]; pop rbx; pop rbp; ret: room made at run time is given back.
+    static let withRunTimeRoom: [UInt8] = [0x90, 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3]
+
+    @Test(
+        arguments: [
+            ("at its return address", withoutFramePointer, 9, 29),
+            ("before its pop", withoutFramePointer, 15, 29),
+            ("before its return", withoutFramePointer, 16, 30),
+            ("before the frame", framedInTheMiddle, 0, 30),
+            ("in the frame", framedInTheMiddle, 9, 29),
+            ("behind the frame", framedInTheMiddle, 13, 30),
+            ("with room made at run time", withRunTimeRoom, 0, 12),
+        ] as [(String, [UInt8], Int, Int)])
+    func `the way to the return tells the frame`(_: String, code: [UInt8], at: Int, top: Int) {
         let image = CraftedImage([
             .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
         ])
-        image.write(Self.code, at: 0x200)
-        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)
+        image.write([0xc3] + [UInt8](repeating: 0xcc, count: 15) + code, at: 0x200)
+        image.write([0xe8, 0xfb, 0xf1, 0xff, 0xff], at: 0x1010)  // a call of 0x210
+        var stack = CraftedStack()
+        stack.words[30] = image.address(0x1015)
+        stack.words[29] = 0x1234
+        let (frames, isTruncated) = stack.unwind(
+            image,
+            registers: [
+                rsp: stack.address(top), rbp: stack.address(29), rip: image.address(0x210 + at),
+            ])
+        #expect(frames.map(\.address) == [image.address(0x210 + at), image.address(0x1015)])
+        #expect(!isTruncated)
+    }
+
+    /// The oracle is a disassembler, on a library that every Swift program on Linux has.
+    @Test func `the lengths of instructions are objdump's`() throws {
+        let path = try #require(testing_library_of("dispatch_async_f").map { String(cString: $0) })
+        let program = try BuiltProgram(
+            "objdump", ["-d", "-w", "--insn-width=16", path], in: URL(filePath: "/usr/bin"))
+        let listing = program.finish().output
+        var count = 0
+        for line in listing.split(separator: "\n") {
+            let fields = line.split(separator: "\t")
+            guard fields.count >= 3, !fields[2].contains("(bad)") else { continue }
+            let bytes = fields[1].split(separator: " ").compactMap { UInt8($0, radix: 16) }
+            #expect(
+                stall_x86_64_instruction_length(bytes, UInt64(bytes.count)) == bytes.count,
+                "\(line)")
+            count += 1
+        }
+        #expect(count > 10_000)
+    }
+}
+
+/// Goal: a frame pointer that a signal-free capture does not have is found, and old stack is not taken for it.
+/// Method: functions with tables that need it, called from the outermost function; their code tells where they keep it.
+@Suite struct LostFramePointerTests {
+    // push rbp; mov rbp, rsp; push r14; push rbx; sub rsp, 16
+    static let prologue: [UInt8] = [
+        0x55, 0x48, 0x89, 0xe5, 0x41, 0x56, 0x53, 0x48, 0x83, 0xec, 0x10,
+    ]
+    /// The functions at 0x100, which blocks, and at 0x200, which keeps its CFA in rbp + 16 and is called from 0x1010.
+    static func image(_ more: [CraftedImage.Function] = []) -> CraftedImage {
+        let image = CraftedImage(
+            [
+                .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry),
+                .init(
+                    range: 0x200..<0x280, instructions: [0x0c, 6, 16, 0x86, 2],
+                    commonInstructions: entry), outermost,
+            ] + more)
+        image.write(prologue, at: 0x200)
+        image.write([0xe8, 0xeb, 0xf1, 0xff, 0xff], at: 0x1010)
+        return image
+    }
+
+    @Test func `it lies where the prologue puts it`() {
+        let image = Self.image()
         var stack = CraftedStack()
         stack.words[4] = image.address(0x21d)  // the return address of the function at 0x100
         stack.words[10] = image.address(0x1015)
@@ -366,6 +446,37 @@ private let outermost = CraftedImage.Function(
             image, registers: [rsp: stack.address(4), rip: image.address(0x120)])
         #expect(frames.map(\.address) == [0x120, 0x21d, 0x1015].map(image.address))
         #expect(frames.allSatisfy { !$0.is_guessed })
+        #expect(!isTruncated)
+    }
+
+    /// Behind room that was made at run time lie dead frames. One of them leads outwards: its return address follows a call
+    /// in the outermost function, but of a function at 0x300, of which all the code is known.
+    @Test(
+        arguments: [
+            ("that only returns: refused", [0x90, 0x90, 0xc3], 0x1015),
+            (
+                "that may have jumped here: the nearest is taken", [0xe9, 0, 0xf0, 0xff, 0xff],
+                0x1025
+            ),
+        ] as [(String, [UInt8], Int)])
+    func `an old frame behind a call of another function`(_: String, callee: [UInt8], caller: Int) {
+        let image = Self.image([
+            .init(range: 0x300..<0x310, instructions: [], commonInstructions: entry),
+            .init(range: 0x320..<0x330, instructions: [], commonInstructions: entry),
+        ])
+        image.write([0xe8, 0xdb, 0xf2, 0xff, 0xff], at: 0x1020)  // a call of 0x300
+        image.write(callee, at: 0x300)
+        // The live frame's return address follows a call of 0x320, which jumps to the function.
+        image.write([0xe8, 0x0b, 0xf3, 0xff, 0xff], at: 0x1010)
+        image.write([0xe9, 0xdb, 0xfe, 0xff, 0xff], at: 0x320)
+        var stack = CraftedStack()
+        stack.words[4] = image.address(0x21d)
+        stack.words[20] = image.address(0x1025)  // dead
+        stack.words[30] = image.address(0x1015)  // live
+        let (frames, isTruncated) = stack.unwind(
+            image, registers: [rsp: stack.address(4), rip: image.address(0x120)])
+        #expect(frames.last?.address == image.address(caller))
+        #expect(frames.last?.is_guessed == true)
         #expect(!isTruncated)
     }
 }

@@ -28,7 +28,7 @@ import Testing
                 #expect(seen.name != nil)
             }
             #expect(!round.threads.contains { $0.id == victims[4].thread.id })
-            let own = try RegisteredThread.current().id
+            let own = RegisteredThread.current().id
             #expect(!round.threads.contains { $0.id == own })
             computing.release()
             for victim in victims {

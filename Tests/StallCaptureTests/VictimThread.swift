@@ -15,7 +15,7 @@ final class VictimThread: Sendable {
     init(stackSize: Int = 1 << 20, _ body: @escaping @Sendable () -> Void) {
         let start = Unmanaged.passRetained(
             ThreadStart { [self] in
-                registration.withLock { $0 = try? RegisteredThread.current() }
+                registration.withLock { $0 = RegisteredThread.current() }
                 isReady.signal()
                 body()
                 hasEnded.signal()

@@ -1,5 +1,6 @@
 import CSQLite
 import Foundation
+import Glibc
 import StallModel
 import StallStore
 import Testing
@@ -168,6 +169,79 @@ import TestSupport
         #expect(try ingest.run([directory.path]).addedCount == 20)
         try ingest.close()
         try expectSound(directory("central.sqlite"))
+    }
+
+    /// Files that cannot be read in place, or lead elsewhere, found by a search of a directory.
+    @Test func `ingest is not led astray by what it finds`() throws {
+        let agents = directory("agents")
+        try FileManager.default.createDirectory(
+            atPath: agents, withIntermediateDirectories: false)
+        let outside = try makeStore("outside.sqlite", seed: 1)
+        let link = agents + "/link.sqlite"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: outside)
+        try FileManager.default.createSymbolicLink(
+            atPath: agents + "/elsewhere", withDestinationPath: directory.path)
+        // A terabyte that holds nothing, and one that says it is a store which must be copied to be read.
+        let huge = agents + "/huge.sqlite"
+        let copied = agents + "/copied.sqlite"
+        try Data().write(to: URL(filePath: huge))
+        let store = try makeStore("walmode.sqlite", seed: 2)
+        try RawDatabase(store).query("pragma journal_mode = wal")
+        try FileManager.default.moveItem(atPath: store, toPath: copied)
+        for path in [huge, copied] {
+            try FileHandle(forWritingTo: URL(filePath: path)).truncate(atOffset: 1 << 40)
+        }
+        // All that is left of a store is its log, and a store whose header is only there.
+        try Data(count: 5_000).write(to: URL(filePath: agents + "/gone.sqlite-wal"))
+        let empty = agents + "/empty.sqlite"
+        try Data().write(to: URL(filePath: empty))
+        try Data(count: 5_000).write(to: URL(filePath: empty + "-wal"))
+        let good = agents + "/z-good.sqlite"
+        try FileManager.default.moveItem(
+            atPath: try makeStore("good.sqlite", seed: 3), toPath: good)
+
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        let summary = try ingest.run([agents])
+        let reasons = Dictionary(
+            uniqueKeysWithValues: summary.files.compactMap { file in
+                if case .skipped(let error) = file.outcome { (file.path, error) } else { nil }
+            })
+        #expect(reasons[link] == .symbolicLink(path: link))
+        #expect(reasons[huge] == .notADatabase(path: huge))
+        #expect(
+            reasons[copied]
+                == .cannotOpen(
+                    path: copied, reason: "it must be copied to be read, and no space is left"))
+        #expect(reasons[empty] == .empty(path: empty))
+        #expect(reasons.count == 4)
+        #expect(summary.files.map(\.path).contains(good))
+        #expect(summary.addedCount == 20)
+        // Who names the link means it.
+        #expect(try ingest.run([link]).addedCount == 20)
+        try ingest.close()
+        try expectSound(directory("central.sqlite"))
+    }
+
+    /// Method: another user runs ingest, where this one may become another; rights do not bind root.
+    @Test func `a store that may not be read is named, and the rest is taken`() throws {
+        let secret = try makeStore("a-secret.sqlite", seed: 1)
+        let good = try makeStore("good.sqlite", seed: 2)
+        try FileManager.default.setAttributes([.posixPermissions: 0o000], ofItemAtPath: secret)
+        let central = directory("central.sqlite")
+        guard getuid() != 0 else {
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: good)
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o777], ofItemAtPath: directory.path)
+            let said = try ChildProcess("as-nobody", "ingest", central, directory.path).finish()
+            #expect(said.last == "added 20 changed 0 skipped 1")
+            return
+        }
+        let ingest = try Ingest(into: central)
+        let summary = try ingest.run([directory.path])
+        #expect(
+            summary.files[0].outcome
+                == .skipped(.cannotOpen(path: secret, reason: "Permission denied")))
+        #expect(summary.addedCount == 20)
     }
 
     /// SQLite has no checksums: a flipped bit in a stack or a name is a store that says something

@@ -2,6 +2,7 @@ import Foundation
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: what a call has returned from survives kill -9, and what was killed half-way does no harm.
 /// Method: a child process says when a report is durable and is killed at some line of it.

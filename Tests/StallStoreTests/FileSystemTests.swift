@@ -3,6 +3,7 @@ import Glibc
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: a full or read-only disk costs what does not fit, nothing else, and is no riddle to who
 /// reads the error. Method: a file system of 600 KB, where this machine lets us mount one.

@@ -3,6 +3,7 @@ import Glibc
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: a store stays within its bounds for ever, keeps the newest, and holds nothing that no
 /// report needs. Method: many small reports under small limits; SQLite says what is left.

@@ -16,3 +16,13 @@ func pruneStore(
     try pruneStore(
         path: path, keeping: Retention(reportsSince: time, bytes: bytes), grouper: PlainGrouper())
 }
+
+extension PlainGrouper {
+    /// The group of a report as it was read.
+    func group(of report: StallReport, cause: CauseClass? = nil) -> ReportGroup {
+        let samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+        return group(
+            of: samples.map { (stack($0.frames, executable: report.run.buildID), $0.weight) },
+            cause: cause)
+    }
+}

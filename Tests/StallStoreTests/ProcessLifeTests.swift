@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 import Testing
+import TestSupport
 
 @testable import StallStore
 

@@ -2,6 +2,7 @@ import Foundation
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: pruning deletes what it was asked to and nothing else, and a check tells a sound store
 /// from a spoilt one. Method: a central store from several agents; SQLite and the check say what is

@@ -19,10 +19,7 @@ import TestSupport
         var sums: [String: [Int64]] = [:]
         for report in try ReportStore.open(path: path).reports(filter)
         where report.verdict == .stalled {
-            let samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
-            let group = rules.group(
-                of: samples.map { ($0.frames, $0.weight) }, cause: report.cause?.cause,
-                executable: report.run.buildID)
+            let group = rules.group(of: report, cause: report.cause?.cause)
             // One title with another cause is another group.
             let key = group.title + (report.cause.map { " (\($0.cause.word))" } ?? "")
             let sum = sums[key] ?? [0, 0, 0]
@@ -99,6 +96,18 @@ import TestSupport
         #expect(answer.counts == Dictionary(grouping: reports, by: \.verdict).mapValues(\.count))
         #expect(answer.first == reports.map(\.start).min())
         #expect(answer.last == reports.map(\.start).max())
+        for group in try ReportStore.open(path: central).rollUps(
+            .init(), withDays: true, grouper: rules
+        ).groups {
+            #expect(group.days.values.reduce(0) { $0 + $1.count } == group.count)
+            #expect(group.days.values.reduce(.zero) { $0 + $1.total } == group.total)
+            #expect(group.days.values.map(\.longest).max() == group.max)
+            // A sum of squares is between those of equal parts and of a single one.
+            let total = group.total / .seconds(1)
+            let slack = 1e-10 * Double(group.count)  // buckets of few microseconds are coarse
+            #expect(group.squares >= total * total / Double(group.count) * 0.96 - slack)
+            #expect(group.squares <= total * total * 1.04 + slack)
+        }
     }
 
     @Test func `an agent's store answers as the central one does`() throws {

@@ -1,6 +1,7 @@
 import StallModel
 import StallStore
 import Testing
+import TestSupport
 
 /// Goal: what an agent records is what one reads, in the agent's store and after `ingest`, byte for
 /// byte. Method: seeded random reports go in through the public calls and come out through them.

@@ -2,6 +2,7 @@ import Foundation
 import StallModel
 @testable import StallStore
 import Testing
+import TestSupport
 
 /// Goal: the schema is what was reviewed, and every migration in the folder is in the binary.
 /// Method: the folder and a snapshot file are read from the sources beside this test.

@@ -442,7 +442,7 @@ import Testing
             (["top", "--csv", "--json"], 64),
             (["show"], 64), (["show", "not-an-id!"], 64), (["export"], 64), (["ingest"], 64),
             (["export", "--format", "json", "--rows", "groups"], 64),
-            (["list", "--until", "7d", "--since", "2d"], 64),
+            (["list", "--until", "7d", "--since", "2d"], 64), (["diff", "1..2", "3d.."], 64),
         ] as [([String], Int32)])
     func `wrong usage is told from failure`(arguments: [String], status: Int32) throws {
         let result = try stallctl(arguments)
@@ -454,9 +454,12 @@ import Testing
     func `a mistyped command is answered with the one that was meant`(word: String, meant: String)
         throws
     {
-        #expect(
-            try stallctl([word]).errors.contains(
-                "There is no command '\(word)'. Did you mean '\(meant)'?"))
+        for words in [[word], ["help", word]] {
+            let result = try stallctl(words)
+            #expect(result.status == 64)
+            #expect(
+                result.errors.contains("There is no command '\(word)'. Did you mean '\(meant)'?"))
+        }
     }
 
     @Test func `a closed pipe ends it quietly; a full disk does not`() throws {

@@ -50,6 +50,49 @@ import Testing
         }
     }
 
+    /// Goal: lines carry all that a report has. Method: reports with every kind of value, compared as they come out
+    /// of the two stores, to the nanosecond.
+    @Test func `a report that went through lines is the report that it was`() throws {
+        try withTemporaryDirectory { directory in
+            var generator = ReportGenerator(seed: 9)
+            let store = try AgentStore(
+                path: directory.appending(path: "a.sqlite").path, run: generator.run)
+            for _ in 0..<60 {
+                let report = generator.report()
+                try store.record(report, images: generator.images)
+                try store.symbolize(generator.names(of: report))
+            }
+            try store.close()
+            let exported = try stallctl(
+                ["export", "--format", "jsonl", "--store", "a.sqlite"], in: directory)
+            let taken = try stallctl(
+                ["ingest", "--store", "c.sqlite", "-"], in: directory, input: exported.output)
+            #expect(taken.status == 0 && taken.errors == "")
+            let reports = try ["a.sqlite", "c.sqlite"].map { name in
+                let store = try ReportStore.open(path: directory.appending(path: name).path)
+                return try store.reports(ReportFilter())
+            }
+            #expect(reports[0].count == 60)
+            for (before, after) in zip(reports[0], reports[1]) {
+                #expect(differences(before, after) == [])
+            }
+            #expect(reports[1].count == 60)
+        }
+    }
+
+    /// What differs, innermost values only: a whole report fills a screen.
+    func differences(_ before: Any, _ after: Any, at place: String = "") -> [String] {
+        let (left, right) = (Mirror(reflecting: before), Mirror(reflecting: after))
+        guard !left.children.isEmpty, left.children.count == right.children.count else {
+            let texts = ("\(before)", "\(after)")
+            return texts.0 == texts.1 ? [] : ["\(place): \(texts.0) is \(texts.1)"]
+        }
+        return zip(left.children, right.children).enumerated().flatMap { index, pair in
+            differences(
+                pair.0.value, pair.1.value, at: "\(place).\(pair.0.label ?? "\(index)")")
+        }
+    }
+
     @Test func `patterns are expanded, and what was taken goes to the archive`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...2)

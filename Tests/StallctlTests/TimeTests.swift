@@ -44,6 +44,17 @@ import Testing
     }
 
     @Test(arguments: [
+        ("2 hours", "2h"), ("15min", "15m"), ("7 Days ago", "7d"), ("yesterdya", "yesterday"),
+        ("-2h", "2h"), ("2 months", nil), ("fortnight", nil), ("14:00", nil),
+    ])
+    func `a mistyped time is answered with the one that was meant`(text: String, meant: String?) {
+        #expect(TimeArgument.meant(by: text) == meant)
+        #expect(
+            TimeArgumentError.unreadable(text).description.hasSuffix(
+                meant.map { "Did you mean '\($0)'?" } ?? "4w."))
+    }
+
+    @Test(arguments: [
         "2026-02-29", "2026-13-01", "2026-00-10", "2026-11-21T24:01", "2026-11-21T10:60:00Z",
     ])
     func `a date that no calendar has is refused`(text: String) {

@@ -13,12 +13,21 @@ package struct PlainGrouper: ReportGrouper {
         self.cutsNames = cutsNames
     }
 
+    private final class Stack: GroupedStack {
+        let names: [String]
+        init(_ names: [String]) { self.names = names }
+    }
+
+    package func stack(_ frames: [Frame], executable: BuildID?) -> any GroupedStack {
+        Stack(frames.prefix(2).map(name))
+    }
+
     package func group(
-        of samples: [(frames: [Frame], weight: Duration)], cause: CauseClass?, executable: BuildID?
+        of samples: [(stack: any GroupedStack, weight: Duration)], cause: CauseClass?
     ) -> ReportGroup {
         var weights: [[String]: Duration] = [:]
         for sample in samples {
-            weights[sample.frames.prefix(2).map(name), default: .zero] += sample.weight
+            weights[(sample.stack as! Stack).names, default: .zero] += sample.weight
         }
         let names = weights.max { ($0.value, $1.key.joined()) < ($1.value, $0.key.joined()) }?.key
         let frames = names ?? []

@@ -11,15 +11,14 @@
 
 /// A thread that may be captured. Filled in on the thread itself, once, or by another one.
 typedef struct {
-    uint64_t stack_low;    ///< the lowest usable address of its stack; both 0 when another thread described it
+    uint64_t stack_low;    ///< the lowest usable address of its stack; both 0 when it is not known
     uint64_t stack_high;   ///< one past the highest
-    uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id
+    uint64_t start_ticks;  ///< when it started, in clock ticks since boot: tells a reused id; 0: not known
     int32_t id;            ///< gettid
 } stall_thread;
 
-/// Describes the calling thread. Returns 0 or an errno. May allocate and read /proc: never called while
-/// capturing.
-int stall_thread_describe(stall_thread *_Nonnull thread);
+/// Describes the calling thread, as far as /proc can be read. May allocate: never called while capturing.
+void stall_thread_describe(stall_thread *_Nonnull thread);
 
 /// Describes another thread of this process, as far as that is possible from outside: its stack is then read up to
 /// where its mapping ends. Returns 0; ESRCH: there is no such thread; another errno. Allocates nothing.

@@ -59,7 +59,14 @@ struct Diff: ParsableCommand {
 
     func run() throws {
         let sides = try [first, second].map(side)
-        let comparison = Comparison(sides[0].compared, sides[1].compared)
+        let rankings = try Ranking.fastest(sides.map(\.question))
+        for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
+            try explainNothing(in: side.question.store, side.set, side.name)
+        }
+        let compared = rankings.map {
+            ComparedSide(hotspots: $0.hotspots, watched: $0.watched.total)
+        }
+        let comparison = Comparison(compared[0], compared[1])
         if rows.output.json {
             try Output.write(json: DiffRow.rows(comparison))
         } else if rows.csv {
@@ -73,11 +80,20 @@ struct Diff: ParsableCommand {
         if let failAbove, comparison.exceeds(failAbove) { throw ExitCode(2) }
     }
 
-    private func side(_ text: String) throws -> (name: String, compared: ComparedSide) {
+    /// What one argument means.
+    private func side(
+        _ text: String
+    ) throws -> (name: String, set: ComparedSet, question: RankingQuestion) {
         var filter = filters.filter
         var path = source.path
-        let set = try ComparedSet(
-            text, now: .now, timeZone: .current, exists: FileManager.default.fileExists(atPath:))
+        let set: ComparedSet
+        do {
+            set = try ComparedSet(
+                text, now: .now, timeZone: .current,
+                exists: FileManager.default.fileExists(atPath:))
+        } catch {
+            throw ValidationError("\(error)")
+        }
         switch set {
         case .version(let version): filter.versions = [version]
         case .range(let since, let until):
@@ -85,18 +101,16 @@ struct Diff: ParsableCommand {
             filter.until = [filter.until, until].compactMap(\.self).min()
         case .store(let other): path = other
         }
-        let store = try ReportStore.open(path: path)
-        let ranking = try Ranking(
-            store: store, filter: filter, rules: grouping.rules(forStore: source.path), by: .total,
-            group: group)
-        if ranking.overview.isEmpty { try explainNothing(in: store, set, text) }
-        return (text, ComparedSide(hotspots: ranking.hotspots, watched: ranking.watched.total))
+        let question = try RankingQuestion(
+            store: ReportStore.open(path: path), filter: filter,
+            rules: grouping.rules(forStore: source.path), group: group)
+        return (text, set, question)
     }
 
     private func explainNothing(in store: ReportStore, _ set: ComparedSet, _ text: String) throws {
         var reason = ""
         if case .version(let version) = set {
-            let known = Set(try store.summaries(ReportFilter()).runs.map(\.version)).sorted()
+            let known = Set(try store.loops().map(\.run.version)).sorted()
             if !known.contains(version) {
                 reason =
                     ": there is no version '\(version)'; "

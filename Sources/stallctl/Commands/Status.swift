@@ -20,14 +20,18 @@ struct Status: ParsableCommand {
     func run() throws {
         let store = try source.open()
         let status = try store.status()
+        let quarantine = Quarantine(store: store.path)
         let exposure = try ExposureView(
             exposure: store.exposure(ReportFilter()), lost: lostTime(in: store),
             suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
-            try Output.write(json: [StatusView.Row(status, exposure)])
+            try Output.write(json: [
+                StatusView.Row(status, exposure, quarantinedCount: quarantine.count)
+            ])
         } else {
             try Output.write(
-                lines: StatusView.lines(for: status, on: output.colors.terminal) + exposure.lines)
+                lines: StatusView.lines(for: status, on: output.colors.terminal)
+                    + StatusView.lines(for: quarantine) + exposure.lines)
         }
     }
 

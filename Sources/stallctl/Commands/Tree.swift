@@ -65,14 +65,13 @@ struct Tree: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let reports = try store.summaries(filters.filter)
-        let stacks = Set(reports.reports.lazy.flatMap { $0.stacks.lazy.map(\.stack) })
+        let stalls = try store.stackSets(filters.filter)
         var selection = TreeSelection()
         selection.focus = focus.map(NamePattern.init)
         selection.ignore = ignore.map(NamePattern.init)
         selection.frames = frames
         let tree = CallTree(
-            reports.reports, runs: reports.runs, frames: try store.frames(ofStacks: stacks),
+            stalls, frames: try store.frames(ofStacks: Set(stalls.entries.lazy.flatMap(\.stacks))),
             direction: invert ? .topDown : .bottomUp, selection: selection,
             rules: try grouping.rules(forStore: store.path))
         let shown = ShownTree(tree, minShare: minShare / 100, depth: depth)
@@ -83,7 +82,11 @@ struct Tree: ParsableCommand {
                 tree: shown, arrow: invert ? "-> " : "<- ", terminal: output.colors.terminal)
             try Output.write(lines: view.lines)
         }
-        if reports.reports.isEmpty { try filters.explainEmptyAnswer(from: store) }
+        if tree.stallCount == 0, !stalls.entries.isEmpty {
+            let names = (focus + ignore).map { "'\($0)'" }.joined(separator: ", ")
+            say("stallctl: no stack is left by --focus and --ignore of \(names)".printable)
+        }
+        if stalls.entries.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }
 }
 

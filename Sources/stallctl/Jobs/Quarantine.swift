@@ -7,7 +7,7 @@ internal import StallStore
 
 /// The list of broken files, kept beside the store: a JSON object a line.
 struct Quarantine {
-    private let path: String
+    let path: String
     private var entries: [String: Entry]
 
     private struct Entry: Codable, Equatable {
@@ -29,6 +29,8 @@ struct Quarantine {
             }
         }
     }
+
+    var count: Int { entries.count }
 
     /// Whether the file was found broken as it is now.
     func holds(_ path: String) -> Bool {
@@ -68,7 +70,9 @@ extension StoreError {
     /// The file itself is wrong and stays so until it changes; not a lock, a right or a full disk.
     var isOfTheFile: Bool {
         switch self {
-        case .empty, .notADatabase, .foreign, .wrongRole, .newer, .damaged, .sharedIdentity: true
+        case .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole, .newer, .damaged,
+            .sharedIdentity:
+            true
         default: false
         }
     }

@@ -8,11 +8,11 @@ extension FilterOptions {
     /// there are.
     func explainEmptyAnswer(from store: ReportStore) throws {
         guard !isEmpty else { return }
-        let all = try store.summaries(ReportFilter())
-        let runs = all.runs
+        let loops = try store.loops()
+        let runs = loops.map(\.run)
         let given: [(option: String, values: [String], known: [String])] = [
             ("app", app, runs.map(\.app)), ("version", version, runs.map(\.version)),
-            ("host", host, runs.map(\.host)), ("loop", loop, all.reports.map(\.loop)),
+            ("host", host, runs.map(\.host)), ("loop", loop, loops.map(\.name)),
         ]
         for (option, values, known) in given {
             let known = Set(known).sorted()

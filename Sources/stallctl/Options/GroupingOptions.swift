@@ -22,7 +22,9 @@ struct GroupingOptions: ParsableArguments {
         do {
             text = try String(contentsOf: URL(filePath: path), encoding: .utf8)
         } catch {
-            throw UnreadableRules(path: path, reason: (error as NSError).localizedDescription)
+            let isThere = FileManager.default.fileExists(atPath: path)
+            throw UnreadableRules(
+                path: path, reason: isThere ? "they are not text in UTF-8" : "no such file")
         }
         return try GroupingRules(text, file: path)
     }

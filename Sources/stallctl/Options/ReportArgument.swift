@@ -15,13 +15,14 @@ struct ReportArgument: ParsableArguments {
         }
     }
 
-    /// The report that is meant; an unknown id is answered with the one that it nearly is.
+    /// The report that is meant; an unknown id is answered with the one of the newest
+    /// that it nearly is.
     func find(in store: ReportStore) throws -> StallReport {
         do {
             return try store.report(idPrefix: id)
         } catch {
             guard case .unknownReport(let prefix) = error else { throw error }
-            let ids = try store.summaries(ReportFilter()).reports.lazy.map(\.id)
+            let ids = try store.newest(ReportFilter(), count: 10_000).reports.lazy.map(\.id)
             throw UnknownReport(
                 path: store.path, prefix: prefix, suggestion: ShortIDs.nearMiss(of: prefix, in: ids)
             )

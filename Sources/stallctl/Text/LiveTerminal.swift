@@ -1,5 +1,5 @@
 // A terminal that is drawn on and read key by key, and is left as it was found: after a normal end, an error, a signal,
-// and when it goes away.
+// while the shell has it in between, and when it goes away.
 
 internal import Glibc
 
@@ -34,22 +34,42 @@ struct LiveTerminal: ~Copyable {
         var signals = sigset_t()
         var originalMask = sigset_t()
         sigemptyset(&signals)
-        for signal in Self.endingSignals + [SIGWINCH] { sigaddset(&signals, signal) }
+        for signal in Self.endingSignals + [SIGWINCH, SIGTSTP] { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, &originalMask)
         self.signals = signals
         self.originalMask = originalMask
+        take()
+    }
+
+    deinit {
+        giveBack()
+        var mask = originalMask
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+    }
+
+    private func take() {
         var modes = original
         modes.c_lflag &= ~tcflag_t(ICANON | ECHO)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes)
         Self.send("\u{1b}[?1049h\u{1b}[?25l")
     }
 
-    deinit {
+    private func giveBack() {
         Self.send("\u{1b}[?25h\u{1b}[?1049l")
         var modes = original
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes)
-        var mask = originalMask
-        pthread_sigmask(SIG_SETMASK, &mask, nil)
+    }
+
+    /// Stops the process, as ^Z asks, until the shell continues it.
+    private func suspend() {
+        giveBack()
+        var stop = sigset_t()
+        sigemptyset(&stop)
+        sigaddset(&stop, SIGTSTP)
+        raise(SIGTSTP)
+        pthread_sigmask(SIG_UNBLOCK, &stop, nil)  // stops here
+        pthread_sigmask(SIG_BLOCK, &stop, nil)
+        take()
     }
 
     /// Columns and rows of the window.
@@ -75,6 +95,10 @@ struct LiveTerminal: ~Copyable {
             var none = timespec()
             let signal = sigtimedwait(&signals, nil, &none)
             if signal == SIGWINCH { return .resized }
+            if signal == SIGTSTP {
+                suspend()
+                return .resized  // the window may be another one by now
+            }
             if signal > 0 { return .ended(signal: signal) }
             guard left > 0 else { return .timeout }
             // Signals are held back, so that they do not end this wait: it is a short one.

@@ -1,4 +1,5 @@
-// Columns that line up, one of them in what is left of the width. Nothing here knows what it shows.
+// Columns that line up and fit the terminal: one of them is in what is left of the width, others shrink, and on a narrow
+// terminal those that can be spared are left out. Nothing here knows what it shows.
 
 /// Rows of cells under titles.
 struct Table {
@@ -6,10 +7,13 @@ struct Table {
     struct Column {
         var title: String
         var alignment: TextAlignment
+        /// Columns that have one are left out where there is no room, the greatest first.
+        var spare: Int?
 
-        init(_ title: String, _ alignment: TextAlignment = .leading) {
+        init(_ title: String, _ alignment: TextAlignment = .leading, spare: Int? = nil) {
             self.title = title
             self.alignment = alignment
+            self.spare = spare
         }
     }
 
@@ -39,27 +43,58 @@ struct Table {
         self.rows = rows
     }
 
-    /// The flexible column never gets narrower than this, however narrow the terminal.
-    private static let narrowest = 24
+    /// The flexible column is readable down to this, and others to that: a time with its year is as wide.
+    private static let (narrowest, narrowestOther) = (20, 24)
+    /// Beyond that the flexible column is the last to be cut, and never below this.
+    private static let least = 12
     private static let gap = "  "
 
     /// The title line and one line a row, without line ends and trailing spaces. Columns with
-    /// nothing in them are left out.
+    /// nothing in them are left out, and those that can be spared where there is no room.
     func lines(for terminal: Terminal) -> [String] {
-        let shown = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
-        let table = Table(
-            columns: shown.map { columns[$0] },
-            flexibleColumn: shown.firstIndex(of: flexibleColumn),
-            rows: rows.map { row in shown.map { row[$0] } })
+        let filled = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
+        var table = showing(filled)
+        while let available = terminal.columns, table.narrowestWidth > available,
+            let spared = table.columns.indices.filter({ table.columns[$0].spare != nil })
+                .max(by: { table.columns[$0].spare! < table.columns[$1].spare! })
+        {
+            table = table.showing(table.columns.indices.filter { $0 != spared })
+        }
         return table.allLines(for: terminal)
     }
 
+    /// The table with these columns only.
+    private func showing(_ shown: [Int]) -> Table {
+        Table(
+            columns: shown.map { columns[$0] },
+            flexibleColumn: shown.firstIndex(of: flexibleColumn),
+            rows: rows.map { row in shown.map { row[$0] } })
+    }
+
+    private var titledRows: [[Cell]] { [columns.map { Cell($0.title, style: .faint) }] + rows }
+
+    private var naturalWidths: [Int] {
+        let rows = titledRows
+        return columns.indices.map { column in rows.map { $0[column].width }.max() ?? 0 }
+    }
+
+    /// With every column as narrow as it is readable.
+    private var narrowestWidth: Int {
+        naturalWidths.enumerated().reduce(Self.gap.count * (columns.count - 1)) { sum, column in
+            let limit =
+                column.offset == flexibleColumn
+                ? Self.narrowest : isText(column.offset) ? Self.narrowestOther : .max
+            return sum + min(column.element, limit)
+        }
+    }
+
+    private func isText(_ column: Int) -> Bool { columns[column].alignment == .leading }
+
     private func allLines(for terminal: Terminal) -> [String] {
-        let all = [columns.map { Cell($0.title, style: .faint) }] + rows
-        let widths = widths(of: all, on: terminal)
-        return all.map { row in
+        let widths = widths(on: terminal)
+        return titledRows.map { row in
             row.indices.map { column in
-                let width = column == flexibleColumn ? widths[column] : nil
+                let width = isText(column) ? widths[column] : nil
                 let (text, used) = row[column].fitted(to: width, on: terminal)
                 let padding = String(repeating: " ", count: max(0, widths[column] - used))
                 switch columns[column].alignment {
@@ -70,13 +105,20 @@ struct Table {
         }
     }
 
-    private func widths(of rows: [[Cell]], on terminal: Terminal) -> [Int] {
-        var widths = columns.indices.map { column in rows.map { $0[column].width }.max() ?? 0 }
+    private func widths(on terminal: Terminal) -> [Int] {
+        var widths = naturalWidths
         guard let available = terminal.columns, !widths.isEmpty else { return widths }
-        let others =
-            widths.reduce(0, +) - widths[flexibleColumn] + Self.gap.count * (columns.count - 1)
-        let left = max(Self.narrowest, available - others)
-        widths[flexibleColumn] = min(widths[flexibleColumn], left)
+        var excess = widths.reduce(Self.gap.count * (columns.count - 1), +) - available
+        func shrink(_ column: Int, to least: Int) {
+            let cut = max(0, min(excess, widths[column] - least))
+            widths[column] -= cut
+            excess -= cut
+        }
+        shrink(flexibleColumn, to: Self.narrowest)
+        for column in columns.indices.filter(isText).sorted(by: { widths[$0] > widths[$1] }) {
+            shrink(column, to: Self.narrowestOther)
+        }
+        shrink(flexibleColumn, to: Self.least)
         return widths
     }
 }

@@ -83,6 +83,16 @@ enum TimeArgument {
         return UnixTime(microseconds: UnixTime(date).microseconds + microseconds)
     }
 
+    /// The word or the age that a mistyped one nearly is: `2 hours` is `2h`.
+    static func meant(by text: String) -> String? {
+        let words =
+            /-? ?(\d{1,6}) ?(s(?:ec(?:ond)?)?|m(?:in(?:ute)?)?|h(?:ou)?r?|d(?:ay)?|w(?:ee)?k?)s?(?: ago)?/
+        if let age = text.wholeMatch(of: words.ignoresCase()), let unit = age.2.first {
+            return "\(age.1)\(unit.lowercased())"
+        }
+        return Suggestion.closest(to: text, in: ["now", "today", "yesterday"])
+    }
+
     /// Reads `Z`, `+02:00` or `+0200`; nil beyond a day.
     private static func secondsFromGMT(_ offset: Substring) -> Int? {
         guard offset.lowercased() != "z" else { return 0 }
@@ -113,6 +123,7 @@ enum TimeArgumentError: Error, Equatable, CustomStringConvertible {
         switch self {
         case .unreadable(let text):
             "'\(text.printable)' is not a time; expected \(TimeArgument.forms)."
+                + (TimeArgument.meant(by: text).map { " Did you mean '\($0)'?" } ?? "")
         case .emptyRange(let text): "The range '\(text.printable)' ends before it begins."
         case .noSuchDate(let text): "There is no '\(text.printable)' in the calendar."
         }

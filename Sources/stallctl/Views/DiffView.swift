@@ -163,10 +163,10 @@ struct DiffView {
         }
         return Table(
             columns: [
-                .init("CHANGE"), .init("TIMES", .trailing), .init("95 % SURE", .trailing),
-                .init("LOST A", .trailing), .init("LOST B", .trailing),
-                .init("STALLS A", .trailing),
-                .init("STALLS B", .trailing), .init(key.title),
+                .init("CHANGE"), .init("TIMES", .trailing), .init("95 % SURE", .trailing, spare: 1),
+                .init("LOST A", .trailing, spare: 3), .init("LOST B", .trailing, spare: 2),
+                .init("STALLS A", .trailing, spare: 5), .init("STALLS B", .trailing, spare: 4),
+                .init(key.title),
             ], rows: rows)
     }
 

@@ -36,24 +36,29 @@ struct ExposureView {
     ) {
         loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
             .map { WatchedLoop($0.key, $0.value, lost: lost[$0.key] ?? .zero) }
-        self.suppressed = SuppressedRow(
-            count: suppressed.reduce(0) { $0 + $1.count },
-            totalMs: suppressed.reduce(Duration.zero) { $0 + $1.total }.milliseconds,
-            placeCount: Set(suppressed.map(\.place)).count,
-            reasons: suppressed.reduce(into: [:]) { $0[$1.reason.word, default: 0] += $1.count })
+        self.suppressed = SuppressedRow(suppressed)
     }
 
     /// A line for each loop that was watched, and one for stalls without reports; nothing where there is nothing to say.
+    var lines: [String] { loops.map(\.line) + suppressed.lines }
+}
+
+extension SuppressedRow {
+    init(_ stalls: [SuppressedStalls]) {
+        self.init(
+            count: stalls.reduce(0) { $0 + $1.count },
+            totalMs: stalls.reduce(Duration.zero) { $0 + $1.total }.milliseconds,
+            placeCount: Set(stalls.map(\.place)).count,
+            reasons: stalls.reduce(into: [:]) { $0[$1.reason.word, default: 0] += $1.count })
+    }
+
+    /// One line or none.
     var lines: [String] {
-        var lines = loops.map(\.line)
-        if suppressed.count > 0 {
-            lines.append(
-                "Counted without a report: \(counted(suppressed.count, "stall")) of "
-                    + "\(precise(suppressed.totalMs)) at "
-                    + "\(counted(suppressed.placeCount, "place")) (rate limits and debugger policy)."
-            )
-        }
-        return lines
+        guard count > 0 else { return [] }
+        return [
+            "Counted without a report: \(counted(count, "stall")) of \(precise(totalMs)) at "
+                + "\(counted(placeCount, "place")) (rate limits and debugger policy)."
+        ]
     }
 }
 

@@ -14,22 +14,26 @@ struct Listing {
 
     /// The newest first.
     var entries: [Entry]
-    /// How many reports the filter selects.
+    /// How many reports the filter selects, as far as they were counted.
     var reportCount: Int
-    /// Of all reports that the filter selects.
+    /// There are more than that.
+    var isCountCut = false
+    /// Of all reports that were counted.
     var shortIDs: ShortIDs
 
     var rows: [ListingRow] { entries.map(ListingRow.init) }
 }
 
 extension Listing {
+    /// So many reports beyond those that are shown are counted.
+    private static let furtherCount = 1000
+
     init(
         store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
     ) throws {
-        let selection = try store.summaries(filter)
-        let newest = selection.reports
-            .sorted { ($1.start, $1.id.description) < ($0.start, $0.id.description) }
-            .prefix(limit)
+        let counted = limit + Self.furtherCount
+        let selection = try store.newest(filter, count: counted)
+        let newest = selection.reports.prefix(limit)
         let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
         let entries = newest.map { report in
             let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
@@ -40,6 +44,7 @@ extension Listing {
         }
         self.init(
             entries: entries, reportCount: selection.reports.count,
+            isCountCut: selection.reports.count == counted,
             shortIDs: ShortIDs(shown: newest.map(\.id), among: selection.reports.lazy.map(\.id)))
     }
 }
@@ -109,14 +114,15 @@ struct ListView {
         let hosts = Set(listing.entries.map(\.run.host))
         let columns: [(Table.Column, (Listing.Entry) -> Table.Cell)?] = [
             (.init("ID"), { .init(listing.shortIDs[$0.report.id]) }),
-            (.init("BEGAN"), { .init($0.report.start.exactText(on: terminal)) }),
+            (.init("BEGAN", spare: 1), { .init($0.report.start.exactText(on: terminal)) }),
             (.init("LASTED", .trailing), { .init($0.report.duration.precise, style: .strong) }),
-            apps.count > 1 ? (.init("APP"), { .init("\($0.run.app) \($0.run.version)") }) : nil,
-            hosts.count > 1 ? (.init("HOST"), { .init($0.run.host) }) : nil,
-            (.init("LOOP"), { .init($0.report.loop) }),
-            (.init("STATE"), { state(of: $0.report) }),
+            apps.count > 1
+                ? (.init("APP", spare: 2), { .init("\($0.run.app) \($0.run.version)") }) : nil,
+            hosts.count > 1 ? (.init("HOST", spare: 4), { .init($0.run.host) }) : nil,
+            (.init("LOOP", spare: 6), { .init($0.report.loop) }),
+            (.init("STATE", spare: 3), { state(of: $0.report) }),
             (
-                .init("CAUSE"),
+                .init("CAUSE", spare: 5),
                 { .init($0.report.cause?.word ?? $0.signature.wait?.rawValue ?? "") }
             ),
             (.init("WHERE"), { place(of: $0.signature) }),
@@ -128,9 +134,11 @@ struct ListView {
         var lines = table.lines(for: terminal)
         if listing.reportCount > listing.entries.count {
             let rest = listing.reportCount - listing.entries.count
-            lines.append(
-                terminal.paint(
-                    "\(counted(rest, "older report")): --limit \(listing.reportCount)", .faint))
+            let text =
+                listing.isCountCut
+                ? "More than \(rest - 1) older reports: --limit \(listing.reportCount), or --until"
+                : "\(counted(rest, "older report")): --limit \(listing.reportCount)"
+            lines.append(terminal.paint(text, .faint))
         }
         return lines
     }

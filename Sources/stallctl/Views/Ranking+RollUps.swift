@@ -13,29 +13,71 @@ extension Ranking {
         store: ReportStore, filter: ReportFilter, rules: GroupingRules, by order: RankingOrder,
         group: GroupKey
     ) throws -> Ranking {
-        if let dimension = group.dimension, try store.rulesHash() == rules.hash {
-            let answer = try store.rollUps(
-                filter, by: dimension, withDays: true, grouper: DefaultGrouper(rules: rules))
-            if answer.groups.reduce(0, { $0 + $1.count }) > exactLimit {
-                var ranking = Ranking(answer, by: order, group: group)
-                try ranking.addRates(from: store, filter, by: order)
-                return ranking
-            }
+        let question = RankingQuestion(store: store, filter: filter, rules: rules, group: group)
+        if var ranking = try question.fromRollUps(by: order, withDays: true),
+            ranking.isLarge
+        {
+            try ranking.addExposure(from: store, filter, by: order)
+            return ranking
         }
         return try Ranking(store: store, filter: filter, rules: rules, by: order, group: group)
     }
 
-    private init(_ answer: RollUpAnswer, by order: RankingOrder, group: GroupKey) {
+    /// Ranks several sets that are to be compared: all of them from roll-ups where all can be and one is large, else all
+    /// exactly, so that a group is the same on all sides.
+    static func fastest(_ questions: [RankingQuestion]) throws -> [Ranking] {
+        let rankings = try questions.compactMap { try $0.fromRollUps(by: .total, withDays: false) }
+        guard rankings.count == questions.count, rankings.contains(where: \.isLarge) else {
+            return try questions.map {
+                try Ranking(
+                    store: $0.store, filter: $0.filter, rules: $0.rules, by: .total,
+                    group: $0.group)
+            }
+        }
+        return try zip(rankings, questions).map { ranking, question in
+            var ranking = ranking
+            try ranking.addExposure(from: question.store, question.filter, by: .total)
+            return ranking
+        }
+    }
+
+    /// Too many stalls to read each.
+    var isLarge: Bool { hotspots.reduce(0) { $0 + $1.count } > Self.exactLimit }
+}
+
+/// What a ranking is asked for.
+struct RankingQuestion {
+    var store: ReportStore
+    var filter: ReportFilter
+    var rules: GroupingRules
+    var group: GroupKey
+
+    /// The answer of the store's roll-ups; nil where it has none of this kind under these rules.
+    ///
+    /// - Parameter buckets: How trends are divided, in parts of whole days; without it as the column TREND is.
+    func fromRollUps(
+        by order: RankingOrder, withDays: Bool,
+        buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
+    ) throws -> Ranking? {
+        guard let dimension = group.dimension, try store.rulesHash() == rules.hash else {
+            return nil
+        }
+        let answer = try store.rollUps(
+            filter, by: dimension, withDays: withDays, grouper: DefaultGrouper(rules: rules))
         var buckets: TimeBuckets?
-        if let first = answer.first, let last = answer.last {
-            buckets = Self.sparkline(from: first, through: last)
-            // Days are the finest that there is.
-            let part = (last.microseconds - first.microseconds) / Int64(buckets!.count)
-            if part < 86_400_000_000 { buckets = nil }
+        if withDays, let first = answer.first, let last = answer.last {
+            if let makeBuckets {
+                buckets = try makeBuckets(first, last)
+            } else if (last.microseconds - first.microseconds)
+                >= 86_400_000_000 * Int64(Ranking.sparklineParts)
+            {
+                // Days are the finest that there is.
+                buckets = Ranking.sparkline(from: first, through: last)
+            }
         }
         let hotspots = sorted(
             answer.groups.map { Hotspot($0, key: group, buckets: buckets) }, by: order)
-        self.init(
+        return Ranking(
             overview: Overview(answer, example: hotspots.first?.example), hotspots: hotspots,
             group: group, buckets: buckets)
     }
@@ -61,20 +103,23 @@ extension GroupKey {
 extension Hotspot {
     fileprivate init(_ rollUp: RollUp, key: GroupKey, buckets: TimeBuckets?) {
         var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
-        for (day, total) in rollUp.days {
+        for (day, stalls) in rollUp.days {
             let noon = UnixTime(microseconds: Int64(day) * 86_400_000_000 + 43_200_000_000)
             guard let buckets, let index = buckets.index(of: Swift.max(noon, buckets.bounds[0]))
             else {
                 continue
             }
-            trend[index].total += total
+            trend[index].count += stalls.count
+            trend[index].total += stalls.total
+            trend[index].longest = Swift.max(trend[index].longest, stalls.longest)
         }
         let name = key == .version ? listed(rollUp.apps) + " " + rollUp.name : rollUp.name
         let signature = Signature(rollUp.group, key: key, name: name)
         self.init(
             signature: signature, title: signature.title, frames: signature.keyFrames,
             count: rollUp.count, total: rollUp.total, p50: rollUp.p50, p95: rollUp.p95,
-            p99: rollUp.p99, max: rollUp.max, trend: trend, causes: rollUp.causes,
+            p99: rollUp.p99, max: rollUp.max, squares: rollUp.squares, trend: trend,
+            causes: rollUp.causes,
             apps: rollUp.apps,
             versions: rollUp.versions, firstSeen: rollUp.first, lastSeen: rollUp.last,
             example: rollUp.example)

@@ -16,6 +16,8 @@ struct Ranking {
     var buckets: TimeBuckets?
     /// How long the loops were watched, ranked or not.
     var watched = WatchedTime()
+    /// What was counted and has no report; empty for a part of the time and for causes, of which only reports tell.
+    var suppressed: [SuppressedStalls] = []
 
     /// The time lost in all ranked reports.
     var totalLost: Duration { overview.totalLost }
@@ -53,11 +55,11 @@ extension Ranking {
                 stalls, runs: selection.runs, frames: frames, by: order, group: group,
                 buckets: buckets, rules: rules),
             group: group, buckets: buckets)
-        try addRates(from: store, filter, by: order)
+        try addExposure(from: store, filter, by: order)
     }
 
-    /// Gives every group its rate, and orders them by it if that is asked for.
-    mutating func addRates(
+    /// Gives every group its rate, orders them by it if that is asked for, and notes what has no report.
+    mutating func addExposure(
         from store: ReportStore, _ filter: ReportFilter, by order: RankingOrder
     ) throws {
         watched = try WatchedTime(store, filter, by: group)
@@ -65,11 +67,16 @@ extension Ranking {
             hotspots[index].ratePerHour = watched.rate(of: hotspots[index])
         }
         if order == .rate { hotspots = sorted(hotspots, by: .rate) }
+        if filter.since == nil, filter.until == nil, filter.causes == nil {
+            suppressed = try store.suppressedStalls(filter)
+        }
     }
 
     /// As many parts as the column TREND has characters.
+    static let sparklineParts = 8
+
     static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
-        TimeBuckets(from: first, through: last, count: 8)
+        TimeBuckets(from: first, through: last, count: sparklineParts)
     }
 
     /// Whether the stalls are spread over more than a few minutes, so that a trend says something.

@@ -104,8 +104,8 @@ struct ReportView {
         let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
             columns: [
-                .init(""), .init("FUNCTION"), .init("IMAGE"), .init("SOURCE"),
-                .init("ON THE STACK"),
+                .init(""), .init("FUNCTION"), .init("IMAGE", spare: 1), .init("SOURCE", spare: 2),
+                .init("ON THE STACK", spare: 1),
             ],
             flexibleColumn: 1)
         table.rows = frames.enumerated().map { index, frame in

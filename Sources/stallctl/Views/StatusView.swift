@@ -27,9 +27,20 @@ enum StatusView {
             "\(counted(status.sampleCount, "sample")) with "
                 + counted(status.stackCount, "different stack"))
         if status.role == .central {
-            lines.append("Taken from \(counted(status.sourceCount, "store")).")
+            lines.append(
+                "Taken from \(counted(status.sourceCount, "store")), added up in "
+                    + "\(counted(status.rollUpCount, "roll-up")) of "
+                    + "\(counted(status.rollUpDayCount, "day")).")
         }
         return lines + losses(status)
+    }
+
+    static func lines(for quarantine: Quarantine) -> [String] {
+        quarantine.count == 0
+            ? []
+            : [
+                "\(counted(quarantine.count, "file")) that ingest found broken: \(quarantine.path.printable)"
+            ]
     }
 
     private static func losses(_ status: StoreStatus) -> [String] {
@@ -57,6 +68,10 @@ enum StatusView {
         var reportCount: Int
         var sampleCount: Int
         var stackCount: Int
+        var rollUpCount: Int
+        var rollUpDayCount: Int
+        /// Files that ingest found broken and does not try again.
+        var quarantinedCount: Int
         var states: [String: Int]
         var verdicts: [String: Int]
         var apps: [String]
@@ -68,7 +83,7 @@ enum StatusView {
         var loops: [WatchedLoop]
         var suppressed: SuppressedRow
 
-        init(_ status: StoreStatus, _ exposure: ExposureView) {
+        init(_ status: StoreStatus, _ exposure: ExposureView, quarantinedCount: Int = 0) {
             store = status.path
             role = status.role.word
             schemaVersion = status.schemaVersion
@@ -78,6 +93,9 @@ enum StatusView {
             reportCount = status.reportCount
             sampleCount = status.sampleCount
             stackCount = status.stackCount
+            rollUpCount = status.rollUpCount
+            rollUpDayCount = status.rollUpDayCount
+            self.quarantinedCount = quarantinedCount
             states = Self.words(status.reportsByState, \.word)
             verdicts = Self.words(status.reportsByVerdict, \.word)
             apps = status.apps

@@ -16,7 +16,10 @@ struct TopView {
     var isLive = false
 
     var lines: [String] {
-        guard !ranking.hotspots.isEmpty else { return ["No stalls." + notRanked("  ")] }
+        guard !ranking.hotspots.isEmpty else {
+            return ["No stalls." + notRanked("  ")]
+                + SuppressedRow(ranking.suppressed).lines
+        }
         var lines = [header, ""]
         lines += table.lines(for: terminal)
         if ranking.hotspots.count > limit {
@@ -27,6 +30,7 @@ struct TopView {
         lines.append("")
         let others = notRanked("")
         if !others.isEmpty { lines.append(others) }
+        lines += SuppressedRow(ranking.suppressed).lines
         return isLive ? lines : lines + next
     }
 
@@ -62,9 +66,10 @@ struct TopView {
     private var table: Table {
         let total = ranking.totalLost
         let columns: [Table.Column] = [
-            .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing),
-            .init("COUNT", .trailing), .init("P50", .trailing), .init("P95", .trailing),
-            .init("CAUSE"), .init("TREND"), .init(ranking.group.title),
+            .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing, spare: 3),
+            .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
+            .init("P95", .trailing, spare: 2), .init("CAUSE", spare: 1), .init("TREND", spare: 5),
+            .init(ranking.group.title),
         ]
         let rows = ranking.hotspots.prefix(limit).enumerated().map {
             index, hotspot -> [Table.Cell] in

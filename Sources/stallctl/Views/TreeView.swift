@@ -110,8 +110,9 @@ struct TreeView {
         }
         return Table(
             columns: [
-                .init("TIME", .trailing), .init("SHARE", .trailing), .init("STALLS", .trailing),
-                .init("FUNCTION"), .init("IMAGE"),
+                .init("TIME", .trailing), .init("SHARE", .trailing, spare: 1),
+                .init("STALLS", .trailing, spare: 2), .init("FUNCTION"),
+                .init("IMAGE", spare: 3),
             ], flexibleColumn: 3, rows: rows)
     }
 }

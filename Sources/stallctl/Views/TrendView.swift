@@ -14,6 +14,8 @@ struct TrendOverTime {
     /// One for each bucket.
     var parts: [StallTotals]
     var totals: StallTotals
+    /// The zone whose days and hours these are.
+    var timeZone: TimeZone
 }
 
 extension TrendOverTime {
@@ -22,13 +24,10 @@ extension TrendOverTime {
         store: ReportStore, filter: ReportFilter, rules: GroupingRules, name: String?,
         unit: Trend.Unit?, timeZone: TimeZone
     ) throws {
-        var ranking = try Ranking(
-            store: store, filter: filter, rules: rules, by: .total, group: .signature
-        ) { first, last in
-            let days = Double(last.microseconds - first.microseconds) / 86_400e6
-            return try Self.buckets(
-                from: first, through: last, unit ?? (days <= 2 ? .hour : .day), timeZone)
-        }
+        self.timeZone = timeZone
+        let question = RankingQuestion(
+            store: store, filter: filter, rules: rules, group: .signature)
+        var ranking = try Self.ranking(question, unit: unit, timeZone: &self.timeZone)
         if let name {
             let all = ranking.hotspots
             ranking.hotspots = all.filter { $0.isMeant(by: name) }
@@ -54,6 +53,33 @@ extension TrendOverTime {
             $0.bounds[1].microseconds - $0.bounds[0].microseconds > 3_600_000_000
         }
         self.unit = unit ?? (isDays == true ? .day : .hour)
+    }
+
+    /// All groups in parts of the time. Of a large central store's days the roll-ups tell: they are those of UTC.
+    private static func ranking(
+        _ question: RankingQuestion, unit: Trend.Unit?, timeZone: inout TimeZone
+    ) throws -> Ranking {
+        func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> Trend.Unit {
+            let days = Double(last.microseconds - first.microseconds) / 86_400e6
+            return unit ?? (days <= 2 ? .hour : .day)
+        }
+        if unit != .hour,
+            let ranking = try question.fromRollUps(
+                by: .total, withDays: true,
+                buckets: { try buckets(from: $0, through: $1, .day, .gmt) }),
+            ranking.isLarge, let first = ranking.overview.first, let last = ranking.overview.last,
+            unitNeeded(first, last) == .day
+        {
+            timeZone = .gmt
+            return ranking
+        }
+        let timeZone = timeZone
+        return try Ranking(
+            store: question.store, filter: question.filter, rules: question.rules, by: .total,
+            group: question.group
+        ) { first, last in
+            try buckets(from: first, through: last, unitNeeded(first, last), timeZone)
+        }
     }
 
     /// The most rows that anybody would read, and that a mistaken clock may cost.
@@ -125,9 +151,15 @@ struct TrendView {
     var trend: TrendOverTime
     var terminal: Terminal
 
-    private static let barColumns = 30
+    /// As long as there is room beside the other columns, which take less than 50.
+    private var barColumns: Int { Swift.max(8, Swift.min(30, (terminal.columns ?? .max) - 50)) }
 
     var lines: [String] {
+        var terminal = terminal
+        // The days of roll-ups are those of UTC.
+        let isOtherZone =
+            trend.timeZone.secondsFromGMT() != terminal.timeZone.secondsFromGMT()
+        terminal.timeZone = trend.timeZone
         guard let bounds = trend.buckets?.bounds, trend.totals.count > 0 else {
             return ["No stalls."]
         }
@@ -141,13 +173,15 @@ struct TrendView {
                     part.count > 0 ? part.total.compact : "-",
                     style: part.count > 0 ? .strong : .faint),
                 .init("\(part.count)"), .init(part.count > 0 ? part.longest.compact : ""),
-                .init(Sparkline.bar(part.total / most, columns: Self.barColumns), style: .pointing),
+                .init(Sparkline.bar(part.total / most, columns: barColumns), style: .pointing),
             ]
         }
         let table = Table(
             columns: [
-                .init(trend.unit.rawValue.uppercased()), .init("LOST", .trailing),
-                .init("STALLS", .trailing), .init("LONGEST", .trailing), .init(""),
+                .init(trend.unit.rawValue.uppercased() + (isOtherZone ? " (UTC)" : "")),
+                .init("LOST", .trailing),
+                .init("STALLS", .trailing), .init("LONGEST", .trailing, spare: 1),
+                .init("", spare: 2),
             ], rows: rows)
         return [
             "\(trend.title.printable): \(counted(trend.totals.count, "stall")), \(trend.totals.total.compact) lost",

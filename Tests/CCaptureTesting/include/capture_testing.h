@@ -21,6 +21,14 @@ int testing_owner_signal_count(void);
 /// From now on the kernel refuses the process the system call `number` with EPERM. Returns 0 or an errno.
 int testing_forbid_system_call(int number);
 extern const int testing_process_vm_readv, testing_openat;
+/// Puts an empty directory over /proc, for this process alone. While it has one thread. 0, or the errno of a system that
+/// does not let it.
+int testing_hide_proc(void);
 /// Overflows the stack of the calling thread. The SIGSEGV handler, on an alternate stack, sets `*reached` to 1 and then
 /// sleeps or spins for ever.
 void testing_overflow_stack(int spins, volatile int *_Nonnull reached);
+
+/// A part of CStackCapture that its own headers keep to themselves (code_x86_64.h).
+unsigned stall_x86_64_instruction_length(const uint8_t *_Nonnull code, uint64_t length);
+/// The path of the library that holds `symbol`; NULL when none does.
+const char *_Nullable testing_library_of(const char *_Nonnull symbol);

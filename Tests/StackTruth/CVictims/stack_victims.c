@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <resolv.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static volatile int sink;
@@ -148,4 +151,32 @@ int stress_epoll_on_pipe(void) {
 int stress_epoll_wait(int epoll, int milliseconds) {
     struct epoll_event event;
     return epoll_wait(epoll, &event, 1, milliseconds);
+}
+
+static sigset_t sigprof_alone(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPROF);
+    return set;
+}
+
+void victim_block_sigprof(void) {
+    const sigset_t set = sigprof_alone();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+uint64_t victim_run_sigprof_handler(void) {
+    const sigset_t set = sigprof_alone();
+    const struct timespec at_once = {0};
+    struct sigaction action;
+    struct timespec start, end;
+    siginfo_t info;
+    ucontext_t context;
+    if (sigtimedwait(&set, &info, &at_once) != SIGPROF) return 0;
+    sigaction(SIGPROF, NULL, &action);
+    getcontext(&context);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    action.sa_sigaction(SIGPROF, &info, &context);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (uint64_t)(end.tv_sec - start.tv_sec) * 1000000000 + (uint64_t)(end.tv_nsec - start.tv_nsec);
 }

@@ -2,6 +2,9 @@
 //
 //     stack-stress SECONDS [CAPTURES-PER-SECOND] [owned]
 //
+// Each thread has a sampler of its own: one alone waits for each running thread until that has used a millisecond of CPU,
+// and nine that share two processors then allow some two hundred captures a second.
+//
 // The threads throw C++ exceptions, load and unload a plug-in, fork, allocate, take signals of their own, and wait with
 // usleep, poll and epoll_wait, whose early returns are counted. A deadlock shows as a thread that makes no progress.
 // With `owned` the process has a SIGPROF handler of its own before the sampler comes, and a thread that sends itself
@@ -25,7 +28,7 @@ final class StressThread: Sendable {
         self.name = name
         self.step = step
         Thread.detachNewThread { [self] in
-            let thread = try! RegisteredThread.current()
+            let thread = RegisteredThread.current()
             registration.withLock { $0 = thread }
             while true {
                 if !self.step() { wrong.add(1, ordering: .relaxed) }
@@ -83,46 +86,84 @@ func makeThreads() -> [StressThread] {
     ] + (isOwned ? [StressThread("owns SIGPROF") { stress_profile_itself() == 0 }] : [])
 }
 
+/// Captures one of the threads, so many times a second, on a thread of its own.
+final class StressSampler: Sendable {
+    private let outcomes = Mutex<[String: Int]>([:])
+    private let hasEnded = Atomic<Bool>(false)
+
+    init(_ subject: StressThread, perSecond: Double, until end: UInt64) {
+        Thread.detachNewThread { [self] in
+            var sampler = try! StackSampler()
+            let start = now()
+            var taken = 0
+            while now() < end {
+                let outcome = Self.capture(subject, &sampler)
+                outcomes.withLock { $0[outcome, default: 0] += 1 }
+                taken += 1
+                let due = start + UInt64(Double(taken) * 1e9 / perSecond)
+                if due > now() { usleep(UInt32((due - now()) / 1_000)) }
+            }
+            hasEnded.store(true, ordering: .releasing)
+        }
+    }
+
+    /// What became of it, when it is at its end; nil when it does not come there.
+    func result(by deadline: UInt64) -> [String: Int]? {
+        while !hasEnded.load(ordering: .acquiring) {
+            guard now() < deadline else { return nil }
+            usleep(1_000)
+        }
+        return outcomes.withLock { $0 }
+    }
+
+    private static func capture(
+        _ subject: StressThread, _ sampler: inout StackSampler
+    ) -> String {
+        do {
+            let stack = try sampler.captureStack(of: subject.thread!, timeout: .milliseconds(20))
+            if stack.isTruncated { return "truncated" }
+            return stack.method == .signal ? "signal" : "signal-free"
+        } catch .running {
+            return "running, left alone"
+        } catch .timedOut {
+            return "timed out"
+        } catch { return "\(error)" }
+    }
+}
+
 @main enum StackStress {
-    static func main() throws {
+    static func main() {
         let arguments = CommandLine.arguments.dropFirst().compactMap(Int.init)
         let (seconds, rate) = (arguments.first ?? 10, arguments.dropFirst().first ?? 1_000)
         if isOwned { stress_own_sigprof() }
         let threads = makeThreads()
-        var sampler = try StackSampler()
         while threads.contains(where: { $0.thread == nil }) { usleep(1_000) }
-        var counts = [String: Int]()
         let start = now()
-        var taken = 0
-        while now() - start < UInt64(seconds) * 1_000_000_000 {
-            let subject = threads[taken % threads.count]
-            do {
-                let stack = try sampler.captureStack(
-                    of: subject.thread!, timeout: .milliseconds(20))
-                counts[stack.method == .signal ? "signal" : "signal-free", default: 0] += 1
-                if stack.isTruncated { counts["truncated \(subject.name)", default: 0] += 1 }
-            } catch .running {
-                counts["running, left alone", default: 0] += 1
-            } catch .timedOut { counts["timed out \(subject.name)", default: 0] += 1 } catch {
-                counts["\(error)", default: 0] += 1
-            }
-            taken += 1
-            let due = start + UInt64(taken) * 1_000_000_000 / UInt64(rate)
-            if due > now() { usleep(UInt32((due - now()) / 1_000)) }
+        let end = start + UInt64(seconds) * 1_000_000_000
+        let samplers = threads.map {
+            StressSampler($0, perSecond: Double(rate) / Double(threads.count), until: end)
         }
-        let lasted = Double(now() - start) / 1e9
+        var totals: [String: Int] = [:]
+        var wrong = 0
+        for (thread, sampler) in zip(threads, samplers) {
+            let result = sampler.result(by: end + 30_000_000_000)
+            let outcomes = result ?? ["sampler stuck": 1]
+            totals.merge(outcomes, uniquingKeysWith: +)
+            let steps = thread.steps.load(ordering: .relaxed)
+            wrong += thread.wrong.load(ordering: .relaxed)
+            if steps == 0 || result == nil { wrong += 1 }
+            let listed = outcomes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            print(
+                "\(thread.name): steps \(steps), wrong \(thread.wrong.load(ordering: .relaxed));",
+                listed.joined(separator: ", "))
+        }
+        let signals = totals["signal", default: 0]
+        let captures = signals + totals["signal-free", default: 0] + totals["truncated", default: 0]
+        let perSecond = Int(Double(captures) * 1e9 / Double(now() - start))
+        let isGood = wrong == 0 && isOwned == (signals == 0)
         print(
-            "captures \(taken) in \(Int(lasted)) s: \(counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" })"
-        )
-        var isGood = isOwned == (counts["signal", default: 0] == 0)
-        for thread in threads {
-            let (steps, wrong) = (
-                thread.steps.load(ordering: .relaxed), thread.wrong.load(ordering: .relaxed)
-            )
-            isGood = isGood && steps > 0 && wrong == 0
-            print("\(thread.name): steps \(steps), wrong \(wrong)")
-        }
-        print("stress \(isGood ? "good" : "BAD")")
+            "stress \(isGood ? "good" : "BAD") captures=\(captures) per_second=\(perSecond)",
+            "by_signal=\(signals) asked=\(totals.values.reduce(0, +)) wrong=\(wrong)")
         exit(isGood ? 0 : 1)
     }
 }

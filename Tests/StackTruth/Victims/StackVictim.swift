@@ -16,7 +16,8 @@ import Synchronization
         setlinebuf(stdout)
         let arguments = CommandLine.arguments.dropFirst()
         if arguments.count == 1, let stall = victims[arguments[1]] {
-            onWatchdog { try answer() }
+            let isComputing = arguments[1].hasPrefix("cpu-")
+            onWatchdog { try answer(mustRun: isComputing) }
             stall()
         } else if arguments.count == 3, arguments[1] == "agree", let stall = victims[arguments[2]],
             let count = Int(arguments[3])
@@ -60,7 +61,7 @@ import Synchronization
     }
 
     /// Answers each line of standard input with a stack. A debugger may stop everything for long: hence the timeout.
-    static func answer() throws {
+    static func answer(mustRun: Bool) throws {
         var sampler = try StackSampler()
         let thread = waitForVictim()
         usleep(200_000)  // now it has reached its stall
@@ -69,7 +70,12 @@ import Synchronization
             // So that a running victim is seen elsewhere each time.
             usleep(.random(in: 1_000...20_000))
             do {
-                print(describe(try sampler.captureStack(of: thread, timeout: .seconds(60))))
+                var stack = try sampler.captureStack(of: thread, timeout: .seconds(60))
+                // A debugger lets threads go one by one: this one may run while the victim still looks blocked, in its hands.
+                while mustRun && stack.method != .signal {
+                    stack = try sampler.captureStack(of: thread, timeout: .seconds(60))
+                }
+                print(describe(stack))
             } catch { print("FAILED \(error)") }
         }
         exit(0)
@@ -97,6 +103,6 @@ private let victim = Mutex<RegisteredThread?>(nil)
 
 /// Called on the thread that is about to stall.
 func register() {
-    let thread = try! RegisteredThread.current()
+    let thread = RegisteredThread.current()
     victim.withLock { $0 = thread }
 }

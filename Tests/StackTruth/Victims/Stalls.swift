@@ -22,6 +22,16 @@ nonisolated(unsafe) let stalls: [String: () -> Void] = [
             DispatchSemaphore(value: 0).wait(); return 1
         }
     },
+    "timed-semaphore": {
+        onMain { DispatchSemaphore(value: 0).wait(timeout: .now() + 300) == .success ? 1 : 2 }
+    },
+    "timed-group": {
+        onMain {
+            let group = DispatchGroup()
+            group.enter()
+            return group.wait(wallTimeout: .now() + 300) == .success ? 1 : 2
+        }
+    },
     "queue-sync": { onMain(syncOnBusyQueue) },
     "file-handle": { onMain(readFileHandle) },
     "condition": { onMain(waitForCondition) },

@@ -30,6 +30,11 @@ int victim_signal_itself(void);
 void stress_own_sigprof(void);
 /// Sends itself SIGPROF. 0 when the owner's handler got it once.
 int stress_profile_itself(void);
+/// Keeps SIGPROF from arriving at the calling thread.
+void victim_block_sigprof(void);
+/// When a SIGPROF is pending there: calls its handler as the kernel would. Returns how long that took, in nanoseconds;
+/// 0 when none was pending.
+uint64_t victim_run_sigprof_handler(void);
 /// A descriptor that never becomes readable.
 int stress_empty_pipe(void);
 int stress_epoll_on_pipe(void);

@@ -1,17 +1,16 @@
 // Reports that no agent would write, but could: every field takes every kind of value. The same
 // seed makes the same reports, so that a failure can be repeated.
 
-import StallModel
-import TestSupport
+package import StallModel
 
 /// Makes the reports of one process run.
-struct ReportGenerator {
-    var random: SeededGenerator
-    let run: ProcessRun
-    let images: [Image]
+package struct ReportGenerator {
+    package var random: SeededGenerator
+    package let run: ProcessRun
+    package let images: [Image]
     private var clock: Int64 = 1_700_000_000_000_000
 
-    init(seed: UInt64, app: String = "photos") {
+    package init(seed: UInt64, app: String = "photos") {
         random = SeededGenerator(seed: seed)
         let started = UnixTime(microseconds: 1_700_000_000_000_000)
         run = ProcessRun(
@@ -34,7 +33,7 @@ struct ReportGenerator {
         ]
     }
 
-    mutating func report(state: StallState? = nil) -> StallReport {
+    package mutating func report(state: StallState? = nil) -> StallReport {
         clock += Int64.random(in: 0...2_000_000, using: &random)
         let start = UnixTime(microseconds: clock)
         let count = Int.random(in: 0...5, using: &random)
@@ -49,14 +48,14 @@ struct ReportGenerator {
             threshold: .milliseconds([100, 250].randomElement(using: &random)!),
             detectionDelay: duration(),
             state: state ?? StallState(rawValue: UInt8.random(in: 0...2, using: &random))!,
-            verdict: StallVerdict(rawValue: UInt8.random(in: 0...4, using: &random))!,
+            verdict: StallVerdict(rawValue: UInt8.random(in: 0...5, using: &random))!,
             samples: (0..<count).map { _ in sample() }, cause: cause(),
             threads: (0..<max(0, Int.random(in: -3...3, using: &random))).map { _ in thread() },
             skippedThreadCount: Int.random(in: 0...1000, using: &random), agentTime: duration())
     }
 
     /// None in a third of the reports; evidence of every kind of name.
-    mutating func cause() -> StallCause? {
+    package mutating func cause() -> StallCause? {
         if Int.random(in: 0..<3, using: &random) == 0 { return nil }
         let classes = CauseClass.allCases.shuffled(using: &random).prefix(3)
         let names = ["system call", "not readable", "of a later version", ""]
@@ -76,7 +75,7 @@ struct ReportGenerator {
                     isDeadlock: Bool.random(using: &random)))
     }
 
-    mutating func thread() -> ThreadSnapshot {
+    package mutating func thread() -> ThreadSnapshot {
         let sample = sample()
         return ThreadSnapshot(
             thread: sample.thread, name: [nil, "", "größer"].randomElement(using: &random)!,
@@ -85,7 +84,7 @@ struct ReportGenerator {
             locations: sample.locations)
     }
 
-    mutating func sample() -> Sample {
+    package mutating func sample() -> Sample {
         let thread = ThreadID(rawValue: Int32.random(in: 1...(.max), using: &random))
         if Int.random(in: 0..<6, using: &random) == 0 {
             return Sample(
@@ -101,7 +100,7 @@ struct ReportGenerator {
             locations: (0..<depth).map { location(depth: $0) })
     }
 
-    mutating func location(depth: Int) -> CodeLocation {
+    package mutating func location(depth: Int) -> CodeLocation {
         let kind: CodeAddressKind =
             depth == 0
             ? .interrupted
@@ -119,14 +118,14 @@ struct ReportGenerator {
     }
 
     /// Names for every place of a report.
-    mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
+    package mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
         // A set's order is another one in each process.
         let places = report.places.sorted { "\($0)" < "\($1)" }
         return Dictionary(uniqueKeysWithValues: places.map { ($0, names($0)) })
     }
 
     /// Names for a location: some have none, some several.
-    mutating func names(_ location: CodeLocation) -> [Frame] {
+    package mutating func names(_ location: CodeLocation) -> [Frame] {
         let count = [1, 1, 1, 2, 3].randomElement(using: &random)!
         return (0..<count).map { position in
             var frame = Frame(location)
@@ -150,7 +149,7 @@ struct ReportGenerator {
 
 extension StallReport {
     /// The report as the store answers it once these names are attached.
-    func named(_ names: [CodeLocation: [Frame]] = [:]) -> StallReport {
+    package func named(_ names: [CodeLocation: [Frame]] = [:]) -> StallReport {
         func frames(_ locations: [CodeLocation]) -> [Frame] {
             locations.flatMap { location in
                 var place = location
@@ -173,7 +172,7 @@ extension StallReport {
     }
 
     /// The places that its stacks name, as no guess, each once.
-    var places: Set<CodeLocation> {
+    package var places: Set<CodeLocation> {
         Set(
             locations.map { location in
                 var place = location

@@ -1,0 +1,37 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: where the system refuses the agent something, or the thread is in no good state, the report says what is missing.
+/// Method: a program whose agent meets that, in a process of its own, and `stallctl show` of what it stored.
+@Suite struct RefusedCaptureTests {
+    @Test(
+        arguments: [
+            (
+                "proc",
+                ["No stack was taken.", "open /proc/self/task failed with errno 2", "not readable"]
+            ),
+            ("memory", ["stall(store:refused:)", "clock_nanosleep"]),
+            ("ended", ["stalled for", "stall(store:refused:)", "clock_nanosleep"]),
+            ("overflow", ["its end is not recorded yet", "handle_overflow", "overflowStack()"]),
+        ])
+    func `a report says what there is and what is missing`(
+        refused: String, expected: [String]
+    ) throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let played = try BuiltProgram("AgentFixture", ["refused", store, refused]).finish()
+            #expect(played.status == 0)
+            if played.output.contains("skipped") { return }
+            let list = try BuiltProgram("stallctl", ["list", "--json", "--store", store]).finish()
+            let object = try JSONSerialization.jsonObject(
+                with: Data(list.output.split(separator: "\n")[0].utf8))
+            let id = try #require((object as? [String: Any])?["id"] as? String)
+            let shown = try BuiltProgram("stallctl", ["show", "--store", store, id]).finish()
+            for text in expected {
+                #expect(shown.output.contains(text), "\(text)\n\(shown.output)")
+            }
+            #expect(!shown.output.contains("the stack goes deeper"))
+        }
+    }
+}
