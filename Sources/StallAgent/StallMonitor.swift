@@ -158,6 +158,7 @@ public final class StallMonitor: Sendable {
     ///
     /// Labels nest; the innermost counts. At most 63 bytes of UTF-8 are kept. On a thread whose loop is not watched
     /// only `body` runs. Cost: one system call and a copy of the label.
+    @discardableResult
     public func withActivity<Result, Failure: Error>(
         _ label: String, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

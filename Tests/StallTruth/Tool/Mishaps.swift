@@ -42,22 +42,26 @@ func help(_ arguments: [String]) -> Never {
     let number = arguments.count > 1 ? Int32(arguments[1]) ?? 0 : 0
     let end = monotonic() + UInt64(arguments.count > 2 ? Int(arguments[2]) ?? 0 : 0) * 1_000_000
     func pause(_ milliseconds: ClosedRange<UInt32>) { usleep(.random(in: milliseconds) * 1000) }
+    /// Stops the process and lets it go on, and prints when that was.
+    func stop(by stop: () -> Bool, for length: ClosedRange<UInt32>, then goOn: () -> Void) {
+        let began = monotonic()
+        guard stop() else { exit(1) }
+        pause(length)
+        goOn()
+        print(began / 1000, monotonic() / 1000)
+    }
     switch arguments[0] {
     case "hog":
         while getppid() > 1 { for _ in 0..<1_000_000 { _ = getpid() } }
     case "stopper":
         while monotonic() < end {
             pause(50...300)
-            let stop = monotonic()
-            kill(number, SIGSTOP)
-            pause(60...600)
-            kill(number, SIGCONT)
-            print(stop / 1000, monotonic() / 1000)
+            stop(by: { kill(number, SIGSTOP) == 0 }, for: 60...600) { _ = kill(number, SIGCONT) }
         }
     case "tracer-all":
         while monotonic() < end {
             pause(50...300)
-            guard mishap_debug_all(number, .random(in: 60...600)) else { exit(1) }
+            stop(by: { mishap_debug_all(number, .random(in: 60...600)) }, for: 0...0) {}
         }
     case "tracer-one":
         while monotonic() < end {
@@ -73,9 +77,9 @@ func help(_ arguments: [String]) -> Never {
         let freeze = ControlGroup.isUnified ? "1" : "FROZEN"
         while monotonic() < end {
             pause(50...300)
-            guard ControlGroup.write(freeze, to: arguments[3]) else { exit(1) }
-            pause(60...600)
-            _ = ControlGroup.write(thaw, to: arguments[3])
+            stop(by: { ControlGroup.write(freeze, to: arguments[3]) }, for: 60...600) {
+                _ = ControlGroup.write(thaw, to: arguments[3])
+            }
         }
     default: fatalError("no helper \(arguments[0])")
     }

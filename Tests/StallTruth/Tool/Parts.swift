@@ -106,15 +106,17 @@ extension Stage {
         addVictims(2, threshold: .milliseconds(50))
         addVictims(2, threshold: .milliseconds(250))
         drive(diet) { [self] in
-            let stopper = Helper("stopper", getpid(), Int(seconds * 1000), readsOutput: true)
-            let times = stopper.output().split(whereSeparator: \.isWhitespace).compactMap {
-                UInt64($0)
-            }
-            truth.note(
-                stops: stride(from: 0, to: times.count - 1, by: 2).map {
-                    times[$0]..<times[$0 + 1]
-                })
+            noteStops(by: Helper("stopper", getpid(), Int(seconds * 1000), readsOutput: true))
         }
+    }
+
+    /// Takes a helper's word for when it has stopped this process. False when it could not.
+    @discardableResult
+    fileprivate func noteStops(by helper: Helper) -> Bool {
+        let times = helper.output().split(whereSeparator: \.isWhitespace).compactMap { UInt64($0) }
+        truth.note(
+            stops: stride(from: 0, to: times.count - 1, by: 2).map { times[$0]..<times[$0 + 1] })
+        return helper.waitForEnd()
     }
 }
 
@@ -160,7 +162,9 @@ let parts: [Part] = [
         stage.addVictims(2, threshold: .milliseconds(50))
         stage.addVictims(2, threshold: .milliseconds(250))
         stage.drive(healthy) {
-            if !Helper("tracer-all", getpid(), Int(stage.seconds * 1000)).waitForEnd() {
+            let tracer = Helper(
+                "tracer-all", getpid(), Int(stage.seconds * 1000), readsOutput: true)
+            if !stage.noteStops(by: tracer) {
                 stage.cannotPlay("ptrace is not allowed here")
             }
         }
@@ -181,7 +185,10 @@ let parts: [Part] = [
             return stage.cannotPlay("no control group can be frozen here")
         }
         stage.drive(healthy) {
-            Helper("freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile).waitForEnd()
+            stage.noteStops(
+                by: Helper(
+                    "freezer", getpid(), Int(stage.seconds * 1000), group.freezeFile,
+                    readsOutput: true))
         }
         group.remove()
     },

@@ -42,19 +42,22 @@ extension PartResult {
             let length = report.duration.nanoseconds / 1000
             let own = episodes[report.loop] ?? []
             // How much later than the victim says the report begins, in -30...30 minutes.
-            func lateness(_ index: Int) -> Int64 {
-                (report.start.microseconds - own[index].start + Self.hour / 2) %% Self.hour
+            func lateness(_ episode: Episode) -> Int64 {
+                (report.start.microseconds - episode.start + Self.hour / 2) %% Self.hour
                     - Self.hour / 2
             }
             guard report.verdict == .stalled else {
                 others["\(report.verdict)", default: 0] += 1
                 // Anywhere a thread may have lacked a CPU; then its owner knows.
-                let wasQueued = own.indices.contains { index in
-                    let (queued, stopped) = (own[index].queued, own[index].stopped(truth.stops))
-                    let missing = length - report.threshold.nanoseconds / 1000 - 1000
-                    return abs(lateness(index)) < length / 2 && queued >= stopped
-                        && queued + stopped > missing
-                }
+                let near = own.filter { abs(lateness($0)) < length / 2 }
+                // What no victim has noted it was too short to note: then nobody knows better.
+                let wasQueued =
+                    near.isEmpty
+                    || near.contains { episode in
+                        let (queued, stopped) = (episode.queued, episode.stopped(truth.stops))
+                        let missing = length - report.threshold.nanoseconds / 1000 - 1000
+                        return queued >= stopped && queued + stopped > missing
+                    }
                 let isRight =
                     part.verdicts.contains(report.verdict)
                     || report.verdict == .starved && wasQueued
@@ -67,9 +70,9 @@ extension PartResult {
             // The nearest: a short stall just before a long one is near enough to both.
             let match = own.indices.filter { index in
                 own[index].isStall && own[index].mayBeCalledStall(truth.stops)
-                    && abs(lateness(index)) < max(own[index].duration, length) / 2
+                    && abs(lateness(own[index])) < max(own[index].duration, length) / 2
                     && found[report.loop]?.contains(index) != true
-            }.min { abs(lateness($0)) < abs(lateness($1)) }
+            }.min { abs(lateness(own[$0])) < abs(lateness(own[$1])) }
             guard let match else {
                 isFalse += 1
                 note(
@@ -80,7 +83,7 @@ extension PartResult {
             found[report.loop, default: []].insert(match)
             guard part.measuresErrors else { continue }
             noticed.append(
-                abs(Double(lateness(match)) / 1000 + report.detectionDelay.milliseconds))
+                abs(Double(lateness(own[match])) / 1000 + report.detectionDelay.milliseconds))
             durations.append(abs(Double(length - own[match].duration)) / 1000)
         }
         for (loop, episodes) in episodes {
@@ -121,11 +124,11 @@ extension Episode {
 
     private func own(_ all: [Range<UInt64>]) -> Int64 { duration - queued - stopped(all) }
 
-    /// Its own time is at least the threshold. The agent looks once before half the threshold and then every eighth of it: so
-    /// much of the time before each stop may have been stopped as well, for all it knows.
+    /// Its own time is at least the threshold. The agent looks at half the threshold and then every eighth of it: so much of
+    /// the time before each stop may have been stopped as well, for all it knows, and the eighth after it.
     func mustBeCalledStall(_ all: [Range<UInt64>]) -> Bool {
         let count = Int64(stops(in: all).count)
-        let unknown = count == 0 ? 0 : limit / 2 + count * limit / 8
+        let unknown = count == 0 ? 0 : limit / 2 + count * limit / 4
         return own(all) >= limit + unknown
     }
 

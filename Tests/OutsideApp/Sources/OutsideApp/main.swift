@@ -14,7 +14,7 @@ configuration.limits = RateLimits(perPlace: 30, perHour: 600)
 configuration.debuggerPolicy = .record
 configuration.threads = .stalled
 configuration.callbackDeadline = .seconds(2)
-configuration.storeLimits = StorageLimits()
+configuration.storeLimits = StallMonitor.StorageLimits()
 configuration.logger.logLevel = .error
 
 let monitor = try StallMonitor.start(configuration)
