@@ -46,8 +46,8 @@ enum Questions {
         try ask("top of one app, 7 days", week)
         try ask("top of the last two hours", hours)
         try ask("diff, one side of two versions", version)
-        try say("list, newest 20", times { _ = try store.reports(.init(), limit: 20) })
-        let id = try store.reports(.init(), limit: 1)[0].id.description
+        try say("list, newest 20", times { _ = try store.newest(.init(), count: 20) })
+        let id = try store.newest(.init(), count: 1).reports[0].id.description
         try say("show, one by its id", times { _ = try store.report(idPrefix: id) })
     }
 
