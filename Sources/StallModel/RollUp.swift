@@ -88,13 +88,31 @@ package struct RollUp: Hashable, Sendable {
     }
 }
 
+/// The groups of an answer that are wanted, when not all of them are: the first ones in an order.
+package struct LargestGroups: Hashable, Sendable {
+    package enum Order: Sendable {
+        case total, count, max
+    }
+
+    package var count: Int
+    package var order: Order
+
+    package init(count: Int, by order: Order) {
+        self.count = count
+        self.order = order
+    }
+}
+
 /// The answer to a question for roll-ups.
 package struct RollUpAnswer: Hashable, Sendable {
     /// Only stalls whose verdict is `stalled`; in no order that means anything.
     package var groups: [RollUp]
+    /// How many groups there are, listed or not, and what they add up to.
+    package var groupCount = 0
+    package var total = Duration.zero
     /// How many reports there are of each verdict, `stalled` among them.
     package var counts: [StallVerdict: Int]
-    /// How long the stalls of all groups lasted.
+    /// How long the stalls of the listed groups lasted.
     package var durations = DurationHistogram()
     /// The apps, versions and loops of all of them, ranked or not.
     package var apps: [String]

@@ -25,10 +25,10 @@ package func regroupStore(
             var moved: [RegroupedReports] = []
             try database.inTransaction(.immediate) {
                 let connection = Connection(database, path: path)
-                let before = try SignatureRows.all(connection)
+                let before = try SignatureRows.groups(connection)
                 let grouping = try Grouping(connection, grouper)
                 try grouping.rebuild()
-                let after = try SignatureRows.all(connection)
+                let after = try SignatureRows.groups(connection)
                 moved = grouping.moves.compactMap { move, count in
                     after[move.to].map {
                         RegroupedReports(

@@ -59,7 +59,9 @@ extension ReportStore {
                     SuppressedStalls(
                         run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
                         place: rows.integer(at: 1), reason: try rows.value(at: 2),
-                        count: Int(rows.integer(at: 3)), total: try rows.duration(at: 4)))
+                        // Less than nothing where stalls were taken back that another reason had counted.
+                        count: Int(rows.integer(at: 3)),
+                        total: .nanoseconds(rows.integer(at: 4))))
             }
             return stalls
         }

@@ -69,14 +69,16 @@ package final class ReportStore {
     /// - Parameters:
     ///   - dimension: What makes one group.
     ///   - withDays: Also add up each group's days; reads more rows.
+    ///   - largest: Which groups are listed; without it all. The others are only counted.
     ///   - grouper: Decides the groups of an agent's reports, which are not stored.
     package func rollUps(
         _ filter: ReportFilter, by dimension: RollUpDimension = .signature, withDays: Bool = false,
-        grouper: any ReportGrouper
+        largest: LargestGroups? = nil, grouper: any ReportGrouper
     ) throws(StoreError) -> RollUpAnswer {
         try answer { connection in
             var query = RollUpQuery(
-                connection, filter: filter, dimension: dimension, withDays: withDays)
+                connection, filter: filter, dimension: dimension, withDays: withDays,
+                largest: largest)
             return try query.answer(grouper)
         }
     }

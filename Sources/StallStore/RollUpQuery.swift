@@ -10,27 +10,33 @@ struct RollUpQuery {
     let filter: ReportFilter
     let dimension: RollUpDimension
     let withDays: Bool
+    let largest: LargestGroups?
     private var cohorts = KnownCohorts()
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
     private var sums: [RollUpSum] = []
+    /// The histograms of cells, one behind the other, and whose they are: only those of listed groups are read.
+    private var histograms: [UInt8] = []
+    private var histogramEnds: [(sum: Int, end: Int)] = []
     private var counts: [StallVerdict: Int] = [:]
     private var seen: Set<Int> = []
     private var span: (first: Int64, last: Int64)?
 
     init(
-        _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool
+        _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool,
+        largest: LargestGroups?
     ) {
         self.connection = connection
         self.filter = filter
         self.dimension = dimension
         self.withDays = withDays
+        self.largest = largest
     }
 
     /// - Parameter grouper: For reports whose group is not stored.
     mutating func answer(_ grouper: any ReportGrouper) throws -> RollUpAnswer {
         let isGrouped = try connection.isGrouped
-        if isGrouped { groups = try SignatureRows.all(connection) }
+        if isGrouped, needsGroups { groups = try SignatureRows.groups(connection) }
         // Cells know nothing of hosts.
         if isGrouped && filter.hosts.isEmpty && dimension != .host {
             try addCells()
@@ -84,7 +90,9 @@ struct RollUpQuery {
             guard isRanked(cohorts[cohort].verdict) else { continue }
             let signature = rows.integer(at: 1)
             let index = try index(cohort: cohort, signature: signature, host: "")
-            try sums[index].totals.add(rows, at: 3)
+            sums[index].totals.addWithoutHistogram(rows, at: 3)
+            histograms.append(contentsOf: rows.blob(at: 12))
+            histogramEnds.append((index, histograms.count))
             let total = rows.integer(at: 4)
             sums[index].note(total, cohort: cohort, signature: signature)
             if withDays {
@@ -166,18 +174,48 @@ struct RollUpQuery {
         span = (min(span?.first ?? first, first), max(span?.last ?? last, last))
     }
 
+    /// Whether groups are told apart by more than the numbers of their rows.
+    private var needsGroups: Bool { dimension == .family || dimension == .function }
+
     /// The sum that a cell or report belongs to.
     private mutating func index(cohort: Int, signature: Int64, host: String) throws -> Int {
-        guard let group = groups[signature] else {
-            throw StoreError.damaged(path: connection.path, detail: "a report of no group")
-        }
+        let group = groups[signature]
+        if needsGroups, group == nil { throw noGroup }
         let index = keys.index(
             dimension, signature: signature, group: group, cohort: cohorts[cohort], host: host)
         if index == sums.count { sums.append(RollUpSum()) }
         return index
     }
 
-    private func makeAnswer() throws -> RollUpAnswer {
+    private var noGroup: StoreError {
+        .damaged(path: connection.path, detail: "a report of no group")
+    }
+
+    /// The groups that are listed, in the order of their first rows.
+    private var listed: [Int] {
+        guard let largest, largest.count < sums.count else { return Array(sums.indices) }
+        let sizes = sums.map { $0.size(largest.order) }
+        return sums.indices.sorted { (sizes[$1], $0) < (sizes[$0], $1) }.prefix(largest.count)
+            .sorted()
+    }
+
+    private mutating func readHistograms(of listed: Set<Int>) throws {
+        var begin = 0
+        for (sum, end) in histogramEnds {
+            defer { begin = end }
+            guard listed.contains(sum) else { continue }
+            let isWhole = histograms[begin..<end].withUnsafeBytes {
+                sums[sum].totals.histogram.add(encoded: $0)
+            }
+            guard isWhole else {
+                throw StoreError.damaged(
+                    path: connection.path, detail: "a roll-up's histogram is not one")
+            }
+        }
+        histogramEnds = []
+    }
+
+    private mutating func makeAnswer() throws -> RollUpAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
         var answer = RollUpAnswer(counts: counts)
         func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<Cohort, String>) -> [String] {
@@ -188,8 +226,19 @@ struct RollUpQuery {
         answer.loops = names(seen, \.loop)
         answer.first = span.map { UnixTime(microseconds: $0.first) }
         answer.last = span.map { UnixTime(microseconds: $0.last) }
-        for (index, sum) in sums.enumerated() {
-            guard let group = sum.heaviestSignature.flatMap({ groups[$0] }) else { continue }
+        answer.groupCount = sums.count
+        answer.total = sums.reduce(.zero) { $0 + .nanoseconds($1.totals.total_ns) }
+        let listed = listed
+        try readHistograms(of: Set(listed))
+        let heaviest = listed.map { sums[$0].heaviestSignature }
+        let unread = Set(heaviest.compactMap(\.self)).subtracting(groups.keys)
+        if !unread.isEmpty {
+            try groups.merge(SignatureRows.groups(connection, unread)) { known, _ in known }
+        }
+        for (index, signature) in zip(listed, heaviest) {
+            let sum = sums[index]
+            guard let signature else { continue }
+            guard let group = groups[signature] else { throw noGroup }
             try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
             let example = try findID.step() ? findID.uniqueID(at: 0) : nil
             findID.reset()

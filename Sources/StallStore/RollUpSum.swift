@@ -26,6 +26,15 @@ struct RollUpSum {
         signatures[signature, default: 0] &+= total
     }
 
+    /// What the group is ordered by.
+    func size(_ order: LargestGroups.Order) -> Int64 {
+        switch order {
+        case .total: totals.total_ns
+        case .count: totals.count
+        case .max: totals.max_ns
+        }
+    }
+
     /// The signature that lost the most time; of several the one that was first in the store.
     var heaviestSignature: Int64? {
         signatures.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
@@ -56,6 +65,13 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
+        addWithoutHistogram(row, at: first)
+        guard histogram.add(encoded: row.blob(at: first + 9)) else {
+            throw row.damage("a roll-up's histogram is not one")
+        }
+    }
+
+    mutating func addWithoutHistogram(_ row: Statement, at first: CInt) {
         count += row.integer(at: first)
         total_ns &+= row.integer(at: first + 1)
         cpu_ns &+= row.integer(at: first + 2)
@@ -64,9 +80,6 @@ extension RollUpTotals {
             row.integer(at: first + 4), row.integer(at: first + 5), row.integer(at: first + 6))
         first_us = min(first_us, row.integer(at: first + 7))
         last_us = max(last_us, row.integer(at: first + 8))
-        guard histogram.add(encoded: row.blob(at: first + 9)) else {
-            throw row.damage("a roll-up's histogram is not one")
-        }
     }
 }
 
@@ -78,13 +91,13 @@ struct RollUpKeys {
     private var byName: [String: Int] = [:]
 
     mutating func index(
-        _ dimension: RollUpDimension, signature: Int64, group: ReportGroup, cohort: Cohort,
+        _ dimension: RollUpDimension, signature: Int64, group: ReportGroup?, cohort: Cohort,
         host: String
     ) -> Int {
         switch dimension {
         case .signature: index(number: signature)
-        case .family: index(number: group.family)
-        case .function: index(name: group.frames.first ?? "")
+        case .family: index(number: group?.family ?? 0)
+        case .function: index(name: group?.frames.first ?? "")
         case .cause: index(name: cohort.cause?.word ?? "")
         case .loop: index(name: cohort.loop)
         case .version: index(name: cohort.version)

@@ -26,17 +26,24 @@ struct SignatureRows {
         return id
     }
 
-    /// All groups by the numbers of their rows.
-    static func all(_ connection: Connection) throws -> [Int64: ReportGroup] {
+    /// Groups by the numbers of their rows: these, or all.
+    static func groups(
+        _ connection: Connection, _ ids: Set<Int64>? = nil
+    ) throws -> [Int64: ReportGroup] {
+        func condition(_ column: String) -> String {
+            ids.map { " where \(column) in (\($0.map(String.init).joined(separator: ", ")))" } ?? ""
+        }
         var groups: [Int64: ReportGroup] = [:]
-        let rows = try connection.prepare("select id, hash, family, title from signature")
+        let rows = try connection.prepare(
+            "select id, hash, family, title from signature" + condition("id"))
         while try rows.step() {
             groups[rows.integer(at: 0)] = ReportGroup(
                 signature: rows.integer(at: 1), family: rows.integer(at: 2),
                 title: rows.text(at: 3), frames: [])
         }
         let frames = try connection.prepare(
-            "select signature, name from signature_frame order by signature, position")
+            "select signature, name from signature_frame" + condition("signature")
+                + " order by signature, position")
         while try frames.step() {
             groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
         }

@@ -64,8 +64,7 @@ struct Top: ParsableCommand {
         guard !watch else { return try watch(store) }
         let ranking = try Ranking.fastest(
             store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-            by: by,
-            group: group)
+            by: by, group: group, limit: limit)
         if rows.output.json {
             try Output.write(json: ranking.rows.prefix(limit))
         } else if rows.csv {

@@ -10,7 +10,7 @@ extension Ranking {
 
     /// `held by 'compactor' in compactDatabase()`, by the example of each of the first groups that wait for a lock.
     func holders(in store: ReportStore, limit: Int) throws -> [UniqueID: String] {
-        guard hotspots.reduce(0, { $0 + $1.count }) <= Self.holderLimit else { return [:] }
+        guard overview.stallCount <= Self.holderLimit else { return [:] }
         return try hotspots.prefix(limit).filter { $0.cause == .lock }.reduce(into: [:]) {
             guard let example = $1.example else { return }
             $0[example] = try store.report(idPrefix: example.description).holderClause

@@ -49,7 +49,7 @@ extension Overview {
             ? answer.versions.map { "\(answer.apps[0]) \($0)" } : answer.apps
         first = answer.first
         last = answer.last
-        totalLost = answer.groups.reduce(.zero) { $0 + $1.total }
+        totalLost = answer.total
         // The millisecond and twelve random bits: others may share the first twelve digits.
         self.example = example.map { String($0.description.prefix(16)) }
     }

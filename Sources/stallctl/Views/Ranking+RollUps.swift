@@ -5,21 +5,21 @@ internal import StallModel
 internal import StallStore
 
 extension Ranking {
-    /// From so many stalls on, quantiles within 1.6 % and trends by day are good enough.
-    private static let exactLimit = 5000
-
     /// Ranks from roll-ups where the store has them under these rules and there are many reports, else exactly.
+    ///
+    /// - Parameter limit: So many groups are wanted.
     static func fastest(
         store: ReportStore, filter: ReportFilter, rules: GroupingRules, by order: RankingOrder,
-        group: GroupKey
+        group: GroupKey, limit: Int
     ) throws -> Ranking {
         let question = RankingQuestion(store: store, filter: filter, rules: rules, group: group)
-        if var ranking = try question.fromRollUps(by: order, withDays: true),
+        if var ranking = try question.fromRollUps(by: order, limit: limit, withDays: true),
             ranking.isLarge
         {
             try ranking.addExposure(from: store, filter, by: order)
             return ranking
         }
+        try question.warnOfOtherRules()
         return try Ranking(store: store, filter: filter, rules: rules, by: order, group: group)
     }
 
@@ -41,8 +41,15 @@ extension Ranking {
         }
     }
 
+    var isLarge: Bool { overview.isLarge }
+}
+
+extension Overview {
+    /// From so many stalls on, quantiles within 1.6 % and trends by day are good enough.
+    private static let exactLimit = 5000
+
     /// Too many stalls to read each.
-    var isLarge: Bool { hotspots.reduce(0) { $0 + $1.count } > Self.exactLimit }
+    var isLarge: Bool { stallCount > Self.exactLimit }
 }
 
 /// What a ranking is asked for.
@@ -54,16 +61,20 @@ struct RankingQuestion {
 
     /// The answer of the store's roll-ups; nil where it has none of this kind under these rules.
     ///
-    /// - Parameter buckets: How trends are divided, in parts of whole days; without it as the column TREND is.
+    /// - Parameters:
+    ///   - limit: So many groups are wanted; nil for all.
+    ///   - buckets: How trends are divided, in parts of whole days; without it as the column TREND is.
     func fromRollUps(
-        by order: RankingOrder, withDays: Bool,
+        by order: RankingOrder, limit: Int? = nil, withDays: Bool,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking? {
         guard let dimension = group.dimension, try store.rulesHash() == rules.hash else {
             return nil
         }
         let answer = try store.rollUps(
-            filter, by: dimension, withDays: withDays, grouper: DefaultGrouper(rules: rules))
+            filter, by: dimension, withDays: withDays,
+            largest: limit.flatMap { largest($0, by: order) }, grouper: DefaultGrouper(rules: rules)
+        )
         var buckets: TimeBuckets?
         if withDays, let first = answer.first, let last = answer.last {
             if let makeBuckets {
@@ -79,7 +90,34 @@ struct RankingQuestion {
             answer.groups.map { Hotspot($0, key: group, buckets: buckets) }, by: order)
         return Ranking(
             overview: Overview(answer, example: hotspots.first?.example), hotspots: hotspots,
-            group: group, buckets: buckets)
+            restCount: answer.groupCount - hotspots.count, group: group, buckets: buckets)
+    }
+
+    /// Says, before every report of a large store is read, why that is and what helps.
+    fileprivate func warnOfOtherRules() throws {
+        guard let stored = try store.rulesHash(), stored != rules.hash else { return }
+        // How many there are does not depend on rules.
+        let counted = try store.rollUps(
+            filter, by: .app, largest: LargestGroups(count: 1, by: .count),
+            grouper: DefaultGrouper(rules: rules))
+        guard Overview(counted, example: nil).isLarge else { return }
+        say(
+            "stallctl: \(store.path) is grouped by other rules than these, so every report is read: 'stallctl regroup' applies them"
+                .printable)
+    }
+
+    /// Which groups come first, where the store can tell before it has looked at all of them.
+    private func largest(_ limit: Int, by order: RankingOrder) -> LargestGroups? {
+        switch order {
+        case .total: LargestGroups(count: limit, by: .total)
+        case .count: LargestGroups(count: limit, by: .count)
+        case .max: LargestGroups(count: limit, by: .max)
+        // Groups of functions are watched equally long.
+        case .rate:
+            [.signature, .family, .function, .cause].contains(group)
+                ? LargestGroups(count: limit, by: .total) : nil
+        case .p95: nil
+        }
     }
 }
 

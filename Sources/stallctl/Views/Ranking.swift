@@ -10,6 +10,8 @@ struct Ranking {
     var overview: Overview
     /// The worst first.
     var hotspots: [Hotspot]
+    /// How many there are beside those, of which only the time lost is known.
+    var restCount = 0
     /// What makes one group.
     var group = GroupKey.signature
     /// How the groups' trends are divided; nil without stalls.

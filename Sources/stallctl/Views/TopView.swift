@@ -22,8 +22,8 @@ struct TopView {
         }
         var lines = [header, ""]
         lines += table.lines(for: terminal)
-        if ranking.hotspots.count > limit {
-            let rest = ranking.hotspots.count - limit
+        if groupCount > limit {
+            let rest = groupCount - limit
             lines.append(
                 terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
         }
@@ -33,6 +33,8 @@ struct TopView {
         lines += SuppressedRow(ranking.suppressed).lines
         return isLive ? lines : lines + next
     }
+
+    private var groupCount: Int { ranking.hotspots.count + ranking.restCount }
 
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
     private var header: String {
@@ -51,7 +53,7 @@ struct TopView {
         ].compactMap(\.self)
         return "\(who)\(place)".printable + "\(when): \(counted(overview.stallCount, "stall"))"
             + (unfinished.isEmpty ? "" : " (\(unfinished.joined(separator: ", ")))")
-            + " in \(counted(ranking.hotspots.count, "group")), \(ranking.totalLost.compact) lost"
+            + " in \(counted(groupCount, "group")), \(ranking.totalLost.compact) lost"
             + watched
     }
 

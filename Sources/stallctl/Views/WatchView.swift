@@ -88,15 +88,16 @@ extension Top {
             let size = live.size
             terminal.columns = size.columns
             var content: [String]
+            // A heading, two lines around the table, the lines below it.
+            let shown = Swift.max(1, Swift.min(limit, size.rows - 6))
             do {
                 let ranking = try Ranking.fastest(
                     store: store, filter: filters.filter, rules: rules, by: choice.order,
-                    group: choice.group)
-                // A heading, two lines around the table, the lines below it.
+                    group: choice.group, limit: shown)
                 content =
                     TopView(
-                        ranking: ranking, limit: Swift.max(1, Swift.min(limit, size.rows - 6)),
-                        frameCount: frames, terminal: terminal, isLive: true
+                        ranking: ranking, limit: shown, frameCount: frames, terminal: terminal,
+                        isLive: true
                     ).lines
             } catch {
                 content = ["\(error)".printable]

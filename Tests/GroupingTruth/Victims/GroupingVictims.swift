@@ -144,7 +144,9 @@ final class Tour {
 struct GroupingVictims {
     static func main() throws {
         let store = CommandLine.arguments.dropFirst().first ?? "stalls.sqlite"
-        let monitor = try StallMonitor.start(.init(app: "victims", version: "1", store: store))
+        var configuration = StallMonitor.Configuration(app: "victims", version: "1", store: store)
+        configuration.limits = .none  // every site is to be reported
+        let monitor = try StallMonitor.start(configuration)
         let loop = EventRunLoop.main
         monitor.watch(loop, as: "main", threshold: .milliseconds(20))
         let tour = Tour(loop)

@@ -1,0 +1,99 @@
+import Foundation
+import StallAnalysis
+import StallModel
+import StallStore
+import TestSupport
+import Testing
+
+@testable import stallctl
+
+/// Goal: a large store, which is ranked from its roll-ups, is told of as a small one, whose reports are read.
+/// Method: both answers of one central store, for every key that roll-ups know; reports spread over days and versions.
+@Suite struct RollUpRankingTests {
+    private func withCentralStore(_ body: (ReportStore) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            var paths: [String] = []
+            for (number, version) in ["2.2.9", "2.3.0"].enumerated() {
+                let run = SampleReports.run(version: version, number: UInt64(900 + number))
+                let reports = (0..<20).map { (index: Int) in
+                    SampleReports.report(
+                        UInt64(number * 100 + index + 1), run: run,
+                        startingAfter: Int64(index) * 40_000, lasting: 300 + index * index * 7,
+                        samples: index % 3 == 0
+                            ? [SampleReports.sample(at: 125, for: 200, SampleReports.computing)]
+                            : nil)
+                }
+                let path = directory.appending(path: "\(version).sqlite")
+                try SampleReports.writeStore(at: path, reports, run: run)
+                paths.append(path.path)
+            }
+            let central = directory.appending(path: "central.sqlite").path
+            let ingest = try Ingest(into: central, grouper: DefaultGrouper())
+            _ = try ingest.run(paths)
+            try ingest.close()
+            try body(ReportStore.open(path: central))
+        }
+    }
+
+    private func days(_ first: UnixTime, _ last: UnixTime) throws -> TimeBuckets {
+        try TrendOverTime.buckets(from: first, through: last, .day, .gmt)
+    }
+
+    @Test(arguments: GroupKey.allCases.filter { $0 != .inclusive && $0 != .host })
+    func `roll-ups rank as reports do`(group: GroupKey) throws {
+        try withCentralStore { store in
+            let question = RankingQuestion(
+                store: store, filter: ReportFilter(), rules: .builtIn, group: group)
+            let near = try #require(
+                try question.fromRollUps(by: .total, withDays: true, buckets: days))
+            let exact = try Ranking(
+                store: store, filter: ReportFilter(), by: .total, group: group, buckets: days)
+            #expect(near.hotspots.count == exact.hotspots.count)
+            #expect(near.buckets == exact.buckets)
+            for (near, exact) in zip(near.hotspots, exact.hotspots) {
+                #expect(near.title == exact.title && near.signature.hash == exact.signature.hash)
+                #expect(near.count == exact.count && near.total == exact.total)
+                #expect(near.max == exact.max && near.causes == exact.causes)
+                #expect(abs(near.squares / exact.squares - 1) < 0.032)
+                for (near, exact) in zip(near.trend, exact.trend) {
+                    #expect(near.count == exact.count && near.total == exact.total)
+                    #expect(near.longest == exact.longest)
+                }
+            }
+        }
+    }
+
+    @Test func `sides are compared as their reports are`() throws {
+        try withCentralStore { store in
+            let filters = ["2.2.9", "2.3.0"].map { version in
+                var filter = ReportFilter()
+                filter.versions = [version]
+                filter.until = UnixTime(
+                    microseconds: SampleReports.noon.microseconds
+                        + (version == "2.3.0" ? 900_000_000_000 : 500_000_000_000))
+                return filter
+            }
+            func comparison(_ rankings: [Ranking]) -> Comparison {
+                let sides = rankings.map { ComparedSide(hotspots: $0.hotspots, watched: nil) }
+                return Comparison(sides[0], sides[1])
+            }
+            let near = comparison(
+                try filters.map { filter in
+                    let question = RankingQuestion(
+                        store: store, filter: filter, rules: .builtIn, group: .signature)
+                    return try #require(try question.fromRollUps(by: .total, withDays: false))
+                })
+            let exact = comparison(
+                try filters.map {
+                    try Ranking(store: store, filter: $0, by: .total, group: .signature)
+                })
+            #expect(near.groups.map(\.title) == exact.groups.map(\.title))
+            #expect(near.groups.map(\.change) == exact.groups.map(\.change))
+            for (near, exact) in zip(near.groups, exact.groups) {
+                #expect(near.ratio.value == exact.ratio.value)
+                #expect(abs(near.ratio.low / exact.ratio.low - 1) < 0.05)
+                #expect(abs(near.ratio.high / exact.ratio.high - 1) < 0.05)
+            }
+        }
+    }
+}
