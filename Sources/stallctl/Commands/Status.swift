@@ -39,7 +39,8 @@ struct Status: ParsableCommand {
     private func lostTime(in store: ReportStore) throws -> [String: Duration] {
         let rules = try GroupingOptions.parse([]).rules(forStore: store.path)
         let ranking = try Ranking.fastest(
-            store: store, filter: ReportFilter(), rules: rules, by: .total, group: .loop, limit: .max)
+            store: store, filter: ReportFilter(), rules: rules, by: .total, group: .loop,
+            limit: .max)
         return Dictionary(ranking.hotspots.map { ($0.title, $0.total) }) { $0 + $1 }
     }
 }
