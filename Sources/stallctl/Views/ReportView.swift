@@ -96,11 +96,11 @@ struct ReportView {
     private func frameLines(
         _ frames: [Frame], naming: Int?, isTruncated: Bool, in timeline: Timeline? = nil
     ) -> [String] {
-        // Said of what came or went. Where a terminal has no room for it, the time line above must do.
+        // Where a terminal has no room for it, the time line above must do.
         let timeline = (terminal.columns ?? .max) >= 110 ? timeline : nil
-        let presences = frames.map { frame in
-            timeline?.presence(of: frame).flatMap { $0.share < 0.995 ? $0.text : nil } ?? ""
-        }
+        // Told where it is another than the caller's; the outermost function is expected on every sample.
+        let presences = frames.map { timeline?.presence(of: $0) }
+        let callers = Array(presences.dropFirst()) + [timeline?.whole]
         let digits = String(max(0, frames.count - 1)).count + 1
         var table = Table(
             columns: [
@@ -115,7 +115,9 @@ struct ReportView {
                 .init(mark, style: index == naming ? .pointing : .faint),
                 .init(frame.title + notes(on: frame), style: style), .init(frame.imageName ?? "?"),
                 .init(frame.sourceText),
-                .init(presences[index], style: .faint),
+                .init(
+                    presences[index] == callers[index] ? "" : presences[index]?.text ?? "",
+                    style: .faint),
             ]
         }
         var lines = Array(table.lines(for: terminal).dropFirst())

@@ -68,12 +68,17 @@ struct Timeline {
     }
 
     /// When a function was on the stack.
-    struct Presence {
+    struct Presence: Equatable {
         /// The first sample that it was on, and the last one; nil when that was the last of all.
         var from: Duration
         var until: Duration?
         /// Of the time that samples stand for, 0 to 1. Less than all of it from `from` on when it came and went.
         var share: Double
+    }
+
+    /// On the stack of every sample.
+    var whole: Presence? {
+        samples.first.map { Presence(from: $0.offset, until: nil, share: 1) }
     }
 
     /// When the function of this frame was on the stack, whichever line of it ran.
