@@ -128,18 +128,27 @@ static int32_t last_bytes(const uint8_t *code, unsigned length, unsigned count) 
     return value;
 }
 
-static void pop(way_out *way, uint8_t number) {
+static void pop(way_out *way, unsigned encoded) {
     static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, 8, 9, 10, 11, 12, 13, 14, 15};
+    const uint8_t number = numbers[encoded];
     code_row *row = way->row;
     if (way->stack.offset < -FRAME_LIMIT || way->stack.offset > FRAME_LIMIT) way->stack.base = RAX;
     // Below the start it is what was pushed on the way.
     const bool is_saved = way->stack.base == RBP || (way->stack.base == RSP && way->stack.offset >= 0);
     if (is_saved && row->saved_count < SAVED_REGISTER_LIMIT) {
-        row->saved_register[row->saved_count] = numbers[number];
+        row->saved_register[row->saved_count] = number;
         row->saved_offset[row->saved_count++] = (int16_t)way->stack.offset;
     }
-    if (number == 5) way->frame.base = RAX;
+    if (number == RBP) way->frame.base = RAX;
+    if (number == RSP) way->stack.base = RAX;
     way->stack.offset += 8;
+    way->has_popped = true;
+}
+
+static void take_stack_from_frame(way_out *way, int32_t offset) {
+    if (way->stack.base != way->frame.base) way->row->saved_count = 0;  // counted from elsewhere
+    way->stack = way->frame;
+    way->stack.offset += offset;
     way->has_popped = true;
 }
 
@@ -172,13 +181,10 @@ static bool follow(way_out *way, const uint8_t *code, unsigned length) {
     } else if (is_code(code, length, "\x48\x89\xe5", 3)) {  // mov rbp, rsp
         way->frame = way->stack;
     } else if (is_code(code, length, "\x48\x89\xec", 3) || is_code(code, length, "\xc9", 1)) {  // mov rsp, rbp; leave
-        way->stack = way->frame;
-        way->has_popped = true;
+        take_stack_from_frame(way, 0);
         if (code[0] == 0xc9) pop(way, 5);
     } else if (is_code(code, length, "\x48\x8d\x65", 3) || is_code(code, length, "\x48\x8d\xa5", 3)) {  // lea rsp, [rbp + n]
-        way->stack = way->frame;
-        way->stack.offset += last_bytes(code, length, length - 3);
-        way->has_popped = true;
+        take_stack_from_frame(way, last_bytes(code, length, length - 3));
     } else if (sets_stack_pointer(code, length)) {
         way->stack.base = RAX;
     }
@@ -228,7 +234,8 @@ bool stall_x86_64_follow_to_exit(const uint8_t *code, uint64_t length, uint64_t 
             continue;
         }
         if (is_indirect_jump(instruction, size)) {
-            return !is_jump_table(instruction, size, before) && (way.has_popped || way.stack.offset == 0) && finish(&way);
+            const bool is_thunk = way.stack.offset == 0;
+            return !is_jump_table(instruction, size, before) && (way.has_popped || is_thunk) && finish(&way);
         }
         before = instruction;
         if (!follow(&way, instruction, size)) return false;

@@ -15,9 +15,10 @@ package struct ELFFile {
     private let source: any ByteSource
     private let sections: [Section]
     private let sectionNumbers: [String: Int]
+    private let compressed: CompressedSections?
 
     /// Nil when the bytes are not such a file or it maps nothing.
-    init?(_ source: any ByteSource) {
+    init?(_ source: any ByteSource, decompressor: SectionDecompressor? = nil) {
         guard let header = Fields(source, at: 0, count: 64),
             header.uint32(0) == 0x464c_457f, header.bytes[4] == 2, header.bytes[5] == 1
         else { return nil }
@@ -26,6 +27,7 @@ package struct ELFFile {
             entrySize: header.uint16(54), expectedSize: 56
         ).map(Segment.init)
         self.source = source
+        compressed = decompressor.map(CompressedSections.init)
         sections = Self.sections(source, header)
         sectionNumbers = Self.numbers(of: sections, namedIn: Int(header.uint16(62)), source)
 
@@ -65,7 +67,7 @@ package struct ELFFile {
         return symbols
     }
 
-    /// The bytes of a section by name; nil when there is none, when it is compressed, or larger than `limit`.
+    /// The bytes of a section by name; nil when there is none, when it cannot be decompressed, or is larger than `limit`.
     func contents(of name: String, limit: UInt64) -> [UInt8]? {
         guard let size = size(of: name), size <= limit else { return nil }
         return contents(of: name, from: 0, count: size)
@@ -73,19 +75,23 @@ package struct ELFFile {
 
     /// A part of a section, or nil when it has less.
     func contents(of name: String, from start: UInt64, count: UInt64) -> [UInt8]? {
-        guard let section = section(name), start <= section.size, count <= section.size - start
-        else { return nil }
-        return source.bytes(at: section.offset &+ start, count: count)
+        guard let size = size(of: name), start <= size, count <= size - start else { return nil }
+        if let section = section(name) {
+            return source.bytes(at: section.offset &+ start, count: count)
+        }
+        return decompressed(name).map { Array($0[Int(start)..<Int(start + count)]) }
     }
 
-    func size(of name: String) -> UInt64? { section(name)?.size }
+    func size(of name: String) -> UInt64? {
+        section(name)?.size ?? decompressed(name).map { UInt64($0.count) }
+    }
 
     /// The name of the file that this one's debug information was moved to.
     var debugLink: String? { string(inSection: ".gnu_debuglink", at: 0) }
 
     var hasSymbolTable: Bool { sections.contains { $0.type == 2 } }
 
-    /// Whether the file has debug information of a kind that is not read here.
+    /// Whether the file has compressed debug information, which is read only where something decompresses it.
     var hasCompressedDebugInformation: Bool {
         sectionNumbers[".zdebug_info"] != nil
             || sectionNumbers[".debug_info"].map { sections[$0].flags & 0x800 != 0 } ?? false
@@ -93,7 +99,18 @@ package struct ELFFile {
 
     /// One zero-ended string of a section.
     func string(inSection name: String, at index: UInt64) -> String? {
-        section(name).flatMap { string(at: index, of: $0) }
+        if let section = section(name) { return string(at: index, of: section) }
+        guard let bytes = decompressed(name), index < bytes.count else { return nil }
+        let text = bytes[Int(index)...].prefix(1 << 14).prefix { $0 != 0 }
+        return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+    }
+
+    private func decompressed(_ name: String) -> [UInt8]? {
+        guard let compressed, let section = sectionNumbers[name].map({ sections[$0] }),
+            section.flags & 0x800 != 0
+        else { return nil }
+        return compressed.bytes(
+            of: name, at: section.offset, size: section.size, in: source)
     }
 
     private func section(_ name: String) -> Section? {

@@ -10,7 +10,7 @@ package struct SymbolFile: Hashable, Sendable {
     package let hasSymbols: Bool
     /// It has debug information that can be read: lines and inlined calls.
     package let hasLines: Bool
-    /// It has debug information, compressed, which is not read here.
+    /// It has compressed debug information, which was not read unless it has lines, too.
     package let isCompressed: Bool
 
     /// Looks at a file; nil when it is no ELF file, or not readable.

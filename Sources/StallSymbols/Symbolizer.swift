@@ -23,8 +23,15 @@ package struct SymbolizerOptions: Hashable, Sendable {
 /// Turns places in images into frames.
 package struct Symbolizer: Sendable {
     package let options: SymbolizerOptions
+    private let decompressor: SectionDecompressor?
 
-    package init(options: SymbolizerOptions = SymbolizerOptions()) { self.options = options }
+    /// Without a decompressor, compressed debug information is left alone.
+    package init(
+        options: SymbolizerOptions = SymbolizerOptions(), decompressor: SectionDecompressor? = nil
+    ) {
+        self.options = options
+        self.decompressor = decompressor
+    }
 
     /// The frames of every location: one, or several where the compiler inlined calls, innermost first.
     ///
@@ -85,7 +92,7 @@ package struct Symbolizer: Sendable {
         var (paths, seen) = (paths(of: image)[...], Set<String>())
         while let path = paths.popFirst() {
             guard seen.insert(path).inserted, let bytes = bytes(of: image, at: path),
-                let file = ELFFile(bytes), file.isFile(of: image)
+                let file = ELFFile(bytes, decompressor: decompressor), file.isFile(of: image)
             else { continue }
             guard body(path, file) else { return }
             if let name = file.debugLink, image.buildID != nil {

@@ -10,7 +10,9 @@ import Testing
 /// Method: a small C program with inlined calls, its places written to a store as an agent of the stripped program
 /// would, then the built command. One test strips a program with an agent in it and lets it stall.
 @Suite struct SymbolicateTests {
-    @Test(arguments: ["binary", "debug file", "directory", "build-id tree", "tree of gdb", "link"])
+    @Test(arguments: [
+        "binary", "debug file", "directory", "build-id tree", "tree of gdb", "link", "zlib", "zstd",
+    ])
     func `names, lines and inlined calls come from each kind of file`(kind: String) throws {
         try withTemporaryDirectory { directory in
             let program = try NestedProgram(in: directory)
@@ -25,6 +27,12 @@ import Testing
             case "binary": arguments = [program.full]
             case "debug file": arguments = [program.debug]
             case "directory": arguments = [directory.path]
+            case "zlib", "zstd":
+                arguments = [program.debug]
+                let option = "--compress-debug-sections=\(kind)"
+                _ = try Oracle.run("/usr/bin/objcopy", [option, program.debug])
+                let sections = try Oracle.run("/usr/bin/readelf", ["-tW", program.debug]).output
+                #expect(sections.contains(kind.uppercased()))
             case "build-id tree", "tree of gdb":
                 let place = (kind == "build-id tree" ? "symbols/" : "symbols/.build-id/") + tree
                 try program.moveDebugFile(to: directory.appending(path: place))

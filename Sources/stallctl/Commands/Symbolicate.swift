@@ -55,7 +55,7 @@ struct Symbolicate: ParsableCommand {
         let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)
         for refusal in offer.refusals { say("stallctl: \(refusal)".printable) }
 
-        let symbolizer = Symbolizer(options: offer.options)
+        let symbolizer = Symbolizer(options: offer.options, decompressor: decompressSection)
         let names = symbolizer.frames(
             for: places.map(\.location), images: ImageTable(images: images.images))
         let changed = try store.rename(names)

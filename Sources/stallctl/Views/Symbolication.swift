@@ -21,7 +21,7 @@ struct Symbolication {
                 files.first(where: \.hasLines) ?? files.first(where: \.hasSymbols) ?? files[0]
             if useful.hasLines { return useful.path }
             if files.contains(where: \.isCompressed) {
-                return useful.path + " (lines are compressed, not read)"
+                return useful.path + " (lines are compressed, and could not be read)"
             }
             return useful.hasSymbols ? useful.path : useful.path + " (stripped)"
         }
