@@ -13,22 +13,25 @@ enum FullDisk {
             try FileManager.default.createDirectory(
                 atPath: directory, withIntermediateDirectories: true)
             defer { rmdir(directory) }
-            let size = "size=\(Int.random(in: 700...3_000))k"
-            guard mount("tmpfs", directory, "tmpfs", 0, size) == 0 else {
+            let size = Int.random(in: 1_500_000...3_000_000)
+            guard mount("tmpfs", directory, "tmpfs", 0, "size=\(size)") == 0 else {
                 return say(
                     "skipped: a full disk; a small file system cannot be mounted here: "
                         + String(cString: strerror(errno)))
             }
             defer { umount2(directory, CInt(MNT_DETACH)) }
-            try round(in: directory, &tally)
+            // What somebody else takes is what makes it full: without it there is room for both stores.
+            try round(in: directory, filler: size / 4 * 3, &tally)
             tally.rounds += 1
         }
     }
 
-    private static func round(in directory: String, _ tally: inout Tally) throws {
+    private static func round(
+        in directory: String, filler bytes: Int, _ tally: inout Tally
+    ) throws {
         let (store, central) = (directory + "/agent.sqlite", directory + "/central.sqlite")
         let filler = directory + "/filler"
-        try Data(count: Int.random(in: 200_000...500_000)).write(to: URL(filePath: filler))
+        try Data(count: bytes).write(to: URL(filePath: filler))
         var random = SystemRandomNumberGenerator()
         let run = Victim.thisProcess(&random)
         // Without room in reserve nothing may go: what was acknowledged must be there.
@@ -49,7 +52,7 @@ enum FullDisk {
                 isFull = true
             }
             // Whether it can or not: on a full disk it says so and changes nothing.
-            if Int.random(in: 0..<40) == 0 { try? ingest(store, into: central) }
+            if Int.random(in: 0..<400) == 0 { try? ingest(store, into: central) }
         }
         try? ingest(store, into: central)
         for fault in try checkStore(path: store) { tally.complain("full: \(fault)", store) }
