@@ -53,6 +53,8 @@ package struct StallDetector: Sendable {
         var samples = 0
         var detectionDelay: Duration?
         var lastReport: MonotonicInstant?
+        /// The last report said that it is stalled, and not that it was starved or stopped.
+        var isToldAsStall = false
     }
 
     /// - Parameter before: What is known of the thread when watching begins.
@@ -127,15 +129,16 @@ package struct StallDetector: Sendable {
     private func report(_ suspicion: inout Suspicion, at now: MonotonicInstant) -> StallIncident? {
         let clock = suspicion.clock
         let elapsed = now - clock.began
+        let isStall = clock.isStall(threshold: policy.threshold)
         if let last = suspicion.lastReport {
-            guard now >= last + policy.refreshInterval else { return nil }
+            guard now >= last + policy.refreshInterval || isStall && !suspicion.isToldAsStall
+            else { return nil }
         } else {
-            guard clock.isStall(threshold: policy.threshold) || elapsed >= policy.starvation else {
-                return nil
-            }
+            guard isStall || elapsed >= policy.starvation else { return nil }
             suspicion.detectionDelay = elapsed - policy.threshold
         }
         suspicion.lastReport = now
+        suspicion.isToldAsStall = isStall
         return StallIncident(
             began: clock.began, duration: elapsed, threshold: policy.threshold,
             cpuTime: clock.cpuTime,
@@ -167,10 +170,14 @@ package struct StallDetector: Sendable {
             deadline = min(deadline, last + policy.refreshInterval)
         } else {
             let threshold = suspicion.clock.began + policy.threshold
-            deadline = min(deadline, now + policy.lookSpacing)
             // From the threshold on: when all the time until then is its own, it will have stalled.
             let missing = max(suspicion.clock.missing(to: policy.threshold), .milliseconds(1))
             deadline = min(deadline, now < threshold ? threshold : now + missing)
+        }
+        if !suspicion.isToldAsStall {
+            // What was starved or stopped so far may stall yet.
+            let elapsed = now - suspicion.clock.began
+            deadline = min(deadline, now + max(policy.lookSpacing, elapsed / 64))
         }
         return deadline
     }

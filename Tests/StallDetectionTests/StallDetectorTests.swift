@@ -210,6 +210,21 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// The watchdog came late because it waited for a CPU itself: the process was there.
+    @Test mutating func `what was called stopped is watched as closely until it has stalled`() {
+        var verdicts: [(at: Int, StallVerdict)] = []
+        var looks: [Int] = []
+        let stopped = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "T"))
+        follow(until: 2500, evidence: { $0 <= 1000 ? stopped : blocked }) { now, step in
+            looks.append(now)
+            if let verdict = step.incident?.verdict { verdicts.append((now, verdict)) }
+        }
+        #expect(verdicts.first.map { (1000...1032).contains($0.at) && $0.1 == .stopped } == true)
+        let stall = verdicts.first { $0.1 == .stalled }
+        #expect(stall != nil && (1246...1290).contains(stall!.at), "\(verdicts)")
+        let between = looks.filter { (1000...1240).contains($0) }
+        #expect(zip(between.dropFirst(), between).allSatisfy { $0 - $1 <= 32 }, "\(between)")
+    }
+
     @Test mutating func `a watchdog that is late for want of a CPU does not doubt the thread`() {
         _ = detector.look(
             waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
