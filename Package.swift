@@ -155,7 +155,7 @@ let package = Package(
         .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
         .executableTarget(
             name: "stall-truth",
-            dependencies: ["StallAgent", "StallModel", "StallStore", "CMishaps"],
+            dependencies: ["StallAgent", "StallModel", "StallStore", "CLinux", "CMishaps"],
             path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",

@@ -1,5 +1,6 @@
 // The parts of the suite. Each is played by a process of its own, which the agent watches.
 
+import CLinux
 import CMishaps
 import Foundation
 import StallAgent
@@ -101,6 +102,17 @@ final class Stage: @unchecked Sendable {
 }
 
 extension Stage {
+    /// Sleeps as the watchdog does, and notes how late that ends.
+    fileprivate func sleepBesides() {
+        stall_thread_wake_on_time()
+        while !isOver {
+            let due = monotonic() + 20_000_000
+            var time = timespec(tv_sec: Int(due / 1_000_000_000), tv_nsec: Int(due % 1_000_000_000))
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil)
+            truth.note(oversleep: Double(monotonic() - due) / 1e6)
+        }
+    }
+
     /// SIGSTOP and SIGCONT again and again, with a note of when.
     fileprivate func playStops(_ diet: Diet) {
         addVictims(2, threshold: .milliseconds(50))
@@ -129,7 +141,7 @@ let parts: [Part] = [
         stage.addVictims(24, threshold: .milliseconds(250))
         stage.addVictims(19, threshold: .milliseconds(1000))
         stage.addMain(threshold: .milliseconds(250))
-        stage.drive()
+        stage.drive { stage.sleepBesides() }
     },
     Part(name: "idle") { stage in
         let victims = [50, 250, 1000].flatMap { stage.addVictims(4, threshold: .milliseconds($0)) }

@@ -19,6 +19,8 @@ struct PartResult: Codable {
     /// How far off the agent was, in milliseconds: in when it noticed, and in the duration it stored.
     var noticed: [Double] = []
     var durations: [Double] = []
+    /// How late sleeps of a thread that nobody watches ended meanwhile, in milliseconds: what a watchdog has to live with.
+    var oversleeps: [Double] = []
     /// Plants so near to the threshold that either verdict is right.
     var borderline = 0
     /// Incidents that are kept under verdicts of their own, and those that should have had another one.
@@ -34,6 +36,7 @@ extension PartResult {
     init(_ part: Part, truth: Truth, store: String, isPlayed: Bool) throws {
         self.init(part: part.name)
         healthy = truth.healthyItems
+        oversleeps = truth.oversleeps
         let reports = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
         var episodes = Dictionary(grouping: truth.episodes, by: \.loop)
         for loop in episodes.keys { episodes[loop]!.sort { $0.start < $1.start } }

@@ -32,11 +32,15 @@ final class Truth: @unchecked Sendable {
     private var all: [Episode] = []
     private var healthyCount = 0
     private var allStops: [Range<UInt64>] = []
+    private var allOversleeps: [Double] = []
 
     func note(_ episode: Episode) { lock.withLock { all.append(episode) } }
     /// The process was stopped then, in microseconds of CLOCK_MONOTONIC.
     func note(stops: [Range<UInt64>]) { lock.withLock { allStops += stops } }
     var stops: [Range<UInt64>] { lock.withLock { allStops } }
+    /// A sleep of no victim's ended so much later than it should have, in milliseconds.
+    func note(oversleep: Double) { lock.withLock { allOversleeps.append(oversleep) } }
+    var oversleeps: [Double] { lock.withLock { allOversleeps } }
     func countHealthy(_ count: Int) { lock.withLock { healthyCount += count } }
     var episodes: [Episode] { lock.withLock { all } }
     var healthyItems: Int { lock.withLock { healthyCount } }

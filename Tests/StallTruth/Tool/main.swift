@@ -36,6 +36,13 @@ let durations = results.flatMap(\.durations).sorted()
 print(
     "durations off by: median \(milliseconds(percentile(durations, 0.5))) ms, "
         + "p99 \(milliseconds(percentile(durations, 0.99))) ms, of \(durations.count)")
+let oversleeps = results.flatMap(\.oversleeps).sorted()
+if !oversleeps.isEmpty {
+    print(
+        "beside that, sleeps of a thread that nobody watches ended late by: median "
+            + "\(milliseconds(percentile(oversleeps, 0.5))) ms, "
+            + "p99 \(milliseconds(percentile(oversleeps, 0.99))) ms, of \(oversleeps.count)")
+}
 let wrongVerdicts = results.reduce(0) { $0 + $1.wrongVerdicts }
 print(
     "verdicts wrong=\(wrongVerdicts) of="
