@@ -2,6 +2,7 @@
 //
 //     driver thread: choose an item -> put it on the loop as some kind of callout -> wait for its end -> pause
 
+import CLinux
 import CMishaps
 import Foundation
 import StallAgent
