@@ -131,10 +131,12 @@ static uint64_t monotonic_ns(void) {
 // Returns when the state is not `state` any more, or at the deadline. It looks again and again: waking us would cost the
 // stalled thread a system call, and its processor to us, where it shares one.
 static void wait_while(uint32_t state, uint64_t deadline_ns) {
-    struct timespec pause = {.tv_nsec = SHORTEST_PAUSE_NS};
-    while (atomic_load(&slot.state) == state && monotonic_ns() < deadline_ns) {
+    uint64_t pause_ns = SHORTEST_PAUSE_NS, now;
+    while (atomic_load(&slot.state) == state && (now = monotonic_ns()) < deadline_ns) {
+        const uint64_t rest_ns = deadline_ns - now;
+        const struct timespec pause = {.tv_nsec = (long)(pause_ns < rest_ns ? pause_ns : rest_ns)};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-        if (pause.tv_nsec < LONGEST_PAUSE_NS) pause.tv_nsec *= 2;
+        if (pause_ns < LONGEST_PAUSE_NS) pause_ns *= 2;
     }
 }
 

@@ -22,7 +22,8 @@ struct Attendance {
     private(set) var absences = Absences()
     /// Up to when nothing has disturbed the sentinel, or that is accounted for.
     private var checked: MonotonicInstant
-    /// The counters when it went to sleep.
+    /// When it went to sleep, and the counters then.
+    private var asleep = MonotonicInstant(nanoseconds: 0)
     private var counters = OwnCounters(cpuTime: .zero)
 
     /// A wake-up may come this late on a sound machine: a tick of the kernel's. Measured at load 8: 1.4 ms in 1,500.
@@ -41,13 +42,17 @@ struct Attendance {
         checked = before
     }
 
-    mutating func goToSleep(_ counters: OwnCounters) { self.counters = counters }
+    mutating func goToSleep(at now: MonotonicInstant, _ counters: OwnCounters) {
+        asleep = now
+        self.counters = counters
+    }
 
     /// It has slept, until `due` if nobody rang.
     mutating func wake(
         expectedAt due: MonotonicInstant?, at now: MonotonicInstant, _ counters: OwnCounters
     ) {
-        guard let due, due < now else { return }
+        // What was due while it was at work, at a capture that took its time, was not missed in its sleep.
+        guard let due = due.map({ max($0, asleep) }), due < now else { return }
         var explained = counters.cpuTime - self.counters.cpuTime
         if let before = self.counters.runDelay, let after = counters.runDelay {
             explained += after - before

@@ -267,7 +267,7 @@ struct Watch: ~Copyable {
     /// announced its sleep, so each is read once more after the announcement.
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_PARKED : STALL_WATCHDOG_DOZING)
-        attendance.goToSleep(ownThread.counters())
+        attendance.goToSleep(at: now(), ownThread.counters())
         stall_bell_announce(bell, kind)
         let moved = posts.contains { post in
             (due == nil || post.alarmedWord != nil) && post.loop.beacon.word != post.seenWord

@@ -13,14 +13,14 @@ import Testing
     }
 
     mutating func sleep(
-        until due: Double?, wake: Double, ran: Double = 0, queued: Double? = 0
+        from: Double = 0, until due: Double?, wake: Double, ran: Double = 0, queued: Double? = 0
     ) {
         func counters(_ ran: Double, _ queued: Double?) -> OwnCounters {
             OwnCounters(
                 cpuTime: .microseconds(ran * 1000),
                 runDelay: queued.map { .microseconds($0 * 1000) })
         }
-        attendance.goToSleep(counters(7, queued.map { _ in 5 }))
+        attendance.goToSleep(at: Self.at(from), counters(7, queued.map { _ in 5 }))
         attendance.wake(
             expectedAt: due.map(Self.at), at: Self.at(wake),
             counters(7 + ran, queued.map { 5 + $0 }))
@@ -62,6 +62,12 @@ import Testing
     @Test mutating func `a machine that was paused made it late without a reason`() {
         sleep(until: 100, wake: 400, ran: 1)
         #expect(missed() == 299 && missed(to: 100) == 0)
+    }
+
+    /// It was at work, at captures, when another loop was due: it goes to sleep and wakes up at once.
+    @Test mutating func `what was due before it went to sleep was not missed in its sleep`() {
+        sleep(from: 130, until: 100, wake: 130.1)
+        #expect(missed() == 0)
     }
 
     @Test(arguments: [(late: 3.9, missed: 0.0), (4.1, 4.1)])
