@@ -101,7 +101,8 @@ final class StressSampler: Sendable {
                 outcomes.withLock { $0[outcome, default: 0] += 1 }
                 taken += 1
                 let due = start + UInt64(Double(taken) * 1e9 / perSecond)
-                if due > now() { usleep(UInt32((due - now()) / 1_000)) }
+                let time = now()
+                if due > time { usleep(UInt32((due - time) / 1_000)) }
             }
             hasEnded.store(true, ordering: .releasing)
         }
