@@ -18,6 +18,8 @@ struct RollUpQuery {
     /// The histograms of cells, one behind the other, and whose they are: only those of listed groups are read.
     private var histograms: [UInt8] = []
     private var histogramEnds: [(sum: Int, end: Int)] = []
+    /// The whole days that cells of single days are yet to be read of, for the groups that are listed.
+    private var daysToRead: Range<Int64>?
     private var counts: [StallVerdict: Int] = [:]
     private var seen: Set<Int> = []
     private var span: (first: Int64, last: Int64)?
@@ -69,7 +71,10 @@ struct RollUpQuery {
         let firstLong =
             first == .min ? first : RollUpCell.longDay(first + long - 1)
         let endLong = end == .max ? end : RollUpCell.longDay(end)
-        guard !withDays, firstLong < endLong else { return try addCells(of: 1, first, end) }
+        // Where few groups are listed, days are read of those alone, once it is known which they are.
+        if withDays, largest != nil { daysToRead = first..<end }
+        let readsDays = withDays && daysToRead == nil
+        guard !readsDays, firstLong < endLong else { return try addCells(of: 1, first, end) }
         try addCells(of: 1, first, firstLong)
         try addCells(of: long, firstLong, endLong)
         try addCells(of: 1, endLong, end)
@@ -95,11 +100,32 @@ struct RollUpQuery {
             histogramEnds.append((index, histograms.count))
             let total = rows.integer(at: 4)
             sums[index].note(total, cohort: cohort, signature: signature)
-            if withDays {
+            if withDays, daysToRead == nil {
                 sums[index].note(
                     day: rows.integer(at: 2), count: rows.integer(at: 3), total: total,
                     longest: rows.integer(at: 7))
             }
+        }
+    }
+
+    /// Adds the days of these sums.
+    private mutating func addDays(of listed: Set<Int>) throws {
+        guard let days = daysToRead else { return }
+        let rows = try connection.prepare(
+            """
+            select cohort, signature, first_day, report_count, total_ns, max_ns from rollup
+            where day_count = 1 and first_day >= ? and first_day < ?
+            """)
+        try rows.bind(days.lowerBound, days.upperBound)
+        while try rows.step() {
+            guard let cohort = cohorts.index(ofRow: rows.integer(at: 0)),
+                isRanked(cohorts[cohort].verdict)
+            else { continue }
+            let index = try index(cohort: cohort, signature: rows.integer(at: 1), host: "")
+            guard listed.contains(index) else { continue }
+            sums[index].note(
+                day: rows.integer(at: 2), count: rows.integer(at: 3), total: rows.integer(at: 4),
+                longest: rows.integer(at: 5))
         }
     }
 
@@ -230,6 +256,7 @@ struct RollUpQuery {
         answer.total = sums.reduce(.zero) { $0 + .nanoseconds($1.totals.total_ns) }
         let listed = listed
         try readHistograms(of: Set(listed))
+        try addDays(of: Set(listed))
         let heaviest = listed.map { sums[$0].heaviestSignature }
         let unread = Set(heaviest.compactMap(\.self)).subtracting(groups.keys)
         if !unread.isEmpty {
