@@ -58,7 +58,7 @@ struct Attendance {
             explained += after - before
         }
         let missed = now - due - explained
-        if missed > Self.tolerance { absences.note(from: due, to: now, missed) }
+        if missed > Self.tolerance { absences.note(from: due, to: now, missed, isStop: false) }
     }
 }
 
@@ -68,6 +68,8 @@ package struct Absences: Hashable, Sendable {
         var from, to: MonotonicInstant
         /// How much of it was missed.
         var time: Duration
+        /// The sentinel has seen it; else the watchdog only came late, perhaps alone.
+        var isStop: Bool
     }
 
     /// The last ones, oldest first: a stall that is still to be judged is rarely older.
@@ -76,9 +78,19 @@ package struct Absences: Hashable, Sendable {
 
     package init() {}
 
-    mutating func note(from: MonotonicInstant, to: MonotonicInstant, _ time: Duration) {
+    mutating func note(
+        from: MonotonicInstant, to: MonotonicInstant, _ time: Duration, isStop: Bool = true
+    ) {
         if stretches.count == Self.capacity { stretches.removeFirst() }
-        stretches.append(Stretch(from: from, to: to, time: min(time, to - from)))
+        stretches.append(Stretch(from: from, to: to, time: min(time, to - from), isStop: isStop))
+    }
+
+    /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual machine
+    /// may stand still for some milliseconds while the other runs the app.
+    func withoutPauses(upTo length: Duration) -> Absences {
+        var absences = self
+        absences.stretches.removeAll { !$0.isStop && $0.time <= length }
+        return absences
     }
 
     /// How much of an interval can have been missed, at most.

@@ -34,6 +34,8 @@ package struct DetectionPolicy: Hashable, Sendable {
     /// How often a suspected loop is looked at until the stall is certain. The process may be stopped unseen between
     /// two looks, so this bounds what a stop can add to a stall.
     package var lookSpacing: Duration { threshold / 8 }
+    /// The watchdog may come this late, for no reason that it knows of, before a pause of the machine is taken off a stall.
+    var negligiblePause: Duration { threshold / 8 }
     /// A loop that made no progress for this long without being stalled is reported as starved or stopped.
     package var starvation: Duration { threshold * 4 }
     /// A loop that never came to rest for this long is saturated.

@@ -101,7 +101,8 @@ package struct StallDetector: Sendable {
                     word: reading.word,
                     clock: StallClock(began: reading.since, before: evidenceBefore),
                     nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
-            suspicion.clock.advance(to: now, evidence, absences: absences)
+            suspicion.clock.advance(
+                to: now, evidence, absences: absences.withoutPauses(upTo: policy.negligiblePause))
             if now >= suspicion.nextSample, suspicion.samples < policy.sampleLimit {
                 step.takesSample = true
                 suspicion.samples += 1
@@ -152,7 +153,9 @@ package struct StallDetector: Sendable {
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
-        clock.advance(to: end, evidence.counters, absences: absences)
+        clock.advance(
+            to: end, evidence.counters,
+            absences: absences.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(

@@ -210,6 +210,18 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// The watchdog came late because it waited for a CPU itself: the process was there.
+    @Test(arguments: [(late: 31, verdict: StallVerdict.stalled), (32, .stopped)])
+    mutating func `a watchdog that alone came late does not doubt the stall, a paused machine does`(
+        late: Int, verdict: StallVerdict
+    ) {
+        var absences = Absences()
+        absences.note(from: at(250 - late), to: at(250), .milliseconds(late), isStop: false)
+        _ = detector.look(busy(since: 0), blocked, at: at(125))
+        _ = detector.look(busy(since: 0), blocked, at: at(250), absences: absences)
+        let step = detector.look(waiting(since: 252), blocked, at: at(253), absences: absences)
+        #expect(step.incident?.verdict == verdict)
+    }
+
     @Test mutating func `what was called stopped is watched as closely until it has stalled`() {
         var verdicts: [(at: Int, StallVerdict)] = []
         var looks: [Int] = []
