@@ -2,6 +2,7 @@
 // thread, and what may wait for the app must not keep the watchdog.
 
 internal import CLinux
+internal import StallDetection
 internal import StallModel
 internal import Synchronization
 

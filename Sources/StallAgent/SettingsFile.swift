@@ -4,6 +4,7 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import Logging
+internal import StallDetection
 
 /// Reads a settings file now and whenever it changes. A file that cannot be understood changes nothing and costs one line in
 /// the app's log.

@@ -5,6 +5,7 @@
 //                          still in it after the deadline: it is called no more, the rest goes on on a new thread
 
 internal import CLinux
+internal import StallDetection
 internal import StallModel
 internal import Synchronization
 

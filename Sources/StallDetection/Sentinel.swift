@@ -11,28 +11,16 @@ final class Sentinel: Sendable {
     /// It reads from an eventfd: a futex would let a freezer stop it in its sleep.
     private let end: CInt
     private let id = Atomic<Int32>(0)
-    private struct Thread: @unchecked Sendable { var id = pthread_t() }
-    private let thread: Mutex<Thread?>
+    private let thread = Mutex<AgentThread?>(nil)
 
     /// Starts the thread; nil when the system gives none.
     init?() {
         end = eventfd(0, CInt(EFD_CLOEXEC))
-        thread = Mutex(nil)
-        guard end >= 0 else { return nil }
-        var new = Thread()
-        let context = Unmanaged.passRetained(self)
-        let error = stall_thread_start(
-            &new.id, "stall-sentinel", 1 << 16,
-            { context in
-                Unmanaged<Sentinel>.fromOpaque(context!).takeRetainedValue().sleep()
-                return nil
-            }, context.toOpaque())
-        guard error == 0 else {
-            context.release()
-            return nil
-        }
-        let started = new
-        thread.withLock { $0 = started }
+        guard end >= 0,
+            let new = AgentThread(
+                name: "stall-sentinel", stackBytes: 1 << 16, { [self] in sleep() })
+        else { return nil }
+        thread.withLock { $0 = new }
     }
 
     deinit { if end >= 0 { close(end) } }
@@ -47,7 +35,7 @@ final class Sentinel: Sendable {
     func stop() {
         var one: UInt64 = 1
         _ = write(end, &one, 8)
-        if let thread = thread.withLock({ $0.take() }) { pthread_join(thread.id, nil) }
+        thread.withLock { $0.take() }?.join()
     }
 
     /// Its files, for the thread that watches it; nil until it sleeps.

@@ -5,7 +5,6 @@
 // but sleep (Sentinel.swift).
 
 internal import CLinux
-internal import Glibc
 internal import StallModel
 
 /// A thread that watches any number of loops.
@@ -13,46 +12,26 @@ package final class Watchdog: Sendable {
     private let inbox = WatchdogInbox()
     private let bell: Bell
     private let sentinel: Sentinel
-    private let thread: Thread
+    private let thread: AgentThread
 
     /// A bell is never freed: a loop may ring it at any moment.
     private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
-    private struct Thread: @unchecked Sendable { let id: pthread_t }
 
     /// Starts the threads; nil when the system gives none.
     package init?() {
         guard let pointer = stall_bell_create(), let sentinel = Sentinel() else { return nil }
         bell = Bell(pointer: pointer)
         self.sentinel = sentinel
-        var id = pthread_t()
-        let context = Unmanaged.passRetained(Start(inbox: inbox, bell: bell, sentinel: sentinel))
-        let error = stall_thread_start(
-            &id, "stall-watchdog", 1 << 20,
-            { context in
-                let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
-                stall_thread_wake_on_time()
-                var watch = Watch(
-                    inbox: start.inbox, bell: start.bell.pointer, sentinel: start.sentinel)
-                watch.run()
-                return nil
-            }, context.toOpaque())
-        guard error == 0 else {
-            context.release()
+        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell] in
+            stall_thread_wake_on_time()
+            var watch = Watch(inbox: inbox, bell: bell.pointer, sentinel: sentinel)
+            watch.run()
+        }
+        guard let thread else {
             sentinel.stop()
             return nil
         }
-        thread = Thread(id: id)
-    }
-
-    private final class Start: Sendable {
-        let inbox: WatchdogInbox
-        let bell: Bell
-        let sentinel: Sentinel
-        init(inbox: WatchdogInbox, bell: Bell, sentinel: Sentinel) {
-            self.inbox = inbox
-            self.bell = bell
-            self.sentinel = sentinel
-        }
+        self.thread = thread
     }
 
     /// Watches a loop from now on. Any thread.
@@ -69,7 +48,7 @@ package final class Watchdog: Sendable {
     /// Ends what is open, and the threads. Call it once, from any thread but the watchdog's.
     package func stop() {
         send(.stop)
-        pthread_join(thread.id, nil)
+        thread.join()
         sentinel.stop()
     }
 

@@ -1,3 +1,4 @@
+import StallDetection
 import Testing
 
 @testable import StallAgent

@@ -5,7 +5,7 @@ internal import Glibc
 internal import StallModel
 
 /// A joinable thread that is deaf to the app's signals.
-final class AgentThread: @unchecked Sendable {
+package final class AgentThread: @unchecked Sendable {
     // Unchecked because a thread's handle is a plain value that is set once.
     private let handle: pthread_t
 
@@ -15,7 +15,9 @@ final class AgentThread: @unchecked Sendable {
     }
 
     /// Starts the thread; nil when the system gives none.
-    init?(name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void) {
+    package init?(
+        name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+    ) {
         let context = Unmanaged.passRetained(Body(body))
         var handle = pthread_t()
         let error = stall_thread_start(
@@ -32,17 +34,17 @@ final class AgentThread: @unchecked Sendable {
     }
 
     /// Whether the caller runs on this thread.
-    var isCurrent: Bool { pthread_equal(pthread_self(), handle) != 0 }
+    package var isCurrent: Bool { pthread_equal(pthread_self(), handle) != 0 }
 
     /// Waits until the thread has ended. Call it once, from another thread.
-    func join() { pthread_join(handle, nil) }
+    package func join() { pthread_join(handle, nil) }
 
     /// The same for so long at most; false when it has not ended by then, and may be joined later.
-    func join(within limit: Duration) -> Bool {
+    package func join(within limit: Duration) -> Bool {
         let end = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
         return stall_thread_join_until(handle, end.nanoseconds)
     }
 
     /// Lets it go: nobody will join it.
-    func detach() { pthread_detach(handle) }
+    package func detach() { pthread_detach(handle) }
 }
