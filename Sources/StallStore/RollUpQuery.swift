@@ -73,8 +73,9 @@ struct RollUpQuery {
         let endLong = end == .max ? end : RollUpCell.longDay(end)
         // Where few groups are listed, days are read of those alone, once it is known which they are.
         if withDays, largest != nil { daysToRead = first..<end }
-        let readsDays = withDays && daysToRead == nil
-        guard !readsDays, firstLong < endLong else { return try addCells(of: 1, first, end) }
+        guard !daysComeWithCells, firstLong < endLong else {
+            return try addCells(of: 1, first, end)
+        }
         try addCells(of: 1, first, firstLong)
         try addCells(of: long, firstLong, endLong)
         try addCells(of: 1, endLong, end)
@@ -100,13 +101,15 @@ struct RollUpQuery {
             histogramEnds.append((index, histograms.count))
             let total = rows.integer(at: 4)
             sums[index].note(total, cohort: cohort, signature: signature)
-            if withDays, daysToRead == nil {
+            if daysComeWithCells {
                 sums[index].note(
                     day: rows.integer(at: 2), count: rows.integer(at: 3), total: total,
                     longest: rows.integer(at: 7))
             }
         }
     }
+
+    private var daysComeWithCells: Bool { withDays && largest == nil }
 
     /// Adds the days of these sums.
     private mutating func addDays(of listed: Set<Int>) throws {
