@@ -30,7 +30,7 @@ extension StallReport {
         let (verb, object) = cause.cause.clause
         let spent = "\(loop) \(verb) \((duration * share).precise)"
         if cause.cause == .lock { return spent + " for " + lockClause(cause) }
-        let call = cause.evidence.first { $0.name == "system call" }.map { " in \($0.value)" }
+        let call = cause.evidence("system call").map { " in \($0)" }
         let waits = ![.cpu, .unknown, .starved, .throttled, .stopped].contains(cause.cause)
         return spent + (object.isEmpty || object.hasPrefix(";") ? object : " " + object)
             + (waits ? call ?? "" : "")
@@ -38,9 +38,9 @@ extension StallReport {
 
     /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
     private func lockClause(_ cause: StallCause) -> String {
-        let lock = cause.evidence.first { $0.name == "lock" }?.value ?? "a lock"
+        let lock = cause.evidence("lock") ?? "a lock"
         guard let holder = cause.holder else {
-            let process = cause.evidence.first { $0.name == "held by" }?.value
+            let process = cause.evidence("held by")
             return lock + (process.map { " held by \($0)" } ?? "; who holds it is not known")
         }
         let holders = threads.filter { $0.role == .holder }
@@ -58,6 +58,12 @@ extension StallReport {
         let signature = StallAnalysis.signature(
             of: [(thread.frames, .seconds(1))], executable: run.buildID)
         return signature.isWithoutAppFrame ? nil : signature.keyFrames.first
+    }
+}
+
+extension StallCause {
+    fileprivate func evidence(_ name: String) -> String? {
+        evidence.first { $0.name == name }?.value
     }
 }
 

@@ -118,10 +118,8 @@ struct DiffView {
         var line =
             "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
         if let watched {
-            let hours = watched / .seconds(3600)
-            line +=
-                hours >= 1 ? " in \(hours.short) watched hours" : " in \(watched.compact) watched"
-            line += " (\((totals.total / hours).compact)/h)"
+            line += watched.watchedClause
+            line += " (\((totals.total / (watched / .seconds(3600))).compact)/h)"
         }
         return line
     }

@@ -61,8 +61,8 @@ struct TopView {
     private var watched: String {
         guard let watched = ranking.watched.total, watched > .zero else { return "" }
         let hours = watched / .seconds(3600)
-        guard hours >= 1 else { return " in \(watched.compact) watched" }
-        return " in \(hours.short) watched hours (\((ranking.totalLost / hours).compact)/h)"
+        let rate = hours >= 1 ? " (\((ranking.totalLost / hours).compact)/h)" : ""
+        return watched.watchedClause + rate
     }
 
     private var table: Table {

@@ -36,3 +36,11 @@ struct WatchedTime {
         return hotspot.total.milliseconds / (watched / .seconds(3600))
     }
 }
+
+extension Duration {
+    /// ` in 26.1 watched hours`, ` in 25 s watched`.
+    var watchedClause: String {
+        let hours = self / .seconds(3600)
+        return hours >= 1 ? " in \(hours.short) watched hours" : " in \(compact) watched"
+    }
+}
