@@ -36,6 +36,17 @@ import Testing
             duration: .milliseconds(milliseconds), threshold: .milliseconds(250), state: .ended)
     }
 
+    /// A callback that says 0 and then waits until the door is closed.
+    func addStuckCallback() -> BoundedQueue<Void> {
+        let hear = hear
+        let door = BoundedQueue<Void>(capacity: 1)
+        notifier.add(state: .ended) { _ in
+            hear.yield(0)
+            door.pop()
+        }
+        return door
+    }
+
     @Test func `everyone who wants to hear is told, in order, before the end`() async {
         let hear = hear
         notifier.add(state: .ended) { hear.yield(Int($0.duration.milliseconds)) }
@@ -50,11 +61,7 @@ import Testing
 
     @Test func `a callback that never returns is left alone, and the others go on`() async {
         let hear = hear
-        let door = BoundedQueue<Void>(capacity: 1)
-        notifier.add(state: .ended) { _ in
-            hear.yield(0)
-            door.pop()
-        }
+        let door = addStuckCallback()
         notifier.add(state: .ended) { hear.yield(Int($0.duration.milliseconds)) }
         var heard = heard.makeAsyncIterator()
         notifier.notify(report(1))
@@ -72,12 +79,7 @@ import Testing
     }
 
     @Test func `stopping does not wait for a callback longer than its deadline`() async {
-        let hear = hear
-        let door = BoundedQueue<Void>(capacity: 1)
-        notifier.add(state: .ended) { _ in
-            hear.yield(0)
-            door.pop()
-        }
+        let door = addStuckCallback()
         var heard = heard.makeAsyncIterator()
         notifier.notify(report(1))
         #expect(await heard.next() == 0)
@@ -88,12 +90,7 @@ import Testing
     }
 
     @Test func `more than wait are dropped and counted`() async {
-        let hear = hear
-        let door = BoundedQueue<Void>(capacity: 1)
-        notifier.add(state: .ended) { _ in
-            hear.yield(0)
-            door.pop()
-        }
+        let door = addStuckCallback()
         var heard = heard.makeAsyncIterator()
         notifier.notify(report(1))
         #expect(await heard.next() == 0)
