@@ -53,9 +53,10 @@ package final class ReportStore {
                 guard let loop = reader.loops[rows.integer(at: 0)] else {
                     throw rows.damage("a report of no loop")
                 }
+                let duration = try rows.duration_ns(at: 1)
                 sets.add(
-                    try SummaryReader.stacks(rows, at: 2), lasting: try rows.duration(at: 1),
-                    executable: reader.runs[loop.run].buildID)
+                    try SummaryReader.stacks(rows, at: 2, in: duration),
+                    lasting: .nanoseconds(duration), executable: reader.runs[loop.run].buildID)
             }
             return sets
         }
@@ -215,7 +216,7 @@ package final class ReportStore {
                 let start = UnixTime(microseconds: rows.integer(at: 2))
                 status.first = min(status.first ?? start, start)
                 status.last = max(status.last ?? start, start)
-                status.sampleCount += try rows.samples(at: 3).count
+                status.sampleCount += try rows.samples(at: 3, in: 0).count
             }
             let losses = try connection.prepare(
                 "select reason, sum(report_count) from loss group by reason")
