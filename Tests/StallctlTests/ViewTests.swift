@@ -247,12 +247,12 @@ import Testing
         StoreStatus(
             path: "stalls.sqlite", role: .central, schemaVersion: 1, bytes: 1_234_567,
             sourceCount: 20,
-            runCount: 12, reportCount: 214, sampleCount: 1024, stackCount: 312,
+            runCount: 12, reportCount: 214, sampleCount: nil, stackCount: 312,
             reportsByState: [.ended: 211, .open: 1, .hang: 2],
             reportsByVerdict: [.stalled: 209, .starved: 4, .stopped: 1],
-            rollUpCount: 41, rollUpDayCount: 2, apps: ["photos", "videos"],
+            rollUpCount: 41, rollUpDayCount: 2, rollUpReportCount: 260, apps: ["photos", "videos"],
             hosts: ["web-1", "web-2"], first: SampleReports.noon,
             last: UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000),
-            losses: [.suppressed: 37, .evicted: 0])
+            lostByLoop: [:], losses: [.suppressed: 37, .evicted: 0])
     }
 }
