@@ -69,6 +69,36 @@ import Testing
         try expectSnapshot(top(on: narrow).lines, "top-narrow")
     }
 
+    /// With all columns: a name stays readable, and what is left out is what says least.
+    @Test(arguments: [40, 60, 200])
+    func `top fits the terminal`(columns: Int) throws {
+        var terminal = Terminal.plain
+        terminal.columns = columns
+        var view = top(on: terminal)
+        let noon = SampleReports.noon
+        view.ranking.buckets = TimeBuckets(
+            from: noon, through: UnixTime(microseconds: noon.microseconds + 7_200_000_000), count: 8
+        )
+        for index in view.ranking.hotspots.indices {
+            view.ranking.hotspots[index].causes = [[.lock, .throttled, .cpu][index]: .seconds(1)]
+            view.ranking.hotspots[index].trend = (0..<8).map { part in
+                var totals = StallTotals()
+                totals.add(.seconds(part * (index + 1) % 5))
+                return totals
+            }
+        }
+        view.ranking.suppressed = [
+            SuppressedStalls(
+                run: SampleReports.run(), loop: "main", place: 1, reason: .place, count: 21,
+                total: .seconds(12))
+        ]
+        view.holders = [SampleReports.id(1): "held by thread 4719 'compactor'"]
+        // Commands stay whole: they are copied.
+        let lines = view.lines.filter { !$0.contains("stallctl ") }
+        #expect(lines.allSatisfy { $0.displayWidth <= columns })
+        try expectSnapshot(view.lines, "top-\(columns)")
+    }
+
     @Test func `top of nothing says what was left out`() {
         let starved = SampleReports.summary(SampleReports.report(verdict: .starved))
         let ranking = Ranking(reports: [starved], runs: [SampleReports.run()], hotspots: [])
