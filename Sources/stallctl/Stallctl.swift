@@ -34,6 +34,7 @@ struct Stallctl: ParsableCommand {
     static func main() {
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
+        Ingest.prepareProcess()
         do {
             // Not the parser's flag: that would be one of every subcommand too, where --version selects reports.
             if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
