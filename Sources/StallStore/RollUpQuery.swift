@@ -41,17 +41,20 @@ struct RollUpQuery {
         }
         try cohorts.load(connection, filter)
         let days = try addEdges()
+        let spans = spans(days)
         guard let largest else {
-            for span in spans(days) { try addCells(span) }
+            for span in spans { try addCells(span) }
             return try makeAnswer(listing: Array(sums.indices))
         }
-        // Measured: to rank all groups first and then to read the rest of the few that are listed takes
-        // half the time of reading it of all.
-        let spans = spans(days)
-        for span in spans { try rankCells(span, by: largest.order) }
+        // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
+        // listed takes half the time of reading it of all.
+        let ranksFirst = dimension.isOfFunctions
+        for span in spans {
+            if ranksFirst { try rankCells(span) } else { try addCells(span) }
+        }
         let listed = listed(largest)
         let selection = selection(of: listed)
-        for span in spans { try addCells(span, of: selection) }
+        if ranksFirst { for span in spans { try addCells(span, of: selection) } }
         if withDays { try addDays(days, of: selection) }
         return try makeAnswer(listing: listed)
     }
@@ -98,18 +101,15 @@ struct RollUpQuery {
     }
 
     /// Notes what groups are ordered by, and nothing else of them.
-    private mutating func rankCells(_ span: CellSpan, by order: LargestGroups.Order) throws {
+    private mutating func rankCells(_ span: CellSpan) throws {
         var cells = try CellCursor(
             connection, "report_count, total_ns, max_ns, first_us, last_us", span, cohorts)
         while let cohort = try cells.next() {
-            let (row, count, total) = (
-                cells.row, cells.row.integer(at: 3), cells.row.integer(at: 4)
-            )
+            let (row, count) = (cells.row, cells.row.integer(at: 3))
             tally(cohort, count, row.integer(at: 6), row.integer(at: 7))
             guard isRanked(cohorts[cohort].verdict) else { continue }
             let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
-            total_ns &+= total
-            sums[index].noteSize(order, count: count, total: total, longest: row.integer(at: 5))
+            noteSize(of: index, count, total: row.integer(at: 4), longest: row.integer(at: 5))
         }
     }
 
@@ -129,7 +129,9 @@ struct RollUpQuery {
             let index = try index(cohort: cohort, signature: signature, host: "")
             if let selection, !selection.contains[index] { continue }
             let total = row.integer(at: 4)
-            if selection == nil { total_ns &+= total }
+            if selection == nil {
+                noteSize(of: index, row.integer(at: 3), total: total, longest: row.integer(at: 7))
+            }
             try sums[index].totals.add(row, at: 3)
             sums[index].note(total, cohort: cohort, signature: signature)
             if daysComeWithCells {
@@ -223,10 +225,7 @@ struct RollUpQuery {
             guard let signature = report.signature else { continue }
             let index = try index(cohort: cohort, signature: signature, host: loop.host)
             let total = report.entry.duration_ns
-            total_ns &+= total
-            if let order = largest?.order {
-                sums[index].noteSize(order, count: 1, total: total, longest: total)
-            }
+            noteSize(of: index, 1, total: total, longest: total)
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
             sums[index].note(total, cohort: cohort, signature: signature)
@@ -246,6 +245,13 @@ struct RollUpQuery {
     private mutating func tally(_ cohort: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
         while tallies.count <= cohort { tallies.append(CohortTally()) }
         tallies[cohort].add(count, first, last)
+    }
+
+    /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
+    private mutating func noteSize(of index: Int, _ count: Int64, total: Int64, longest: Int64) {
+        total_ns &+= total
+        guard let order = largest?.order else { return }
+        sums[index].noteSize(order, count: count, total: total, longest: longest)
     }
 
     /// Whether groups are told apart by more than the numbers of their rows.
