@@ -96,7 +96,8 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
         }
         count += shrunk
     }
-    guard let boundary, count > 0 else { return count }
+    // Open reports stay, also where nothing counts them any more.
+    guard let boundary, count > 0 || retention.rollUpsSince != nil else { return count }
     try connection.prepare(
         """
         update grouping set pruned_before_us = max(ifnull(pruned_before_us, ?), ?)

@@ -5,7 +5,7 @@ internal import StallModel
 internal import StallStore
 
 extension Ranking {
-    /// Ranks from roll-ups where the store has them under these rules and there are many reports, else exactly.
+    /// Ranks from roll-ups where the store has them under these rules and there are many reports or none, else exactly.
     ///
     /// - Parameter limit: So many groups are wanted.
     static func fastest(
@@ -14,7 +14,7 @@ extension Ranking {
     ) throws -> Ranking {
         let question = RankingQuestion(store: store, filter: filter, rules: rules, group: group)
         if var ranking = try question.fromRollUps(by: order, limit: limit, withDays: true),
-            ranking.isLarge
+            ranking.isLarge || ranking.overview.isEmpty
         {
             try ranking.addExposure(from: store, filter, by: order)
             return ranking
