@@ -5,6 +5,7 @@
 // they are known.
 
 internal import GRDB
+internal import Glibc
 package import StallModel
 
 /// The store that an agent writes. Several processes may write one at the same time.
@@ -33,6 +34,9 @@ package final class AgentStore {
         self.run = run
         self.limits = limits
         ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)
+        guard DescriptorRoom.isEnough() else {
+            throw .cannotOpen(path: path, reason: String(cString: strerror(EMFILE)))
+        }
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
