@@ -19,6 +19,7 @@ let rules = DefaultGrouper()
 
 @main struct StoreBenchmark {
     static func main() {
+        Ingest.prepareProcess()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {

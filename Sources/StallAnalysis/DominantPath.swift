@@ -67,10 +67,12 @@ struct WeightedFrames {
 struct DominantPath {
     static let keyFrameCount = 3
 
-    /// The accounting function first, then all its callers.
-    let functions: [PathStep]
-    /// The first of them: at most three.
-    var keyFrames: [PathStep] { Array(functions.prefix(Self.keyFrameCount)) }
+    /// Root first.
+    private let path: [PathStep]
+    /// The accounting function first, then its callers: at most three.
+    let keyFrames: [PathStep]
+    /// The same with all its callers.
+    var functions: [PathStep] { Self.functions(on: path, limit: .max) }
     let isWithoutAppFrame: Bool
     /// Every stack on the path was cut before the function that runs callouts: callers are missing.
     let isCut: Bool
@@ -83,7 +85,8 @@ struct DominantPath {
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
             let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })
-            functions = Self.functions(on: path)
+            self.path = path
+            keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
             isCut = members.allSatisfy(\.isCut)
             isWithoutAppFrame = false
             return
@@ -97,17 +100,18 @@ struct DominantPath {
             Self.dominant(stacks.map { Steps(from: $0, isWanted) }.filter { !$0.steps.isEmpty })
                 .path
         }.first { !$0.isEmpty }
-        functions = Self.functions(on: found ?? [])
+        path = found ?? []
+        keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
         isCut = false
         isWithoutAppFrame = true
     }
 
     /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group. A caller
     /// without a name is only a call site, of which its function may have many.
-    private static func functions(on path: [PathStep]) -> [PathStep] {
+    private static func functions(on path: [PathStep], limit: Int) -> [PathStep] {
         var frames: [PathStep] = []
         for step in path.reversed() where !frames.contains(step) {
-            if !frames.isEmpty, !step.isNamed { break }
+            if frames.count == limit || !frames.isEmpty && !step.isNamed { break }
             frames.append(step)
         }
         return frames
@@ -115,7 +119,7 @@ struct DominantPath {
 
     /// The function that the accounting one had called in most of the samples, whoever's it is.
     func callee(in stacks: [WeightedFrames]) -> String? {
-        guard let first = functions.first else { return nil }
+        guard let first = keyFrames.first else { return nil }
         var weights: [String: Double] = [:]
         for stack in stacks {
             guard let index = stack.frames.firstIndex(where: { $0.step == first }),
@@ -135,7 +139,7 @@ struct DominantPath {
         while true {
             path.append(step)
             // Mostly all of them go the same way.
-            while let next = commonStep(of: members, at: path.count) { path.append(next) }
+            path += commonSteps(of: members, from: path.count)
             guard let child = heaviestChild(of: members, at: path.count),
                 child.members.reduce(0, { $0 + $1.weight }) >= needed
             else { return (path, members) }
@@ -143,27 +147,27 @@ struct DominantPath {
         }
     }
 
-    private static func commonStep(of stacks: [Steps], at depth: Int) -> PathStep? {
-        guard let first = stacks.first, first.steps.count > depth else { return nil }
-        let step = first.steps[depth]
-        return stacks.dropFirst().allSatisfy { $0.steps.count > depth && $0.steps[depth] == step }
-            ? step : nil
+    private static func commonSteps(of stacks: [Steps], from depth: Int) -> ArraySlice<PathStep> {
+        guard let first = stacks.first else { return [] }
+        let end = stacks.dropFirst().reduce(first.steps.count) { end, stack in
+            first.commonEnd(with: stack, from: depth, to: end)
+        }
+        return first.steps[depth..<max(depth, end)]
     }
 
     private static func heaviestChild(
         of stacks: [Steps], at depth: Int
     ) -> (step: PathStep, members: [Steps])? {
-        let deeper = stacks.filter { $0.steps.count > depth }
-        let children = Dictionary(grouping: deeper) { $0.steps[depth] }
-        // Equal weights: the one that was seen first, whatever order the dictionary has.
-        var best: (step: PathStep, members: [Steps], weight: Double)?
-        var seen: Set<PathStep> = []
-        for step in deeper.map({ $0.steps[depth] }) where seen.insert(step).inserted {
-            let members = children[step] ?? []
-            let weight = members.reduce(0) { $0 + $1.weight }
-            if weight > best?.weight ?? -1 { best = (step, members, weight) }
+        var weights: [PathStep: Double] = [:]
+        for stack in stacks where stack.steps.count > depth {
+            weights[stack.steps[depth], default: 0] += stack.weight
         }
-        return best.map { ($0.step, $0.members) }
+        // Equal weights: the one that was seen first, whatever order the dictionary has.
+        guard let most = weights.values.max(),
+            let step = stacks.lazy.filter({ $0.steps.count > depth }).map({ $0.steps[depth] })
+                .first(where: { weights[$0] == most })
+        else { return nil }
+        return (step, stacks.filter { $0.steps.count > depth && $0.steps[depth] == step })
     }
 
     /// The share of the time that a function must hold to be blamed instead of its caller: 60 % when there are many
@@ -227,6 +231,7 @@ private struct Steps {
 
     /// Gives stacks that were cut the callers that whole stacks of the same stall show.
     static func aligned(_ stacks: [Steps]) -> [Steps] {
+        guard stacks.contains(where: \.isCut) else { return stacks }
         let whole = stacks.filter { !$0.isCut }
         return stacks.map { stack in
             guard stack.isCut, let first = stack.steps.first,
@@ -236,6 +241,19 @@ private struct Steps {
             stack.steps = callers + stack.steps
             stack.isCut = false
             return stack
+        }
+    }
+
+    /// Up to which depth the two go the same way. Through pointers: each step that is taken out of an
+    /// array is retained and released, which costs more than comparing it.
+    func commonEnd(with other: Steps, from depth: Int, to end: Int) -> Int {
+        steps.withUnsafeBufferPointer { own in
+            other.steps.withUnsafeBufferPointer { others in
+                var depth = depth
+                let end = min(end, own.count, others.count)
+                while depth < end, own[depth] == others[depth] { depth += 1 }
+                return depth
+            }
         }
     }
 

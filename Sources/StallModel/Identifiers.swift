@@ -44,6 +44,13 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         (high, low) = words
     }
 
+    /// Wraps sixteen bytes; nil for any other count.
+    package init?(bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 16 else { return nil }
+        high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+        low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+
     /// Makes a version-7 identifier: 48 bits of milliseconds, then 74 random bits.
     ///
     /// **Source:** RFC 9562, section 5.7.
@@ -57,12 +64,11 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     package var made: UnixTime { UnixTime(microseconds: Int64(high >> 16) * 1000) }
 
     /// Sixteen bytes, in the order they are written.
-    public var bytes: [UInt8] {
-        [high, low].flatMap { word in
-            stride(from: 56, through: 0, by: -8).map {
-                UInt8(truncatingIfNeeded: word >> UInt64($0))
-            }
-        }
+    public var bytes: [UInt8] { withBytes { Array($0) } }
+
+    /// Lends the sixteen bytes, in the order they are written.
+    package func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) -> Answer) -> Answer {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
     }
 
     /// How many hexadecimal digits from the first on this identifier and another one share.

@@ -37,12 +37,19 @@ final class Cohorts {
         var verdict: StallVerdict
         var cause: CauseClass?
     }
-    /// What a loop's row leads to.
-    struct Loop {
-        var app: String
-        var version: String
-        var buildID: BuildID?
-        var name: String
+    /// What a loop's row leads to. A class, so that a look at it copies nothing.
+    final class Loop {
+        let app: String
+        let version: String
+        let buildID: BuildID?
+        let name: String
+
+        fileprivate init(_ row: Statement) {
+            app = row.text(at: 0)
+            version = row.text(at: 1)
+            buildID = row.optionalBytes(at: 2).map(BuildID.init)
+            name = row.text(at: 3)
+        }
     }
 
     init(_ connection: Connection) throws {
@@ -89,9 +96,7 @@ final class Cohorts {
         if let loop = loops[id] { return loop }
         try findLoop.bind(id)
         guard try findLoop.step() else { throw findLoop.damage("a report of no loop") }
-        let loop = Loop(
-            app: findLoop.text(at: 0), version: findLoop.text(at: 1),
-            buildID: findLoop.optionalBytes(at: 2).map(BuildID.init), name: findLoop.text(at: 3))
+        let loop = Loop(findLoop)
         findLoop.reset()
         loops[id] = loop
         return loop

@@ -19,16 +19,20 @@ final class GroupDecider {
     private var stacks: StackReader
     private var paths: [Int64: FunctionPath] = [:]
     private var groups: [Key: Int64] = [:]
+    private var numbers: [Int64: Int64] = [:]
     private var grouped: [GroupedKey: any GroupedStack] = [:]
+    // Executables by small numbers, which are hashed faster; mostly it is the same as before.
+    private var executables: [BuildID?: Int] = [:]
+    private var lastExecutable: (buildID: BuildID?, number: Int)?
 
     private struct Key: Hashable {
         var path: Int64?
         var cause: CauseClass?
-        var executable: BuildID?
+        var executable: Int
     }
     private struct GroupedKey: Hashable {
         var path: Int64
-        var executable: BuildID?
+        var executable: Int
     }
 
     /// More than this is forgotten rather than held.
@@ -51,6 +55,7 @@ final class GroupDecider {
     func forget() throws {
         paths.removeAll(keepingCapacity: true)
         groups.removeAll(keepingCapacity: true)
+        numbers.removeAll(keepingCapacity: true)
         grouped.removeAll(keepingCapacity: true)
         stacks = try StackReader(connection)
     }
@@ -70,14 +75,23 @@ final class GroupDecider {
             first = path
         }
         // Stacks of one path decide alike, whatever time each stands for.
-        let key = Key(path: first?.hash, cause: cause, executable: executable)
+        let key = Key(path: first?.hash, cause: cause, executable: number(of: executable))
         if isOnePath, let known = groups[key] {
             return Decision(signature: known, isNamed: isNamed)
         }
-        let signature = try number(
-            grouper.group(of: try grouped(samples, executable), cause: cause))
+        let group = grouper.group(of: try grouped(samples, executable), cause: cause)
+        let signature = try numbers[group.signature] ?? number(group)
+        numbers[group.signature] = signature
         if isOnePath { groups[key] = signature }
         return Decision(signature: signature, isNamed: isNamed)
+    }
+
+    private func number(of executable: BuildID?) -> Int {
+        if let lastExecutable, lastExecutable.buildID == executable { return lastExecutable.number }
+        let number = executables[executable] ?? executables.count
+        executables[executable] = number
+        lastExecutable = (executable, number)
+        return number
     }
 
     /// The stacks of samples that are not late, as the grouper sees them.
@@ -85,14 +99,16 @@ final class GroupDecider {
         _ samples: [StoredSample], _ executable: BuildID?
     ) throws -> [(stack: any GroupedStack, weight: Duration)] {
         if grouped.count > Self.groupedLimit { grouped.removeAll(keepingCapacity: true) }
+        let number = number(of: executable)
         return try samples.compactMap { sample in
             guard !sample.isLate, let stack = sample.stack else { return nil }
-            let key = GroupedKey(path: try path(ofStack: stack).hash, executable: executable)
-            if grouped[key] == nil, let frames = try stacks.frames(ofStack: stack), !frames.isEmpty
-            {
-                grouped[key] = grouper.stack(frames, executable: executable)
+            let key = GroupedKey(path: try path(ofStack: stack).hash, executable: number)
+            var known = grouped[key]
+            if known == nil, let frames = try stacks.frames(ofStack: stack), !frames.isEmpty {
+                known = grouper.stack(frames, executable: executable)
+                grouped[key] = known
             }
-            return grouped[key].map { ($0, .nanoseconds(sample.weight_ns)) }
+            return known.map { ($0, .nanoseconds(sample.weight_ns)) }
         }
     }
 

@@ -4,7 +4,7 @@
 internal import StallModel
 
 /// The rows of an incoming store, each checked on its way in.
-struct IncomingRows {
+final class IncomingRows {
     private let findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
     private let findStackHash, findStack, findLosses: Statement
@@ -16,7 +16,7 @@ struct IncomingRows {
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
                 duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
                 cause_detail, threads, agent_ns, skipped_threads
-            from report where source = ? and revision > ? order by seq
+            from report where source = ? and seq > ? and revision > ? order by seq
             """)
         findRun = try connection.prepare(
             "select \(ProcessRun.columns) from process_run where id = ?")
@@ -29,7 +29,10 @@ struct IncomingRows {
         findLocation = try connection.prepare(
             "select hash, image, offset, kind, detail from location where id = ?")
         findNamed = try connection.prepare(
-            "select id, hash, detail from location where detail > 0 and revision > ?")
+            """
+            select id, hash, detail from location where id > ? and detail > 0 and revision > ?
+            order by id
+            """)
         findFrames = try connection.prepare(
             """
             select function.hash, function.name, function.raw_name, function.file,
@@ -48,26 +51,61 @@ struct IncomingRows {
         try findState.integer(source, seq) == Int64(StallState.hang.rawValue)
     }
 
-    /// Gives every report of the source that changed after `revision` to `body`, with this file's
-    /// numbers, which `body` may replace.
-    func forEachReport(
-        ofSource source: Int64, after revision: Int64, _ body: (inout ReportRow) throws -> Void
-    ) throws {
+    /// Some reports of a source, in the order of their numbers, with this file's numbers.
+    struct Reports {
+        var rows: [ReportRow] = []
+        /// No more come behind them.
+        var areAll = false
+
+        // What waits to be written must not fill the memory, whatever the file holds.
+        fileprivate static let rowLimit = 10_000
+        fileprivate static let byteLimit = 4 << 20
+    }
+
+    /// The next reports of the source that changed after `revision`.
+    ///
+    /// - Parameter last: The number that they come behind; nil begins with the first.
+    func reports(
+        ofSource source: Int64, after revision: Int64, behind last: Int64?
+    ) throws -> Reports {
         let rows = findReports
-        try rows.bind(source, revision)
-        while try rows.step() {
-            var report = try ReportRow(
-                seq: rows.integer(at: 0), revision: rows.integer(at: 1),
-                id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
-                activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
-                state: rows.value(at: 7), verdict: rows.value(at: 8),
-                start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
-                cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
-                samples: rows.samples(at: 13), cause: rows.cause(at: 14),
-                threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
-                skippedThreads: rows.count(at: 19))
-            try body(&report)
+        try rows.bind(source, last ?? .min, revision)
+        defer { rows.reset() }
+        var reports = Reports()
+        var byteCount = 0
+        while reports.rows.count < Reports.rowLimit, byteCount < Reports.byteLimit {
+            guard try rows.step() else {
+                reports.areAll = true
+                break
+            }
+            reports.rows.append(
+                try ReportRow(
+                    seq: rows.integer(at: 0), revision: rows.integer(at: 1),
+                    id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
+                    activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
+                    state: rows.value(at: 7), verdict: rows.value(at: 8),
+                    start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
+                    cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
+                    samples: rows.samples(at: 13), cause: rows.cause(at: 14),
+                    threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
+                    skippedThreads: rows.count(at: 19)))
+            for packed in [13, 16, 17] as [CInt] { byteCount += rows.blob(at: packed).count }
         }
+        return reports
+    }
+
+    /// What the file says that the content of the reports' stacks hashes to, by their numbers.
+    func stackHashes(of reports: [ReportRow]) throws -> [Int64: Int64] {
+        var hashes: [Int64: Int64] = [:]
+        func note(_ stack: Int64?) throws {
+            guard let stack, hashes[stack] == nil else { return }
+            hashes[stack] = try stackHash(stack)
+        }
+        for report in reports {
+            for sample in report.samples { try note(sample.stack) }
+            for thread in report.threads { try note(thread.stack) }
+        }
+        return hashes
     }
 
     func run(_ id: Int64) throws -> ProcessRun {
@@ -112,15 +150,24 @@ struct IncomingRows {
         }
     }
 
-    /// Gives every place whose names changed after `revision` to `body`.
-    func forEachNamedLocation(
-        after revision: Int64, _ body: (_ id: Int64, _ hash: Int64, _ detail: Int64) throws -> Void
-    ) throws {
-        try findNamed.bind(revision)
-        while try findNamed.step() {
-            try body(findNamed.integer(at: 0), findNamed.integer(at: 1), findNamed.integer(at: 2))
+    /// A place with names, by its number, its hash and what is known of it.
+    typealias NamedLocation = (id: Int64, hash: Int64, detail: Int64)
+
+    /// The first places whose names changed after `revision`, behind the one of number `last`.
+    ///
+    /// - Returns: At most `namedLimit` of them.
+    func namedLocations(after revision: Int64, behind last: Int64) throws -> [NamedLocation] {
+        try findNamed.bind(last, revision)
+        defer { findNamed.reset() }
+        var places: [NamedLocation] = []
+        while places.count < Self.namedLimit, try findNamed.step() {
+            places.append(
+                (findNamed.integer(at: 0), findNamed.integer(at: 1), findNamed.integer(at: 2)))
         }
+        return places
     }
+
+    static let namedLimit = 10_000
 
     func frames(ofLocation location: Int64) throws -> [FrameNames] {
         var frames: [FrameNames] = []

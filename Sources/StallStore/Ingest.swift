@@ -1,10 +1,11 @@
 // Takes the reports of other stores over into a central store.
 //
-//     files -> batches, a transaction each -> files, a savepoint each -> IncomingStore -> rows
+//     files -> ReadAhead, on other threads -> batches, a transaction each -> files, a savepoint each -> rows
 //
 // What says how far a source was taken moves in the same transaction as its reports. So a job that
 // is killed, runs twice, or runs beside another takes nothing twice and loses nothing.
 
+internal import CSQLite
 internal import GRDB
 package import StallModel
 
@@ -66,10 +67,15 @@ package final class Ingest {
     // Nil once closed: statements must go before their connection does.
     private var writer: IngestWriter?
 
-    /// A batch is one transaction: measured, 50 files in one take half the time of 50 transactions,
-    /// and more than that only makes the write-ahead log longer.
-    private static let filesPerBatch = 50
-    private static let reportsPerBatch = 50_000
+    /// A batch is one transaction: measured, 50 files in one take half the time of 50 transactions.
+    /// With 200, roll-ups are half the work again, since one that many files add to is written once;
+    /// the log grows to some 40 MB.
+    private static let filesPerBatch = 200
+    private static let reportsPerBatch = 200_000
+
+    /// Tells SQLite that its threads need not agree on how much memory they use. Call it before any
+    /// store is opened, and only in a program of our own: it holds for the whole process.
+    package static func prepareProcess() { _ = stall_sqlite_without_memory_statistics() }
 
     /// Opens the central store; creates or migrates it where needed. Its directory must exist.
     ///
@@ -111,6 +117,8 @@ package final class Ingest {
         var rest = found.files.filter { !isQuarantined($0.path) }[...]
         summary.quarantinedCount =
             found.files.count + found.skipped.count - rest.count - summary.files.count
+        let known = try knownRevisions()
+        let ahead = ReadAhead(rest.filter { $0.kind == .store }.map(\.path), known: known)
         while let next = rest.first {
             if isCancelled() {
                 summary.isCancelled = true
@@ -130,7 +138,7 @@ package final class Ingest {
                 summary.files.append(result.file)
                 report(summary)
             } else {
-                try takeBatch(&rest, &summary, report)
+                try takeBatch(&rest, from: ahead, known, &summary, report)
             }
         }
         return summary
@@ -144,9 +152,17 @@ package final class Ingest {
         try file.close()
     }
 
+    private func knownRevisions() throws(StoreError) -> KnownRevisions {
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        return try StoreError.catching(path: file.path) {
+            try file.queue.inDatabase { _ in KnownRevisions(try writer.knownRevisions()) }
+        }
+    }
+
     /// Takes the next files, until the batch is full, in one transaction.
     private func takeBatch(
         _ rest: inout ArraySlice<(path: String, kind: SourceFiles.Kind)>,
+        from ahead: ReadAhead, _ known: KnownRevisions,
         _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
     ) throws(StoreError) {
@@ -157,11 +173,11 @@ package final class Ingest {
                     try writer.notice()
                     let first = summary.files.count
                     var reportCount = 0
-                    while let (path, kind) = rest.first, kind == .store,
+                    while rest.first?.kind == .store,
                         summary.files.count - first < Self.filesPerBatch,
-                        reportCount < Self.reportsPerBatch
+                        reportCount < Self.reportsPerBatch, let next = ahead.next()
                     {
-                        let result = try take(path, database, writer)
+                        let result = try take(next, known, database, writer)
                         let outcome = result.outcome
                         if case .taken(let added, let changed) = outcome {
                             reportCount += added + changed
@@ -182,21 +198,26 @@ package final class Ingest {
 
     /// Takes one store in a savepoint: all of it, or nothing.
     private func take(
-        _ path: String, _ database: Database, _ writer: IngestWriter
+        _ next: ReadAhead.Answer, _ known: KnownRevisions, _ database: Database,
+        _ writer: IngestWriter
     ) throws -> IngestFileResult {
         let mark = writer.mark
-        let before = FileFacts(path)
+        let path = next.path
         var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
         do {
+            let incoming = try next.store.get()
+            defer { incoming.close() }
             try database.inSavepoint {
-                result.outcome = try IncomingStore.read(path) { try writer.take($0) }
+                result.outcome = try incoming.use { try writer.take(incoming) }
                 return .commit
             }
-            result.isFinished = before != nil && before == FileFacts(path) && !Self.isOpen(path)
+            known.note(incoming.sources)
         } catch let error as StoreError where error.path == path {
             try writer.rollBack(to: mark)
             result.outcome = .skipped(error)
+            return result
         }
+        result.isFinished = next.facts != nil && next.facts == FileFacts(path) && !Self.isOpen(path)
         return result
     }
 

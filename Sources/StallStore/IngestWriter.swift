@@ -11,7 +11,8 @@ final class IngestWriter {
     private let exposures: ExposureRows
     private let grouping: Grouping
     private let singles: ReportImport
-    private let findSource, addSource, setRevision, findLast, setLoss, contentVersion: Statement
+    private let findSource, addSource, allSources, setRevision: Statement
+    private let findLast, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -25,6 +26,7 @@ final class IngestWriter {
             connection, interner: interner, reports: reports, grouping: grouping)
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        allSources = try connection.prepare("select store, revision from source")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
         findLast = try connection.prepare(
             "select seq, id from report where source = ? order by seq desc limit 1")
@@ -66,23 +68,19 @@ final class IngestWriter {
 
     /// Takes what is new in the incoming store.
     func take(_ incoming: IncomingStore) throws -> IngestFileResult.Outcome {
-        let sources = try incoming.sources()
-        guard incoming.role == .central || sources.count == 1 else {
-            throw incoming.damage("an agent's store of \(sources.count) identities")
+        guard incoming.role == .central || incoming.sources.count == 1 else {
+            throw incoming.damage("an agent's store of \(incoming.sources.count) identities")
         }
-        var (added, changed) = (0, 0)
-        for source in sources {
+        var (added, changed, hasNews) = (0, 0, false)
+        let transfer = StoreTransfer(
+            incoming, interner: interner, reports: reports, grouping: grouping)
+        for source in incoming.sources {
             let (id, known) = try centralSource(source.store)
             try refuseSharedIdentity(of: id, source, incoming)
             if source.revision > known {
-                let transfer = SourceTransfer(
-                    rows: try incoming.rows(), source: source.id, path: incoming.path,
-                    target: id, interner: interner, reports: reports, grouping: grouping)
-                let taken = try transfer.takeReports(after: known)
+                let taken = try transfer.takeReports(of: source, after: known, target: id)
                 (added, changed) = (added + taken.added, changed + taken.changed)
-                // A central store keeps no revision of names; what is known already costs little.
-                try transfer.takeNames(after: incoming.role == .agent ? known : -1)
-                for loss in try transfer.rows.losses(ofSource: source.id, after: known) {
+                for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
                     try setLoss.run(
                         id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
                         source.revision)
@@ -91,16 +89,29 @@ final class IngestWriter {
                     ofSource: source.id, after: known, to: exposures, target: id,
                     known: source.revision, loop: transfer.loop)
                 try setRevision.run(source.revision, id)
+                // A central store keeps no revision of names; what is known already costs little.
+                if incoming.role == .agent { try transfer.takeNames(after: known) }
+                hasNews = true
             }
             changed += try closeReports(of: id, source, incoming)
         }
+        if incoming.role == .central, hasNews { try transfer.takeNames(after: -1) }
         return .taken(added: added, changed: changed)
+    }
+
+    /// The revision that each source was taken over at.
+    func knownRevisions() throws -> [UniqueID: Int64] {
+        var known: [UniqueID: Int64] = [:]
+        while try allSources.step() {
+            known[try allSources.uniqueID(at: 0)] = allSources.integer(at: 1)
+        }
+        return known
     }
 
     /// Takes a report that comes on its own.
     func take(_ report: PortableReport) throws -> ReportRows.Outcome? { try singles.take(report) }
 
-    private func centralSource(_ store: [UInt8]) throws -> (id: Int64, revision: Int64) {
+    private func centralSource(_ store: UniqueID) throws -> (id: Int64, revision: Int64) {
         try findSource.bind(store)
         guard try findSource.step() else { return (try addSource.insert(store), 0) }
         defer { findSource.reset() }

@@ -118,9 +118,9 @@ final class Interner {
     func run(_ run: ProcessRun) throws -> Int64 {
         if let id = runs[run.id] { return id }
         let id =
-            try findRun.integer(run.id.bytes)
+            try findRun.integer(run.id)
             ?? addRun.insert(
-                run.id.bytes, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
+                run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
                 run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds)
         runs[run.id] = id
         return id

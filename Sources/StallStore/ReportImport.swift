@@ -44,7 +44,7 @@ final class ReportImport {
         let report = portable.report
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
-            try findID.integer(report.start.microseconds.day, report.id.bytes) != 0
+            try findID.integer(report.start.microseconds.day, report.id) != 0
         {
             return nil
         }
@@ -92,7 +92,7 @@ final class ReportImport {
 
     private func source(_ store: UniqueID) throws -> Int64 {
         if let source = sources[store] { return source }
-        let source = try findSource.integer(store.bytes) ?? addSource.insert(store.bytes)
+        let source = try findSource.integer(store.bytes) ?? addSource.insert(store)
         sources[store] = source
         return source
     }

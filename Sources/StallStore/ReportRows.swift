@@ -100,7 +100,7 @@ struct ReportRows {
         let cause = row.cause.map { Int64($0.cause.rawValue) }
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try add.run(
-            source, row.seq, row.revision, row.id.bytes, row.loop, row.mode, row.activity,
+            source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded,
             cause, row.cause?.confidence, row.cause?.encodedDetail, threads, row.agent_ns,
@@ -115,7 +115,7 @@ struct ReportRows {
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
             row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, cause, row.cause?.confidence,
             row.cause?.encodedDetail, threads, row.agent_ns, row.skippedThreads, row.signature,
-            source, row.seq, row.id.bytes)
+            source, row.seq, row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

@@ -3,6 +3,7 @@
 
 internal import CSQLite
 internal import GRDB
+internal import StallModel
 
 /// A connection that GRDB opened, with the path that its errors name. Use it on GRDB's queue only.
 struct Connection {
@@ -147,6 +148,14 @@ extension String: SQLValue {
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_text64(
             statement, index, self, UInt64(utf8.count), copied, UInt8(SQLITE_UTF8))
+    }
+}
+
+extension UniqueID: SQLValue {
+    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+        withBytes {
+            sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), copied)
+        }
     }
 }
 

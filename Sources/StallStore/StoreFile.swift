@@ -137,18 +137,25 @@ struct StoreFile {
             throw .older(path: path, version: schemaVersion, supported: newest)
         }
         return try StoreError.catching(path: path) {
-            let copy = try DatabaseQueue()
+            let copy = try DatabaseQueue(configuration: Self.forReading)
             try queue.backup(to: copy)
             try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
             return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
         }
     }
 
+    private static var forReading: Configuration {
+        var configuration = Configuration()
+        // A snapshot may be looked at in more than one go.
+        configuration.allowsUnsafeTransactions = true
+        return configuration
+    }
+
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
         try StoreError.catching(path: path) {
-            var configuration = Configuration()
+            var configuration = Self.forReading
             configuration.busyMode = .timeout(wait / .seconds(1))
             configuration.readonly = readOnly
             let queue = try DatabaseQueue(path: file, configuration: configuration)
@@ -225,7 +232,7 @@ struct StoreFile {
         var random = SystemRandomNumberGenerator()
         let id = UniqueID(version7At: .now(), random: &random)
         try Connection(database, path: "").prepare("insert into source (store) values (?)")
-            .run(id.bytes)
+            .run(id)
     }
 
     /// Makes an empty file that only its owner may read, so that SQLite's own files are as private.

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import StallStore
 
 @main
 struct Stallctl: ParsableCommand {
@@ -31,6 +32,7 @@ struct Stallctl: ParsableCommand {
     static func main() {
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
+        Ingest.prepareProcess()
         do {
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot()

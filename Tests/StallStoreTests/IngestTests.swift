@@ -138,6 +138,51 @@ import TestSupport
         #expect(try known() == [frame("tick()", line: 7)])
     }
 
+    @Test func `reports that are too many to be read ahead at once are taken all the same`() throws
+    {
+        var generator = ReportGenerator(seed: 7)
+        let path = directory("agent.sqlite")
+        let agent = try AgentStore(path: path, run: generator.run)
+        for _ in 0..<11 {
+            var report = generator.report(state: .ended)
+            // A few of them are more than what may wait to be written.
+            report.samples = [generator.sample()]
+            report.samples[0].failure = String(repeating: "x", count: 1 << 20)
+            try agent.record(report, images: generator.images)
+        }
+        try agent.close()
+        let central = directory("central.sqlite")
+        #expect(try Ingest(into: central).run([path]).addedCount == 11)
+        #expect(
+            try ReportStore.open(path: central).reports(ReportFilter())
+                == ReportStore.open(path: path).reports(ReportFilter()))
+    }
+
+    @Test func `what was read ahead is not taken again when a copy of the store came before`()
+        throws
+    {
+        var generator = ReportGenerator(seed: 8)
+        let (old, new) = (directory("old.sqlite"), directory("new.sqlite"))
+        let reports = (0..<8).map { _ in generator.report(state: .ended) }
+        for (path, count) in [(old, 5), (new, 3)] {
+            if path == new { try FileManager.default.copyItem(atPath: old, toPath: new) }
+            let agent = try AgentStore(path: path, run: generator.run)
+            for report in reports.prefix(count == 5 ? 5 : 8).suffix(count) {
+                try agent.record(report, images: generator.images)
+                try agent.symbolize(generator.names(of: report))
+            }
+            try agent.close()
+        }
+        for order in [[old, new], [new, old]] {
+            let central = directory("\(order[0] == old).central")
+            let summary = try Ingest(into: central).run(order)
+            #expect(summary.addedCount == 8)
+            #expect(summary.changedCount == 0)
+            #expect(try ReportStore.open(path: central).reports(ReportFilter()).count == 8)
+            #expect(try checkStore(path: central).isEmpty)
+        }
+    }
+
     @Test func `a store that was copied and written to by two is refused`() throws {
         var generator = ReportGenerator(seed: 6)
         let (path, copy) = (directory("agent.sqlite"), directory("copy.sqlite"))

@@ -1,13 +1,10 @@
-// Copies one source's rows, and maps the numbers that mean something in the incoming file only.
+// Copies one store's rows, and maps the numbers that mean something in the incoming file only.
 
 internal import StallModel
 
-/// The way of one source's rows from an incoming store into the central one.
-final class SourceTransfer {
-    let rows: IncomingRows
-    /// The source's number in the incoming store, and in the central one.
-    let source, target: Int64
-    let path: String
+/// The way of an incoming store's rows into the central one.
+final class StoreTransfer {
+    let incoming: IncomingStore
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping
@@ -18,46 +15,70 @@ final class SourceTransfer {
     private var images: [Int64: Interned] = [:]
     private var locations: [Int64: Interned] = [:]
     private var stacks: [Int64: Int64] = [:]
+    /// What the file says that the content of stacks hashes to, as far as that was read ahead.
+    private var stackHashes: [Int64: Int64] = [:]
 
     init(
-        rows: IncomingRows, source: Int64, path: String, target: Int64, interner: Interner,
-        reports: ReportRows, grouping: Grouping
+        _ incoming: IncomingStore, interner: Interner, reports: ReportRows, grouping: Grouping
     ) {
-        self.rows = rows
-        self.source = source
-        self.path = path
-        self.target = target
+        self.incoming = incoming
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
     }
 
-    func takeReports(after revision: Int64) throws -> (added: Int, changed: Int) {
+    /// Takes the reports of a source that changed after `revision`.
+    ///
+    /// - Parameter target: The source's number in the central store.
+    func takeReports(
+        of source: IncomingStore.Source, after revision: Int64, target: Int64
+    ) throws -> (added: Int, changed: Int) {
         var (added, changed) = (0, 0)
-        try rows.forEachReport(ofSource: source, after: revision) { row in
-            row.loop = try loop(row.loop)
-            row.mode = try label(row.mode)
-            row.activity = try row.activity.map(label)
-            for index in row.samples.indices {
-                row.samples[index].stack = try row.samples[index].stack.map(stack)
+        let news = try incoming.news(of: source, after: revision)
+        stackHashes = news.stackHashes
+        var next = news.reports
+        while true {
+            for index in next.rows.indices where next.rows[index].revision > revision {
+                switch try take(&next.rows[index], source: target) {
+                case .added: added += 1
+                case .changed: changed += 1
+                }
             }
-            for index in row.threads.indices {
-                row.threads[index].stack = try row.threads[index].stack.map(stack)
-            }
-            try grouping.decide(&row, source: target)
-            guard let outcome = try reports.put(row, source: target) else {
-                throw StoreError.sharedIdentity(path: path)
-            }
-            if case .added = outcome { added += 1 } else { changed += 1 }
-            try grouping.count(row, source: target, after: outcome)
+            guard !next.areAll, let last = next.rows.last else { break }
+            next = try incoming.rows().reports(
+                ofSource: source.id, after: revision, behind: last.seq)
         }
         return (added, changed)
     }
 
+    private func take(_ row: inout ReportRow, source: Int64) throws -> ReportRows.Outcome {
+        row.loop = try loop(row.loop)
+        row.mode = try label(row.mode)
+        row.activity = try row.activity.map(label)
+        for index in row.samples.indices {
+            row.samples[index].stack = try row.samples[index].stack.map(stack)
+        }
+        for index in row.threads.indices {
+            row.threads[index].stack = try row.threads[index].stack.map(stack)
+        }
+        try grouping.decide(&row, source: source)
+        guard let outcome = try reports.put(row, source: source) else {
+            throw StoreError.sharedIdentity(path: incoming.path)
+        }
+        try grouping.count(row, source: source, after: outcome)
+        return outcome
+    }
+
     /// Takes the names of places that are used here too, where they say more than what is known.
     func takeNames(after revision: Int64) throws {
-        try rows.forEachNamedLocation(after: revision) { location, hash, detail in
-            try takeNames(ofLocation: location, hash: hash, detail: detail, isNew: false)
+        var places = try incoming.firstNamed(after: revision)
+        while true {
+            for place in places {
+                try takeNames(
+                    ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false)
+            }
+            guard places.count == IncomingRows.namedLimit, let last = places.last else { return }
+            places = try incoming.rows().namedLocations(after: revision, behind: last.id)
         }
     }
 
@@ -69,20 +90,22 @@ final class SourceTransfer {
             return
         }
         let hasChanged = try interner.name(
-            location: Interned(id: known.id, hash: hash), rows.frames(ofLocation: location),
+            location: Interned(id: known.id, hash: hash),
+            incoming.rows().frames(ofLocation: location),
             revision: 0)
         guard hasChanged, !isNew else { return }
         grouping.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
     }
 
+    /// The central number of a process run.
     func run(_ id: Int64) throws -> Int64 { try knownRun(id).id }
 
     private func knownRun(_ id: Int64) throws -> (id: Int64, uuid: UniqueID) {
         if let run = runs[id] { return run }
-        let run = try rows.run(id)
+        let run = try incoming.rows().run(id)
         let known = (id: try interner.run(run), uuid: run.id)
         runs[id] = known
-        for load in try rows.loads(ofRun: id) {
+        for load in try incoming.rows().loads(ofRun: id) {
             try interner.place(
                 image: image(load.image).id, run: known.id, loadAddress: load.start,
                 endAddress: load.end)
@@ -90,9 +113,10 @@ final class SourceTransfer {
         return known
     }
 
+    /// The central number of a loop.
     func loop(_ id: Int64) throws -> Int64 {
         if let loop = loops[id] { return loop }
-        let loop = try rows.loop(id)
+        let loop = try incoming.rows().loop(id)
         let known = try interner.loop(
             run: run(loop.run), name: loop.name, threshold_ns: loop.threshold_ns)
         loops[id] = known
@@ -101,16 +125,16 @@ final class SourceTransfer {
 
     private func label(_ id: Int64) throws -> Int64 {
         if let label = labels[id] { return label }
-        let known = try interner.label(rows.label(id))
+        let known = try interner.label(incoming.rows().label(id))
         labels[id] = known
         return known
     }
 
     private func image(_ id: Int64) throws -> Interned {
         if let image = images[id] { return image }
-        let image = try rows.image(id)
+        let image = try incoming.rows().image(id)
         guard (image.buildID == nil) == (image.run != nil) else {
-            throw damage("image \(id) is in no run")
+            throw incoming.damage("image \(id) is in no run")
         }
         let owner = try image.run.map(knownRun)
         let known = try interner.image(path: image.path, buildID: image.buildID, owner: owner)
@@ -121,7 +145,7 @@ final class SourceTransfer {
 
     private func location(_ id: Int64) throws -> Interned {
         if let location = locations[id] { return location }
-        let location = try rows.location(id)
+        let location = try incoming.rows().location(id)
         let isNew = try interner.knownLocation(hash: location.hash) == nil
         let known = try interner.location(
             image: image(location.image), offset: location.offset, kind: location.kind)
@@ -137,12 +161,12 @@ final class SourceTransfer {
         if let stack = stacks[id] { return stack }
         // What this store holds under the hash was checked when it came: the incoming content is
         // not looked at.
-        let claimed = try rows.stackHash(id)
+        let claimed = try stackHashes[id] ?? incoming.rows().stackHash(id)
         if let known = try interner.knownStack(hash: claimed) {
             stacks[id] = known
             return known
         }
-        let stack = try rows.stack(id)
+        let stack = try incoming.rows().stack(id)
         let places = try stack.entries.map { try location($0.location) }
         let hash = ContentHash.stack(
             zip(places, stack.entries).lazy.map { ($0.hash, $1.isGuessed) },
@@ -157,8 +181,7 @@ final class SourceTransfer {
     }
 
     private func check(_ isAsWritten: Bool, _ noun: String, _ id: Int64) throws {
-        if !isAsWritten { throw damage("\(noun) \(id) is not what it was when it was written") }
+        guard !isAsWritten else { return }
+        throw incoming.damage("\(noun) \(id) is not what it was when it was written")
     }
-
-    private func damage(_ detail: String) -> StoreError { .damaged(path: path, detail: detail) }
 }

@@ -1,0 +1,80 @@
+// Reads stores while those before them are written. SQLite writes on one thread at a time; opening
+// files, reading and checking their rows is as much work again, and needs no lock.
+
+internal import Dispatch
+internal import StallModel
+internal import Synchronization
+
+/// Opens stores, in order, and reads what is new in them before it is their turn.
+final class ReadAhead {
+    private var rest: ArraySlice<String>
+    private var started: [Reading] = []
+    private let known: KnownRevisions
+    private let queue = DispatchQueue(label: "stallwatch.ingest.read", attributes: .concurrent)
+
+    /// How many stores are opened before they are needed: more only hold more memory and descriptors.
+    private static let depth = 3
+
+    /// - Parameter paths: The stores that `next` answers, in their order.
+    init(_ paths: [String], known: KnownRevisions) {
+        rest = paths[...]
+        self.known = known
+    }
+
+    /// A store whose reader is done with it, or why there is none.
+    struct Answer {
+        var path: String
+        /// From before it was opened.
+        var facts: FileFacts?
+        var store: Result<IncomingStore, StoreError>
+    }
+
+    /// Waits for the next store; nil behind the last.
+    func next() -> Answer? {
+        while started.count <= Self.depth, let path = rest.popFirst() {
+            let reading = Reading(path)
+            started.append(reading)
+            queue.async { [known] in reading.run(known) }
+        }
+        return started.isEmpty ? nil : started.removeFirst().wait()
+    }
+}
+
+/// The revision that each source was last taken over at, for those who read ahead. It may be out of
+/// date: then more is read than is new.
+final class KnownRevisions: Sendable {
+    private let revisions: Mutex<[UniqueID: Int64]>
+
+    init(_ revisions: [UniqueID: Int64]) { self.revisions = Mutex(revisions) }
+
+    func revision(of store: UniqueID) -> Int64 { revisions.withLock { $0[store] ?? 0 } }
+
+    func note(_ sources: [IncomingStore.Source]) {
+        revisions.withLock { for source in sources { $0[source.store] = source.revision } }
+    }
+}
+
+/// One store on its way from the thread that reads it to the one that takes it.
+private final class Reading: Sendable {
+    private let path: String
+    private let isDone = DispatchSemaphore(value: 0)
+    private let answer = Mutex<ReadAhead.Answer?>(nil)
+
+    init(_ path: String) { self.path = path }
+
+    func run(_ known: KnownRevisions) {
+        let facts = FileFacts(path)
+        let store = Result { () throws(StoreError) in
+            let store = try IncomingStore(path)
+            try store.use { try store.readAhead(known: known.revision) }
+            return store
+        }
+        answer.withLock { $0 = ReadAhead.Answer(path: path, facts: facts, store: store) }
+        isDone.signal()
+    }
+
+    func wait() -> ReadAhead.Answer? {
+        isDone.wait()
+        return answer.withLock { $0.take() }
+    }
+}
