@@ -14,6 +14,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case symbolicLink(path: String)
     /// The file holds nothing, not even an empty store.
     case empty(path: String)
+    /// The file is named as what gzip writes.
+    case compressed(path: String)
     /// The file is not a SQLite database.
     case notADatabase(path: String)
     /// The file is a SQLite database of some other program.
@@ -54,6 +56,8 @@ extension StoreError: CustomStringConvertible {
         case .symbolicLink(let path):
             "\(path): a symbolic link; expected the store itself"
         case .empty(let path): "\(path): an empty file; expected a stallwatch store"
+        case .compressed(let path):
+            "\(path): compressed; expand it first, lines with: gunzip -c FILE | stallctl ingest -"
         case .notADatabase(let path): "\(path): not a SQLite database; expected a stallwatch store"
         case .foreign(let path, let id):
             "\(path): a SQLite database of another program (application id \(id)); "
@@ -90,7 +94,8 @@ extension StoreError {
     package var path: String? {
         switch self {
         case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
-            .notADatabase(let path), .foreign(let path, _), .wrongRole(let path, _),
+            .compressed(let path), .notADatabase(let path), .foreign(let path, _),
+            .wrongRole(let path, _),
             .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
             .readOnly(let path), .full(let path), .moved(let path), .busy(let path),
             .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _):

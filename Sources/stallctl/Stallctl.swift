@@ -30,6 +30,7 @@ struct Stallctl: ParsableCommand {
         ])
 
     static func main() {
+        keepStandardDescriptors()
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
         Ingest.prepareProcess()
@@ -41,6 +42,14 @@ struct Stallctl: ParsableCommand {
             Glibc.exit(0)
         } catch {
             exit(after: error)
+        }
+    }
+
+    /// Takes the place of standard descriptors that are closed, so that no file of ours gets their numbers: what is said
+    /// would go into it. They are open the wrong way round, so that using them fails as it should.
+    private static func keepStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
