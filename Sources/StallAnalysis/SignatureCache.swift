@@ -79,6 +79,20 @@ package final class DefaultGrouper: ReportGrouper {
         classified.withLock { $0.classify(frames, executable: executable, rules) }
     }
 
+    /// The signature of one stall, from the frames of each stack seen in it, and the time it stands for.
+    package func signature(
+        of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID?
+    ) -> Signature {
+        let stacks = classified.withLock { classified in
+            stacks.map { frames, weight in
+                WeightedFrames(
+                    stack: classified.classify(frames, executable: executable, rules),
+                    weight: Double(weight.nanoseconds))
+            }
+        }
+        return StallAnalysis.signature(of: stacks, rules: rules)
+    }
+
     package func group(
         of samples: [(stack: any GroupedStack, weight: Duration)], cause: CauseClass?
     ) -> ReportGroup {
@@ -87,7 +101,7 @@ package final class DefaultGrouper: ReportGrouper {
                 WeightedFrames(stack: $0, weight: Double(sample.weight.nanoseconds))
             }
         }
-        return ReportGroup(signature(of: stacks, rules: rules))
+        return ReportGroup(StallAnalysis.signature(of: stacks, rules: rules))
     }
 }
 

@@ -11,7 +11,7 @@ package struct ReportLines: ReportFeed {
     package static let lineLimit = 16 << 20
 
     private var lines: LineReader
-    private let decoder: JSONDecoder
+    private let decoder = JSONDecoder()
     private let owner: DescriptorOwner?
     /// The number of the line that was read last, from 1.
     package private(set) var lineNumber = 0
@@ -25,8 +25,6 @@ package struct ReportLines: ReportFeed {
     ) {
         owner = closesIt ? DescriptorOwner(descriptor) : nil
         lines = LineReader(descriptor: descriptor, limit: Self.lineLimit, waits: waits)
-        decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
     }
 
     /// The next report; nil at the end. Empty lines are passed over.
@@ -62,22 +60,27 @@ package struct ReportLines: ReportFeed {
         guard valid.utf8.first == UInt8(ascii: "{") || valid.contains("{") else {
             throw fault("is not a JSON object")
         }
+        let data = Data(bytes)
         do {
-            let data = Data(bytes)
-            let header = try decoder.decode(LineHeader.self, from: data)
-            guard header.schema == LineHeader.known else {
-                throw fault(
-                    "has the schema '\(header.schema.prefix(40))'; expected '\(LineHeader.known)'")
-            }
-            return try decoder.decode(ReportLine.self, from: data).report()
-        } catch let fault as LineFault {
-            throw fault
+            let line = try decoder.decode(ReportLine.self, from: data)
+            if line.schema == LineHeader.known { return try line.report() }
         } catch let problem as LineProblem {
             throw fault(problem.description)
         } catch let error as DecodingError {
-            throw fault(error.clause)
+            // A line of another schema lacks many things; which schema it is says more.
+            if (try? decoder.decode(LineHeader.self, from: data).schema) == LineHeader.known {
+                throw fault(error.clause)
+            }
         } catch {
             throw fault("cannot be read: \(error)")
+        }
+        do {
+            let schema = try decoder.decode(LineHeader.self, from: data).schema
+            throw fault("has the schema '\(schema.prefix(40))'; expected '\(LineHeader.known)'")
+        } catch let fault as LineFault {
+            throw fault
+        } catch {
+            throw fault((error as? DecodingError)?.clause ?? "cannot be read: \(error)")
         }
     }
 }

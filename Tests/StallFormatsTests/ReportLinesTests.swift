@@ -48,6 +48,34 @@ import Testing
         #expect(try lines.next() == nil)
     }
 
+    /// The expected values are Python's.
+    @Test(arguments: [
+        ("2026-11-21T10:59:30.653001Z", 1_795_258_770_653_001),
+        ("2026-11-21t10:59:30z", 1_795_258_770_000_000),
+        ("2026-11-21 10:59:30.5+02:00", 1_795_251_570_500_000),
+        ("2024-02-29T23:59:59.123456789-09:30", 1_709_285_399_123_456),
+        ("1969-12-31T23:59:59.999999Z", -1),
+        ("0001-01-01T00:00:00Z", -62_135_596_800_000_000),
+    ]) func `times are read in every form of RFC 3339`(text: String, microseconds: Int64) throws {
+        let path = NSTemporaryDirectory() + "report-lines-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Self.good.replacing("2026-11-21T10:59:30.653001Z", with: text)
+            .write(toFile: path, atomically: true, encoding: .utf8)
+        var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
+        #expect(try lines.next()?.report.start.microseconds == microseconds)
+    }
+
+    @Test(arguments: [
+        "", "2026-11-21", "2026-11-21T10:59:30", "2026-11-21T10:59:30.Z", "2026-11-21T24:00:00Z",
+        "2026-00-21T10:59:30Z", "2026-11-32T10:59:30Z", "2026-11-21T10:60:00Z",
+        "2026-11-21T10:59:61Z",
+        "2026-11-21T10:59:30.0123456789Z", "2026-11-21T10:59:30+0200", "2026-11-21T10:59:30Zulu",
+        "2026-1-21T10:59:30Z", "٢٠٢٦-11-21T10:59:30Z", "-026-11-21T10:59:30Z",
+    ]) func `what is no time is refused`(text: String) throws {
+        let line = Self.good.replacing("2026-11-21T10:59:30.653001Z", with: text)
+        #expect(try read(line)[0].contains("has no time such as"))
+    }
+
     @Test(arguments: [
         ("", "is not JSON"), ("[1]", "is not a JSON object"), ("nonsense", "is not a JSON object"),
         (#"{"schema":"other/9"}"#, "has the schema 'other/9'; expected 'stallctl.report/1'"),

@@ -192,7 +192,7 @@ import Testing
             reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
         let entry = Listing.Entry(
             report: SampleReports.summary(report), run: run,
-            signature: report.signature(by: .builtIn))
+            signature: report.signature(by: DefaultGrouper()))
         let listing = Listing(
             entries: [entry], reportCount: 1, shortIDs: ShortIDs(shown: [report.id], among: []))
         var status = status
@@ -266,7 +266,7 @@ import Testing
                 verdict: state.1, startingAfter: Int64(-index * 86400))
             return Listing.Entry(
                 report: SampleReports.summary(report), run: report.run,
-                signature: report.signature(by: .builtIn))
+                signature: report.signature(by: DefaultGrouper()))
         }
         return Listing(
             entries: entries, reportCount: 7,

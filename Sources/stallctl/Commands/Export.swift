@@ -108,12 +108,12 @@ struct Export: ParsableCommand {
         let reports = try store.reports(filters.filter, limit: limit)
         var images: [UniqueID: [Image]] = [:]
         for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
-        let rules = try grouping.rules(forStore: store.path)
+        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
         let origins = try store.origins(filters.filter)
         return reports.lazy.map { [images] report in
             ReportRow(
                 report, images: images[report.run.id] ?? [], origin: origins[report.id],
-                rules: rules)
+                grouper: grouper)
         }
     }
 }

@@ -1,6 +1,7 @@
 // `show`: one report in full. ReportView.swift tells people, ReportRow.swift programs.
 
 internal import ArgumentParser
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
@@ -35,7 +36,9 @@ struct Show: ParsableCommand {
         let rules = try grouping.rules(forStore: store.path)
         if output.json {
             let images = try store.images(ofRun: report.run.id)
-            try Output.write(json: [ReportRow(report, images: images, rules: rules)])
+            try Output.write(json: [
+                ReportRow(report, images: images, grouper: DefaultGrouper(rules: rules))
+            ])
         } else {
             let view = ReportView(
                 report: report, stackLimit: stacks, rules: rules,

@@ -31,7 +31,7 @@ struct Explanation {
     var stacks: [Stack]
 
     init(_ report: StallReport, rules: GroupingRules = .builtIn) {
-        let signature = report.signature(by: rules)
+        let signature = report.signature(by: DefaultGrouper(rules: rules))
         self.report = report
         self.signature = signature
         stacks = Timeline(report: report, signature: signature).stacks.map { stack in

@@ -54,9 +54,9 @@ struct ReportRow: Encodable {
 
     init(
         _ report: StallReport, images: [Image], origin: ReportOrigin? = nil,
-        rules: GroupingRules = .builtIn
+        grouper: DefaultGrouper = DefaultGrouper()
     ) {
-        let signature = report.signature(by: rules)
+        let signature = report.signature(by: grouper)
         id = report.id.description
         app = report.run.app
         version = report.run.version
@@ -243,9 +243,9 @@ struct ThreadRow: Encodable {
 
 extension StallReport {
     /// The group that its samples put it in; late ones have no say.
-    func signature(by rules: GroupingRules) -> Signature {
-        StallAnalysis.signature(
+    func signature(by grouper: DefaultGrouper) -> Signature {
+        grouper.signature(
             of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },
-            executable: run.buildID, rules: rules)
+            executable: run.buildID)
     }
 }

@@ -9,7 +9,7 @@ struct ReportView {
     var rules = GroupingRules.builtIn
     var terminal: Terminal
 
-    private var signature: Signature { report.signature(by: rules) }
+    private var signature: Signature { report.signature(by: DefaultGrouper(rules: rules)) }
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
