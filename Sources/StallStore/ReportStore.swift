@@ -30,7 +30,10 @@ package final class ReportStore {
             let reader = try SummaryReader(connection)
             let condition = Condition(filter)
             let rows = try connection.prepare(
-                "select \(SummaryReader.columns) from report where \(condition.sql)")
+                """
+                select \(SummaryReader.columns) from \(connection.reports(filter))
+                where \(condition.sql)
+                """)
             try condition.bind(to: rows)
             return ReportSelection(runs: reader.runs, reports: try reader.all(rows))
         }
@@ -46,7 +49,10 @@ package final class ReportStore {
             filter.verdicts = filter.verdicts ?? [.stalled]
             let condition = Condition(filter)
             let rows = try connection.prepare(
-                "select loop, duration_ns, samples from report where \(condition.sql)")
+                """
+                select report.loop, report.duration_ns, report.samples
+                from \(connection.reports(filter)) where \(condition.sql)
+                """)
             try condition.bind(to: rows)
             var sets = StackSets()
             while try rows.step() {

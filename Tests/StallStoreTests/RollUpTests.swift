@@ -181,6 +181,11 @@ import TestSupport
             (filter.since, filter.until) = (time(), time())
             if Bool.random(using: &random) { filter.loops = ["main"] }
             #expect(try found(central, filter) == expected(central, filter), "\(filter)")
+            let store = try ReportStore.open(path: central)
+            let reports = try store.reports(filter)
+            #expect(Set(try store.summaries(filter).reports.map(\.id)) == Set(reports.map(\.id)))
+            let stalls = reports.count { $0.verdict == .stalled }
+            #expect(try store.stackSets(filter).entries.reduce(0) { $0 + $1.count } == stalls)
         }
     }
 
