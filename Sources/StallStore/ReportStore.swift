@@ -59,9 +59,10 @@ package final class ReportStore {
                 guard let loop = reader.loops[rows.integer(at: 0)] else {
                     throw rows.damage("a report of no loop")
                 }
+                let duration = try rows.duration_ns(at: 1)
                 sets.add(
-                    try SummaryReader.stacks(rows, at: 2), lasting: try rows.duration(at: 1),
-                    executable: reader.runs[loop.run].buildID)
+                    try SummaryReader.stacks(rows, at: 2, in: duration),
+                    lasting: .nanoseconds(duration), executable: reader.runs[loop.run].buildID)
             }
             return sets
         }

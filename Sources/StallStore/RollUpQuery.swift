@@ -216,7 +216,8 @@ struct RollUpQuery {
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
-                    rows.samples(at: 9), cause: report.cause, executable: loop.buildID)
+                    rows.samples(at: 9, in: report.entry.duration_ns), cause: report.cause,
+                    executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {
                     groups[decision.signature] = decided[Int(decision.signature) - 1]
