@@ -87,6 +87,18 @@ extension StallMonitor {
             }
             return configuration
         }
+
+        /// The same configuration with paths that stay what they are when the app changes its directory: the store is opened
+        /// on another thread, and again after failures.
+        func inDirectory(_ directory: String) -> Configuration {
+            func absolute(_ path: String) -> String {
+                path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path
+            }
+            var configuration = self
+            configuration.store = absolute(store)
+            configuration.settings = settings.map(absolute)
+            return configuration
+        }
     }
 
     /// Whose stacks a report holds.

@@ -56,7 +56,9 @@ public final class StallMonitor: Sendable {
         guard configuration.threshold >= .milliseconds(20) else {
             throw .thresholdTooShort(configuration.threshold)
         }
-        return StallMonitor(configuration.environment(ProcessInfo.processInfo.environment))
+        return StallMonitor(
+            configuration.environment(ProcessInfo.processInfo.environment)
+                .inDirectory(FileManager.default.currentDirectoryPath))
     }
 
     private init(_ configuration: Configuration) {

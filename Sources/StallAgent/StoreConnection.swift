@@ -46,7 +46,7 @@ struct StoreConnection {
                 path: connection.path, run: connection.run, limits: connection.limits)
             connection.store = store
             try store.closeAbandoned()
-            connection.recovered()
+            // Only what is written proves that it can be: a full disk lets a store be opened.
         }
     }
 
@@ -90,6 +90,7 @@ struct StoreConnection {
             let isKept = attempt { connection throws(StoreError) in
                 guard let store = connection.store else { return false }
                 try next(store)
+                if connection.waiting.isEmpty { connection.recovered() }
                 return true
             }
             guard isKept == true else { return }

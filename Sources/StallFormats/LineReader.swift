@@ -13,15 +13,19 @@ struct LineReader {
 
     private let descriptor: CInt
     private let limit: Int
+    private let waits: () -> Bool
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private var unread: Range<Int> = 0..<0
     private(set) var byteCount = 0
     private(set) var errno: CInt = 0
 
-    /// - Parameter limit: The longest line, in bytes.
-    init(descriptor: CInt, limit: Int) {
+    /// - Parameters:
+    ///   - limit: The longest line, in bytes.
+    ///   - waits: Waits until there is something to read; false ends the reading there.
+    init(descriptor: CInt, limit: Int, waits: @escaping () -> Bool = { true }) {
         self.descriptor = descriptor
         self.limit = limit
+        self.waits = waits
     }
 
     /// The next line; nil at the end, or when reading fails: then `errno` is not 0.
@@ -51,7 +55,7 @@ struct LineReader {
     }
 
     private mutating func fill() -> Bool {
-        while true {
+        while waits() {
             let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 unread = 0..<count
@@ -59,10 +63,12 @@ struct LineReader {
                 return true
             }
             if count == 0 { return false }
-            if Glibc.errno != EINTR {
+            // EAGAIN: another reader of the pipe was faster.
+            if Glibc.errno != EINTR && Glibc.errno != EAGAIN {
                 errno = Glibc.errno
                 return false
             }
         }
+        return false
     }
 }

@@ -17,10 +17,14 @@ package struct ReportLines: ReportFeed {
     package private(set) var lineNumber = 0
     package var byteCount: Int { lines.byteCount }
 
-    /// - Parameter closesIt: Closes the descriptor when the last copy of this goes.
-    package init(descriptor: CInt, closesIt: Bool = false) {
+    /// - Parameters:
+    ///   - closesIt: Closes the descriptor when the last copy of this goes.
+    ///   - waits: Waits until there is something to read; false ends the reading there.
+    package init(
+        descriptor: CInt, closesIt: Bool = false, waits: @escaping () -> Bool = { true }
+    ) {
         owner = closesIt ? DescriptorOwner(descriptor) : nil
-        lines = LineReader(descriptor: descriptor, limit: Self.lineLimit)
+        lines = LineReader(descriptor: descriptor, limit: Self.lineLimit, waits: waits)
         decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
     }

@@ -5,6 +5,7 @@
 // they are known.
 
 internal import GRDB
+internal import Glibc
 package import StallModel
 
 /// The store that an agent writes. Several processes may write one at the same time.
@@ -33,6 +34,9 @@ package final class AgentStore {
         self.run = run
         self.limits = limits
         ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)
+        guard DescriptorRoom.isEnough() else {
+            throw .cannotOpen(path: path, reason: String(cString: strerror(EMFILE)))
+        }
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
@@ -60,9 +64,8 @@ package final class AgentStore {
     ///   others may be among them.
     package func record(_ report: StallReport, images: [Image]) throws(StoreError) {
         precondition(report.run.id == run.id, "an agent records its own process only")
+        try makeRoomNowAndThen()
         try write { writer in try writer.record(report, images: images) }
-        recordsUntilCheck -= 1
-        if recordsUntilCheck < 0 { try keepWithinLimits() }
     }
 
     /// Brings the duration of an open report up to date; does nothing when it is not open any more.
@@ -94,6 +97,7 @@ package final class AgentStore {
     /// Keeps a stretch of a loop's watched time.
     package func record(_ exposure: LoopExposure) throws(StoreError) {
         precondition(exposure.run.id == run.id, "an agent records its own process only")
+        try makeRoomNowAndThen()
         try write { writer in try writer.record(exposure) }
     }
 
@@ -105,6 +109,13 @@ package final class AgentStore {
         try write { writer in try writer.countSuppressed(stalls, threshold: threshold) }
     }
 
+    /// Looks at the limits before a row is written: were it after, a failure would have the caller write again what is
+    /// there.
+    private func makeRoomNowAndThen() throws(StoreError) {
+        recordsUntilCheck -= 1
+        if recordsUntilCheck < 0 { try keepWithinLimits() }
+    }
+
     /// Turns open reports of processes that are gone into hangs, with the duration they had
     /// reached.
     package func closeAbandoned() throws(StoreError) {
@@ -112,7 +123,7 @@ package final class AgentStore {
         try write { writer in try writer.closeAbandoned { here.isOver($0) } }
     }
 
-    /// Deletes the oldest reports where the store is larger or older than it may be. `record` does
+    /// Deletes the oldest reports where the store is larger or older than it may be. Recording does
     /// it now and then.
     ///
     /// - Parameter now: The wall clock's time, when it is to be another.

@@ -54,7 +54,8 @@ package enum FileContent: Hashable, Sendable {
         case .array: "a JSON array; 'stallctl ingest' takes what export --format jsonl writes"
         case .csv: "a table as 'stallctl export --format csv' writes it"
         case .text: "text for people"
-        case .compressed: "a compressed file"
+        case .compressed:
+            "compressed; expand it first, lines with 'gunzip -c FILE | stallctl ingest -'"
         case .program: "a program or library"
         case .unknown: "not a SQLite database"
         }

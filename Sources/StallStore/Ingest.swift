@@ -22,8 +22,15 @@ package struct IngestFileResult: Hashable, Sendable {
     /// Lines that were not taken: the first few of them, and how many there are.
     package var lineFaults: [LineFault] = []
     package var lineFaultCount = 0
-    /// All of the file was taken, and nobody has it open: it may go.
-    package var isFinished = false
+    /// The file as it was when all of it was taken.
+    var finishedAs: FileFacts?
+    /// All of the file was taken, it is as it was then, and nobody has it open: it may go. Asked anew each time: a job of
+    /// many files is not over when this one is.
+    package var isFinished: Bool {
+        finishedAs != nil && finishedAs == FileFacts(path)
+            // The last process that closes a store leaves one file.
+            && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
+    }
 
     /// How many line faults are told of.
     package static let lineFaultLimit = 20
@@ -217,13 +224,8 @@ package final class Ingest {
             result.outcome = .skipped(error)
             return result
         }
-        result.isFinished = next.facts != nil && next.facts == FileFacts(path) && !Self.isOpen(path)
+        result.finishedAs = next.facts
         return result
-    }
-
-    /// Whether a process may have the store open: the last one that closes it leaves one file.
-    private static func isOpen(_ path: String) -> Bool {
-        ["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
 
     /// Takes the reports of a file of lines, in as many transactions as it takes.
@@ -243,13 +245,13 @@ package final class Ingest {
         }
         var counts = (added: 0, changed: 0)
         while true {
-            if isCancelled() { return (result, true) }
             let isAtEnd = try takeLineBatch(&feed, &counts, &result)
             result.outcome = .taken(added: counts.added, changed: counts.changed)
+            // Asked first: what tells it to stop ends the reading too.
+            if isCancelled() { return (result, true) }
             if isAtEnd { break }
         }
-        result.isFinished =
-            result.lineFaultCount == 0 && before != nil && before == FileFacts(path)
+        if result.lineFaultCount == 0 { result.finishedAs = before }
         return (result, false)
     }
 

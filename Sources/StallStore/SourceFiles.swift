@@ -60,20 +60,30 @@ struct SourceFiles {
         }
         var names: [String] = []
         while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            guard let name = String(validating: bytes, as: UTF8.self) else {
+                let path = directory + "/" + String(decoding: bytes, as: UTF8.self)
+                skip(path, .cannotOpen(path: path, reason: "its name is not UTF-8"))
+                continue
             }
             if name != "." && name != ".." { names.append(name) }
         }
         closedir(stream)
         for name in names.sorted() {
             let path = directory.hasSuffix("/") ? directory + name : directory + "/" + name
-            guard let facts = FileFacts(path, followsLink: false) else { continue }
+            guard let facts = FileFacts(path, followsLink: false) else {
+                // ENOENT: it was there a moment ago.
+                let reason = String(cString: strerror(errno))
+                if errno != ENOENT { skip(path, .cannotOpen(path: path, reason: reason)) }
+                continue
+            }
             let isNamedAsSource = Self.isNamedAsLines(name) || name.hasSuffix(".sqlite")
             if facts.isDirectory {
                 search(path)
             } else if facts.isSymbolicLink, isNamedAsSource {
                 skip(path, .symbolicLink(path: path))
+            } else if !facts.isRegular, isNamedAsSource {
+                skip(path, .notAFile(path: path))
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
                 !Self.isBesideAStore(name),
                 isNamedAsSource || Self.begins(path, with: "SQLite format 3\0")

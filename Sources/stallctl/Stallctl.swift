@@ -32,6 +32,7 @@ struct Stallctl: ParsableCommand {
         ])
 
     static func main() {
+        keepStandardDescriptors()
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
         Ingest.prepareProcess()
@@ -51,6 +52,14 @@ struct Stallctl: ParsableCommand {
     private static func writeVersion() throws {
         let schema = embeddedMigrations.count
         try Output.write(lines: ["stallctl \(stallwatchVersion), store schema \(schema)"])
+    }
+
+    /// Takes the place of standard descriptors that are closed, so that no file of ours gets their numbers: what is said
+    /// would go into it. They are open the wrong way round, so that using them fails as it should.
+    private static func keepStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
     }
 
     /// Refuses a first word that is no command, with the one that was probably meant; also after `help`.

@@ -1,3 +1,6 @@
+import Foundation
+import StallStore
+import TestSupport
 import Testing
 
 @testable import StallAgent
@@ -26,6 +29,39 @@ import Testing
             "STALLWATCH_STORE": "/var/b.sqlite", "STALLWATCH_THRESHOLD_MS": "75",
         ])
         #expect(changed.store == "/var/b.sqlite" && changed.threshold == .milliseconds(75))
+    }
+
+    @Test func `relative paths are those of the directory that the app starts in`() {
+        var configuration = configuration
+        #expect(configuration.inDirectory("/srv").store == "/srv/a.sqlite")
+        #expect(configuration.inDirectory("").store == "a.sqlite", "the directory is gone")
+        configuration.settings = "/etc/photos.json"
+        #expect(configuration.inDirectory("/srv").settings == "/etc/photos.json")
+        configuration.settings = "photos.json"
+        #expect(configuration.inDirectory("/srv").settings == "/srv/photos.json")
+        configuration.settings = nil
+        #expect(configuration.inDirectory("/srv").settings == nil)
+    }
+
+    /// Method: the reserve is the limit that can be seen from outside.
+    @Test func `the store keeps within the limits that the app configures`() throws {
+        var limits = StoreLimits(.init(bytes: 5 << 20, age: .seconds(60), reserveBytes: 0))
+        #expect(limits.bytes == 5 << 20 && limits.age == .seconds(60) && limits.ballastBytes == 0)
+        limits = StoreLimits(.init(bytes: 1, reserveBytes: -1))
+        #expect(limits.bytes == 1 << 20 && limits.age == nil && limits.ballastBytes == 0)
+        try withTemporaryDirectory { directory in
+            var configuration = configuration
+            configuration.store = directory.appending(path: "a.sqlite").path
+            configuration.storeLimits.reserveBytes = 123_456
+            let monitor = try StallMonitor.start(configuration)
+            defer { monitor.stop() }
+            let reserved = eventually { () -> Int? in
+                let facts = try? FileManager.default.attributesOfItem(
+                    atPath: configuration.store + "-ballast")
+                return (facts?[.size] as? Int).flatMap { $0 > 0 ? $0 : nil }
+            }
+            #expect(reserved == 123_456)
+        }
     }
 
     @Test(arguments: ["soon", "-5", "19", "", "250ms"])

@@ -1,3 +1,4 @@
+import CSQLite
 import Foundation
 import Logging
 import StallModel
@@ -68,6 +69,33 @@ import Testing
         }
     }
 
+    /// Method: a trigger refuses every report, as a full disk does.
+    @Test func `a store that opens and takes nothing has not recovered`() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory.appending(path: "stalls.sqlite").path
+            let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+            try AgentStore(path: path, run: run).close()
+            var database: OpaquePointer?
+            defer { sqlite3_close(database) }
+            #expect(sqlite3_open(path, &database) == SQLITE_OK)
+            let trigger =
+                "create trigger full before insert on report begin select raise(abort, 'full'); end"
+            #expect(sqlite3_exec(database, trigger, nil, nil, nil) == SQLITE_OK)
+
+            let lines = Lines()
+            var connection = StoreConnection(path: path, run: run, logger: lines.logger)
+            let report = StallReport(
+                id: run.id, run: run, loop: "main", mode: "default", phase: .timer,
+                start: run.started, duration: .seconds(1), threshold: .milliseconds(250),
+                state: .ended)
+            connection.record(report, images: ImageTable(images: []))
+            // Tries once more.
+            connection.close()
+            #expect(lines.all.filter { $0.contains("stalls are counted") }.count == 1)
+            #expect(!lines.all.contains { $0.contains("can be written again") })
+        }
+    }
+
     @Test func `what never can be written is counted at the end`() throws {
         let lines = Lines()
         let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
@@ -88,8 +116,9 @@ import Testing
     /// What went to a logger.
     final class Lines: Sendable {
         private let lines = Mutex<[String]>([])
-        var count: Int { lines.withLock(\.count) }
-        var last: String { lines.withLock { $0.last ?? "" } }
+        var all: [String] { lines.withLock { $0 } }
+        var count: Int { all.count }
+        var last: String { all.last ?? "" }
         var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
 
         private struct Handler: LogHandler {

@@ -183,6 +183,28 @@ import TestSupport
         }
     }
 
+    /// An agent that starts again while a long job is still at other files keeps its store.
+    @Test func `a store is finished only while nobody has it open and it is as it was taken`()
+        throws
+    {
+        var generator = ReportGenerator(seed: 3)
+        let path = directory("agent.sqlite")
+        func write() throws -> AgentStore {
+            let store = try AgentStore(path: path, run: generator.run)
+            try store.record(generator.report(), images: generator.images)
+            return store
+        }
+        try write().close()
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        let summary = try ingest.run([path])
+        #expect(summary.files[0].isFinished)
+        let agent = try write()
+        #expect(!summary.files[0].isFinished)
+        try agent.close()
+        #expect(!summary.files[0].isFinished)
+        #expect(try ingest.run([path]).files[0].isFinished)
+    }
+
     @Test func `a store that was copied and written to by two is refused`() throws {
         var generator = ReportGenerator(seed: 6)
         let (path, copy) = (directory("agent.sqlite"), directory("copy.sqlite"))

@@ -114,6 +114,53 @@ import TestSupport
         #expect(try ReportStore.open(path: path).reports(ReportFilter()).map(\.id) == [open.id])
     }
 
+    /// An app that never stalls keeps how long it was watched, minute by minute.
+    @Test func `watched time alone keeps within the quota too`() throws {
+        let run = ReportGenerator(seed: 6).run
+        var limits = StoreLimits()
+        limits.bytes = 300_000
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: run, limits: limits)
+        for minute in 0..<2_000 {
+            let start = UnixTime(
+                microseconds: run.started.microseconds + Int64(minute) * 60_000_000)
+            try store.record(
+                LoopExposure(
+                    run: run, loop: "main", threshold: .milliseconds(250), start: start,
+                    watched: .seconds(60), busy: .seconds(1), readyDelay: .zero,
+                    microStallCount: 0, microStallTime: .zero,
+                    lengths: LengthHistogram(
+                        counts: Dictionary(uniqueKeysWithValues: (0..<99).map { ($0, 300) }))))
+        }
+        try store.close()
+        #expect(used(path) <= limits.bytes)
+        let kept = try ReportStore.open(path: path).exposure(ReportFilter())
+        #expect(kept.count > 100 && kept.count < 2_000)
+        #expect(kept.last?.start.microseconds == run.started.microseconds + 1_999 * 60_000_000)
+    }
+
+    /// Method: what eviction reads is damaged, so that it fails, while reports could be written.
+    @Test func `a report that was kept is not reported as failed, to be written again`() throws {
+        var generator = ReportGenerator(seed: 7)
+        var limits = StoreLimits()
+        limits.bytes = 100_000
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run, limits: limits)
+        var kept = 1
+        // An open one, so that it stays.
+        try store.record(generator.report(state: .open), images: generator.images)
+        try RawDatabase(path).query("update stack set locations = x'ff'")
+        var failures = 0
+        for _ in 0..<400 {
+            do {
+                try store.record(generator.report(state: .ended), images: generator.images)
+                kept += 1
+            } catch { failures += 1 }
+        }
+        #expect(failures > 0)
+        #expect(try RawDatabase(path).query("select id from report").count == kept)
+    }
+
     @Test func `an evicted report's number is not given to another`() throws {
         var generator = ReportGenerator(seed: 3)
         var limits = StoreLimits()

@@ -217,6 +217,81 @@ import Testing
         }
     }
 
+    /// Goal: a job that waits for a pipe can be ended. Method: nobody ever writes the pipe.
+    @Test(arguments: ["-", "pipe"]) func `a job that waits for lines ends on SIGTERM`(
+        path: String
+    ) throws {
+        try withTemporaryDirectory { directory in
+            #expect(mkfifo(directory.appending(path: "pipe").path, 0o600) == 0)
+            let job = Process()
+            job.executableURL = BuiltProgram.directory.appending(path: "stallctl")
+            job.arguments = ["ingest", "--store", "central", path]
+            job.currentDirectoryURL = directory
+            let (input, output) = (Pipe(), Pipe())
+            (job.standardInput, job.standardOutput) = (input, output)
+            try job.run()
+            let lock = directory.appending(path: "central-lock").path
+            _ = eventually { FileManager.default.fileExists(atPath: lock) ? true : nil }
+            job.terminate()
+            let hasEnded = eventually { job.isRunning ? nil : true }
+            if hasEnded == nil { kill(job.processIdentifier, SIGKILL) }
+            job.waitUntilExit()
+            #expect(job.terminationReason == .exit && job.terminationStatus == 0)
+            let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+            #expect(left == ["central", "central-lock", "pipe"], "the store was closed")
+        }
+    }
+
+    @Test func `without standard descriptors nothing is written elsewhere, and the job fails`()
+        throws
+    {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...1)
+            let program = BuiltProgram.directory.appending(path: "stallctl").path
+            func run(_ line: String) throws -> ProgramResult {
+                try Oracle.run(
+                    "/bin/sh", ["-c", "exec \(program) ingest --store central \(line)"],
+                    directory: directory)
+            }
+            let unread = try run("- <&-")
+            #expect(unread.status == 1)
+            #expect(unread.errors.contains("standard input: line 0: Bad file descriptor"))
+            let untold = try run("a.sqlite >&-")
+            #expect(untold.status == 1 && untold.errors.contains("standard output"))
+            let lock = directory.appending(path: "central-lock").path
+            #expect(try Data(contentsOf: URL(filePath: lock)).isEmpty)
+            let check = try stallctl(["check", "--store", "central"], in: directory)
+            #expect(check.output == "central: is whole\n")
+        }
+    }
+
+    @Test func `what is named as a source and is none is told of once`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...1)
+            let folder = directory.appending(path: "folder")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            #expect(mkfifo(folder.path + "/pipe.jsonl", 0o600) == 0)
+            // No name that Swift could write.
+            var name = Array((folder.path + "/n").utf8) + [0xff] + Array(".sqlite".utf8) + [0]
+            let descriptor = name.withUnsafeMutableBytes { bytes in
+                open(bytes.baseAddress!.assumingMemoryBound(to: CChar.self), O_CREAT, 0o600)
+            }
+            #expect(descriptor >= 0 && close(descriptor) == 0)
+            try Data([0x1f, 0x8b]).write(to: directory.appending(path: "lines.jsonl.gz"))
+            let arguments = [
+                "ingest", "--store", "central", "a.sqlite", "folder", "lines.jsonl.gz",
+            ]
+            let first = try stallctl(arguments, in: directory)
+            #expect(first.status == 1)
+            #expect(first.output == "central: took 1 new report from 1 file; skipped 3 files\n")
+            #expect(first.errors.contains("folder/n\u{fffd}.sqlite: cannot be opened: its name"))
+            #expect(first.errors.contains("folder/pipe.jsonl: not a regular file"))
+            #expect(first.errors.contains("lines.jsonl.gz: compressed"))
+            let second = try stallctl(arguments, in: directory)
+            #expect(second.output.contains("skipped 1 file; 2 files in quarantine"))
+        }
+    }
+
     @Test func `what is pruned is gone, and the roll-ups still tell of it`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...3)

@@ -34,4 +34,15 @@ import Testing
             #expect(!shown.output.contains("the stack goes deeper"))
         }
     }
+
+    /// Goal: an app that runs out of descriptors is not ended by its agent, however few are left.
+    @Test(arguments: 0...14) func `an app with few descriptors lives on`(left: Int) throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let played = try BuiltProgram("AgentFixture", ["refused", store, "files-\(left)"])
+                .finish()
+            #expect(played.status == 0)
+            #expect(played.errors.contains("stalls are counted") || left > 2)
+        }
+    }
 }

@@ -102,7 +102,9 @@ struct IngestCommand: ParsableCommand {
             into: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
         let progress = ProgressLine()
         let summary = try ingest.run(
-            SourcePaths.expanding(paths), lines: openLines, isCancelled: { stop.hasCome },
+            SourcePaths.expanding(paths),
+            lines: { path throws(StoreError) in try openLines(path, stop) },
+            isCancelled: { stop.hasCome },
             isQuarantined: { !retry && quarantine.holds($0) }
         ) { progress.show($0) }
         try ingest.close()
@@ -123,13 +125,20 @@ struct IngestCommand: ParsableCommand {
         }
     }
 
-    private func openLines(_ path: String) throws(StoreError) -> any ReportFeed {
-        if path == "-" { return ReportLines(descriptor: STDIN_FILENO) }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    private func openLines(
+        _ path: String, _ stop: StopSignal
+    ) throws(StoreError) -> any ReportFeed {
+        if path == "-" {
+            return ReportLines(descriptor: STDIN_FILENO) { stop.waits(forInput: STDIN_FILENO) }
+        }
+        // Without O_NONBLOCK a pipe that nobody writes would be waited for here, deaf to signals.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
         }
-        return ReportLines(descriptor: descriptor, closesIt: true)
+        return ReportLines(descriptor: descriptor, closesIt: true) {
+            stop.waits(forInput: descriptor)
+        }
     }
 
     /// Deletes or moves the files that are finished, as the user wants it.

@@ -70,7 +70,8 @@ extension StoreError {
     /// The file itself is wrong and stays so until it changes; not a lock, a right or a full disk.
     var isOfTheFile: Bool {
         switch self {
-        case .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole, .newer, .damaged,
+        case .notAFile, .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole,
+            .newer, .damaged,
             .sharedIdentity:
             true
         default: false

@@ -20,6 +20,16 @@ struct StopSignal {
         return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1
     }
 
+    /// Waits until there is something to read, or the end; false when the job is to stop.
+    func waits(forInput descriptor: CInt) -> Bool {
+        while !hasCome {
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            // The signals are held back, so that they do not end this wait: it is a short one.
+            if poll(&input, 1, 100) != 0 { return true }
+        }
+        return false
+    }
+
     /// Sleeps; less when a signal comes.
     func sleep(seconds: Int) {
         guard !hasCome else { return }
