@@ -30,7 +30,7 @@ package struct RollUp: Hashable, Sendable {
     /// When the first and the last of them began.
     package var first: UnixTime
     package var last: UnixTime
-    /// The longest of them that the store still has.
+    /// The longest of them that the store still has, where it was asked for.
     package var example: UniqueID?
     /// In alphabetical order.
     package var apps: [String]
@@ -88,10 +88,11 @@ package struct RollUp: Hashable, Sendable {
     }
 }
 
-/// The groups of an answer that are wanted, when not all of them are: the first ones in an order.
+/// The groups of an answer that are wanted, when not all of them are: the first ones in an order. Of equal ones those
+/// come first that lost more time.
 package struct LargestGroups: Hashable, Sendable {
     package enum Order: Sendable {
-        case total, count, max
+        case total, count, max, p95
     }
 
     package var count: Int

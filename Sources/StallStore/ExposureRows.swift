@@ -93,8 +93,21 @@ extension Statement {
 
 extension ExposureRow {
     /// The columns that `Statement.exposure` reads, in its order.
-    static let measures = """
+    static let measures = "\(totals), exposure.lengths"
+    static let measuresWithoutLengths = "\(totals), x''"
+    private static let totals = """
         exposure.watched_ns, exposure.busy_ns, exposure.ready_delay_ns, exposure.micro_stall_count,
-        exposure.micro_stall_ns, exposure.lengths
+        exposure.micro_stall_ns
         """
+
+    /// Adds another stretch of the loop. Sums wrap: no store can stop us.
+    mutating func add(_ other: ExposureRow) {
+        start_us = min(start_us, other.start_us)
+        watched_ns &+= other.watched_ns
+        busy_ns &+= other.busy_ns
+        readyDelay_ns &+= other.readyDelay_ns
+        microStallCount &+= other.microStallCount
+        microStall_ns &+= other.microStall_ns
+        lengths.add(other.lengths)
+    }
 }

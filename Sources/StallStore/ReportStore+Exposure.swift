@@ -16,24 +16,56 @@ extension ReportStore {
                 where \(condition.sql) order by exposure.start_us
                 """)
             try condition.bind(to: rows)
-            var runs: [UniqueID: ProcessRun] = [:]
             var stretches: [LoopExposure] = []
             while try rows.step() {
                 let row = try rows.exposure(
                     revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3)
-                let id = try rows.uniqueID(at: 9)
-                let run = try runs[id] ?? ProcessRun(rows, at: 9)
-                runs[id] = run
                 stretches.append(
                     LoopExposure(
-                        run: run, loop: rows.text(at: 1), threshold: try rows.duration(at: 2),
-                        start: UnixTime(microseconds: row.start_us),
-                        watched: .nanoseconds(row.watched_ns), busy: .nanoseconds(row.busy_ns),
-                        readyDelay: .nanoseconds(row.readyDelay_ns),
-                        microStallCount: Int(row.microStallCount),
-                        microStallTime: .nanoseconds(row.microStall_ns), lengths: row.lengths))
+                        row, run: try ProcessRun(rows, at: 9), loop: rows.text(at: 1),
+                        threshold: try rows.duration(at: 2)))
             }
             return stretches
+        }
+    }
+
+    /// What the stretches of each loop that the filter selects add up to, in no order that means anything.
+    ///
+    /// **Cost:** time grows with the stretches, memory with the loops.
+    ///
+    /// - Parameter withLengths: Also add up how long iterations took, which is most of the work.
+    package func watchedLoops(
+        _ filter: ReportFilter, withLengths: Bool
+    ) throws(StoreError) -> [LoopExposure] {
+        try answer { connection in
+            let condition = Condition(filter, table: "exposure")
+            let measures =
+                withLengths ? ExposureRow.measures : ExposureRow.measuresWithoutLengths
+            let rows = try connection.prepare(
+                """
+                select exposure.loop, exposure.start_us, \(measures) from exposure
+                where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            var sums: [Int64: ExposureRow] = [:]
+            while try rows.step() {
+                let row = try rows.exposure(
+                    revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2)
+                if sums[row.loop]?.add(row) == nil { sums[row.loop] = row }
+            }
+            let loops = try connection.prepare(
+                """
+                select loop.name, loop.threshold_ns, \(ProcessRun.columns)
+                from loop join process_run on process_run.id = loop.run where loop.id = ?
+                """)
+            return try sums.values.map { sum in
+                try loops.bind(sum.loop)
+                guard try loops.step() else { throw loops.damage("watched time of no loop") }
+                defer { loops.reset() }
+                return LoopExposure(
+                    sum, run: try ProcessRun(loops, at: 2), loop: loops.text(at: 0),
+                    threshold: try loops.duration(at: 1))
+            }
         }
     }
 
@@ -65,5 +97,15 @@ extension ReportStore {
             }
             return stalls
         }
+    }
+}
+
+extension LoopExposure {
+    fileprivate init(_ row: ExposureRow, run: ProcessRun, loop: String, threshold: Duration) {
+        self.init(
+            run: run, loop: loop, threshold: threshold, start: UnixTime(microseconds: row.start_us),
+            watched: .nanoseconds(row.watched_ns), busy: .nanoseconds(row.busy_ns),
+            readyDelay: .nanoseconds(row.readyDelay_ns), microStallCount: Int(row.microStallCount),
+            microStallTime: .nanoseconds(row.microStall_ns), lengths: row.lengths)
     }
 }

@@ -93,6 +93,14 @@ extension Connection {
         return state.optionalInteger(at: 0).map { ($0 &- 1).day + 1 } ?? .min
     }
 
+    /// The reports that may have begun in a filter's time, as a table of a query.
+    func reports(_ filter: ReportFilter) throws(StoreError) -> String {
+        guard filter.since != nil || filter.until != nil, try isGrouped else { return "report" }
+        let since = (filter.since?.microseconds ?? .min).day
+        let until = (filter.until?.microseconds ?? .max).day
+        return Self.reportsByDay(since...max(since, until))
+    }
+
     /// The reports that may have begun on these days since 1970, UTC, as a table of a query.
     static func reportsByDay(_ days: ClosedRange<Int64>) -> String {
         """

@@ -30,7 +30,10 @@ package final class ReportStore {
             let reader = try SummaryReader(connection)
             let condition = Condition(filter)
             let rows = try connection.prepare(
-                "select \(SummaryReader.columns) from report where \(condition.sql)")
+                """
+                select \(SummaryReader.columns) from \(connection.reports(filter))
+                where \(condition.sql)
+                """)
             try condition.bind(to: rows)
             return ReportSelection(runs: reader.runs, reports: try reader.all(rows))
         }
@@ -46,7 +49,10 @@ package final class ReportStore {
             filter.verdicts = filter.verdicts ?? [.stalled]
             let condition = Condition(filter)
             let rows = try connection.prepare(
-                "select loop, duration_ns, samples from report where \(condition.sql)")
+                """
+                select report.loop, report.duration_ns, report.samples
+                from \(connection.reports(filter)) where \(condition.sql)
+                """)
             try condition.bind(to: rows)
             var sets = StackSets()
             while try rows.step() {
@@ -70,16 +76,17 @@ package final class ReportStore {
     /// - Parameters:
     ///   - dimension: What makes one group.
     ///   - withDays: Also add up each group's days; reads more rows.
+    ///   - withExamples: Also look each listed group's longest report up, somewhere in the file.
     ///   - largest: Which groups are listed; without it all. The others are only counted.
     ///   - grouper: Decides the groups of an agent's reports, which are not stored.
     package func rollUps(
         _ filter: ReportFilter, by dimension: RollUpDimension = .signature, withDays: Bool = false,
-        largest: LargestGroups? = nil, grouper: any ReportGrouper
+        withExamples: Bool = true, largest: LargestGroups? = nil, grouper: any ReportGrouper
     ) throws(StoreError) -> RollUpAnswer {
         try answer { connection in
             var query = RollUpQuery(
                 connection, filter: filter, dimension: dimension, withDays: withDays,
-                largest: largest)
+                withExamples: withExamples, largest: largest)
             return try query.answer(grouper)
         }
     }

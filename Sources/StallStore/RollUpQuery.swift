@@ -9,7 +9,7 @@ struct RollUpQuery {
     let connection: Connection
     let filter: ReportFilter
     let dimension: RollUpDimension
-    let withDays: Bool
+    let withDays, withExamples: Bool
     let largest: LargestGroups?
     private var cohorts = KnownCohorts()
     private var groups: [Int64: ReportGroup] = [:]
@@ -21,12 +21,13 @@ struct RollUpQuery {
 
     init(
         _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool,
-        largest: LargestGroups?
+        withExamples: Bool, largest: LargestGroups?
     ) {
         self.connection = connection
         self.filter = filter
         self.dimension = dimension
         self.withDays = withDays
+        self.withExamples = withExamples
         self.largest = largest
     }
 
@@ -48,7 +49,7 @@ struct RollUpQuery {
         }
         // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
         // listed takes half the time of reading it of all.
-        let ranksFirst = dimension.isOfFunctions
+        let ranksFirst = dimension.isOfFunctions && largest.order != .p95
         for span in spans {
             if ranksFirst { try rankCells(span) } else { try addCells(span) }
         }
@@ -292,9 +293,8 @@ struct RollUpQuery {
     /// The groups that are listed, in the order of their first rows.
     private func listed(_ largest: LargestGroups) -> [Int] {
         guard largest.count < sums.count else { return Array(sums.indices) }
-        let sizes = sums.map(\.size)
-        return sums.indices.sorted { (sizes[$1], $0) < (sizes[$0], $1) }.prefix(largest.count)
-            .sorted()
+        let sizes = sums.map { $0.size(largest.order) }
+        return sums.indices.sorted { sizes[$0] > sizes[$1] }.prefix(largest.count).sorted()
     }
 
     private mutating func makeAnswer(listing listed: [Int]) throws -> RollUpAnswer {
@@ -323,9 +323,12 @@ struct RollUpQuery {
             let sum = sums[index]
             guard let signature else { continue }
             guard let group = groups[signature] else { throw noGroup }
-            try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
-            let example = try findID.step() ? findID.uniqueID(at: 0) : nil
-            findID.reset()
+            var example: UniqueID?
+            if withExamples {
+                try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
+                example = try findID.step() ? findID.uniqueID(at: 0) : nil
+                findID.reset()
+            }
             var causes: [CauseClass: Duration] = [:]
             for (cohort, total) in sum.cohorts {
                 guard let cause = cohorts[cohort].cause else { continue }

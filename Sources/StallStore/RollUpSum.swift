@@ -5,8 +5,10 @@ internal import StallModel
 /// One group of the answer.
 struct RollUpSum {
     var totals = RollUpTotals()
-    /// What the group is ordered by, where the rest is only read of groups that are listed.
-    private(set) var size: Int64 = 0
+    /// What groups are ordered by, and the time lost, which orders those that are equal: known of all groups where the
+    /// rest is only read of listed ones.
+    private var size: Int64 = 0
+    private var lost_ns: Int64 = 0
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
     /// The nanoseconds by cohort, by signature and by day.
@@ -31,11 +33,17 @@ struct RollUpSum {
     mutating func noteSize(
         _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64
     ) {
+        lost_ns &+= total
         switch order {
-        case .total: size &+= total
+        case .total: break
         case .count: size += count
         case .max: size = max(size, longest)
+        case .p95: break  // Only all of its durations tell.
         }
+    }
+
+    func size(_ order: LargestGroups.Order) -> (Int64, Int64) {
+        (order == .p95 ? quantiles([0.95])[0].nanoseconds : size, lost_ns)
     }
 
     /// The signature that lost the most time; of several the one that was first in the store.

@@ -57,6 +57,25 @@ import Testing
         for path in ["agent.sqlite", "central.sqlite"] {
             let store = try ReportStore.open(path: directory(path))
             #expect(try store.exposure(ReportFilter()) == stretches, "\(path)")
+            var sums: [String: LoopExposure] = [:]
+            for stretch in stretches {
+                guard var sum = sums[stretch.loop] else {
+                    sums[stretch.loop] = stretch
+                    continue
+                }
+                sum.watched += stretch.watched
+                sum.busy += stretch.busy
+                sum.readyDelay += stretch.readyDelay
+                sum.microStallCount += stretch.microStallCount
+                sum.microStallTime += stretch.microStallTime
+                sum.lengths.add(stretch.lengths)
+                sums[stretch.loop] = sum
+            }
+            let loops = try store.watchedLoops(ReportFilter(), withLengths: true)
+            #expect(Set(loops) == Set(sums.values), "\(path)")
+            let lean = try store.watchedLoops(ReportFilter(), withLengths: false)
+            #expect(lean.allSatisfy { $0.lengths.count == 0 })
+            #expect(Set(lean.map(\.watched)) == Set(sums.values.map(\.watched)))
             #expect(
                 try Set(store.suppressedStalls(ReportFilter()))
                     == [suppressed(6, .place), suppressed(2, .debugger)], "\(path)")

@@ -164,7 +164,8 @@ struct IngestCommand: ParsableCommand {
         metrics.add(summary, at: .now)
         let store = try ReportStore.open(path: store)
         let rollUps = try store.rollUps(
-            ReportFilter(), grouper: DefaultGrouper(rules: grouping.rules(forStore: store.path)))
+            ReportFilter(), withExamples: false,
+            grouper: DefaultGrouper(rules: grouping.rules(forStore: store.path)))
         try metrics.write(to: path, rollUps, rollUps.durations, at: .now)
     }
 }

@@ -21,7 +21,8 @@ struct Status: ParsableCommand {
         let status = try store.status()
         let quarantine = Quarantine(store: store.path)
         let exposure = try ExposureView(
-            exposure: store.exposure(ReportFilter()), lost: status.lostByLoop,
+            exposure: store.watchedLoops(ReportFilter(), withLengths: true),
+            lost: status.lostByLoop,
             suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
             try Output.write(json: [

@@ -30,7 +30,9 @@ struct ExposureView {
     let loops: [WatchedLoop]
     let suppressed: SuppressedRow
 
-    /// - Parameter lost: The time lost in ranked stalls, by loop.
+    /// - Parameters:
+    ///   - exposure: Of stretches, or of what those of a loop add up to.
+    ///   - lost: The time lost in ranked stalls, by loop.
     init(
         exposure: [LoopExposure], lost: [String: Duration] = [:], suppressed: [SuppressedStalls]
     ) {

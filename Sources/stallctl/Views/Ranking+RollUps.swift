@@ -62,7 +62,7 @@ struct RankingQuestion {
     /// The answer of the store's roll-ups; nil where it has none of this kind under these rules.
     ///
     /// - Parameters:
-    ///   - limit: So many groups are wanted; nil for all.
+    ///   - limit: So many groups are wanted, with their examples; nil for all, without.
     ///   - buckets: How trends are divided, in parts of whole days; without it as the column TREND is.
     func fromRollUps(
         by order: RankingOrder, limit: Int? = nil, withDays: Bool,
@@ -72,7 +72,7 @@ struct RankingQuestion {
             return nil
         }
         let answer = try store.rollUps(
-            filter, by: dimension, withDays: withDays,
+            filter, by: dimension, withDays: withDays, withExamples: limit != nil,
             largest: limit.flatMap { largest($0, by: order) }, grouper: DefaultGrouper(rules: rules)
         )
         var buckets: TimeBuckets?
@@ -116,7 +116,7 @@ struct RankingQuestion {
         case .rate:
             [.signature, .family, .function, .cause].contains(group)
                 ? LargestGroups(count: limit, by: .total) : nil
-        case .p95: nil
+        case .p95: LargestGroups(count: limit, by: .p95)
         }
     }
 }

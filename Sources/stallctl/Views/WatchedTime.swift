@@ -12,9 +12,9 @@ struct WatchedTime {
     private var byName: [String: Duration]?
 
     init(_ store: ReportStore, _ filter: ReportFilter, by key: GroupKey) throws {
-        let stretches = try store.exposure(filter)
-        guard !stretches.isEmpty else { return }
-        total = stretches.reduce(.zero) { $0 + $1.watched }
+        let loops = try store.watchedLoops(filter, withLengths: false)
+        guard !loops.isEmpty else { return }
+        total = loops.reduce(.zero) { $0 + $1.watched }
         let name: (LoopExposure) -> String
         switch key {
         case .app: name = { $0.run.app }
@@ -23,7 +23,7 @@ struct WatchedTime {
         case .loop: name = { $0.loop }
         case .signature, .family, .function, .inclusive, .cause: return
         }
-        byName = stretches.reduce(into: [:]) { $0[name($1), default: .zero] += $1.watched }
+        byName = loops.reduce(into: [:]) { $0[name($1), default: .zero] += $1.watched }
     }
 
     init() {}
