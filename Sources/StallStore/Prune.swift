@@ -96,7 +96,9 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
         }
         count += shrunk
     }
-    guard let boundary, count > 0 else { return count }
+    guard count > 0, var boundary else { return count }
+    // A time to come says nothing of reports to come.
+    boundary = min(boundary, UnixTime(microseconds: (newest ?? boundary.microseconds - 1) + 1))
     try connection.prepare(
         """
         update grouping set pruned_before_us = max(ifnull(pruned_before_us, ?), ?)
