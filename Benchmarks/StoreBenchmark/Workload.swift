@@ -65,19 +65,23 @@ struct Workload {
         let uniform = Double.random(in: 0..<1, using: &random)
         let way = Int(uniform * uniform * uniform * 100)
         let path = paths[(app ?? Int(run.pid) % 20) * 100 + way]
-        let count = Int.random(in: 1...4, using: &random)
+        let duration = Duration.microseconds(Int.random(in: 250_000...3_000_000, using: &random))
+        // As an agent takes samples: ever later ones while the stall goes on.
+        let offsets = (0..<Int.random(in: 1...4, using: &random))
+            .map { Duration.milliseconds(125 << $0) }.filter { $0 < duration }
+        let weights = sampleWeights(offsets.map(\.nanoseconds), of: duration.nanoseconds)
         // A loop that works is seen in one function and another, one that waits in the same one.
         let isBusy = Int.random(in: 0..<10, using: &random) < 3
         return StallReport(
             id: UniqueID(version7At: start, random: &random), run: run, loop: "main",
             mode: "default", phase: .timer,
             start: start,
-            duration: .microseconds(Int.random(in: 250_000...3_000_000, using: &random)),
+            duration: duration,
             cpuTime: .microseconds(Int.random(in: 0...250_000, using: &random)),
             threshold: .milliseconds(250),
             detectionDelay: .microseconds(Int.random(in: 50...3_000, using: &random)),
             state: .ended,
-            samples: (0..<count).map { index in
+            samples: zip(offsets, weights).map { offset, weight in
                 var locations = path
                 locations[0].kind = .interrupted
                 locations[0].offset += random.next(upperBound: 8)
@@ -85,8 +89,7 @@ struct Workload {
                     locations[0].offset += Self.functionSize * random.next(upperBound: 4)
                 }
                 return Sample(
-                    offset: .microseconds(125_000 << index),
-                    weight: .microseconds(125_000 << index),
+                    offset: offset, weight: .nanoseconds(weight),
                     thread: ThreadID(rawValue: run.pid), method: .signalFree,
                     captureCost: .microseconds(Int.random(in: 10...90, using: &random)),
                     locations: locations)

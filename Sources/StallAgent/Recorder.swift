@@ -176,8 +176,8 @@ extension StallReport {
     fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
         let incident = pending.incident
         let weights = sampleWeights(
-            pending.samples.map { ($0.offset, $0.isLate || $0.stack == nil) }, of: incident.duration
-        )
+            pending.samples.map { $0.isLate || $0.stack == nil ? nil : $0.offset.nanoseconds },
+            of: incident.duration.nanoseconds)
         let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
         self.init(
             id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
@@ -187,7 +187,7 @@ extension StallReport {
             verdict: incident.verdict,
             samples: zip(pending.samples, weights).map { sample, weight in
                 Sample(
-                    offset: sample.offset, weight: weight, isLate: sample.isLate,
+                    offset: sample.offset, weight: .nanoseconds(weight), isLate: sample.isLate,
                     thread: sample.thread,
                     method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
                     captureCost: sample.cost, failure: sample.failure,

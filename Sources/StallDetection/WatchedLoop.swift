@@ -57,21 +57,3 @@ package struct RawSample: Hashable, Sendable {
     /// How long taking it kept the watchdog busy.
     package var cost = Duration.zero
 }
-
-/// The time that each of a stall's samples stands for: half the way to its neighbours, from the beginning to the end.
-///
-/// A late sample stands for nothing, and its share goes to its neighbours.
-package func sampleWeights(_ samples: [(offset: Duration, isLate: Bool)], of duration: Duration)
-    -> [Duration]
-{
-    let used = samples.indices.filter { !samples[$0].isLate }
-    var weights = [Duration](repeating: .zero, count: samples.count)
-    var from = Duration.zero
-    for (place, index) in used.enumerated() {
-        let next = place + 1 < used.count ? samples[used[place + 1]].offset : nil
-        let until = next.map { (samples[index].offset + $0) / 2 } ?? duration
-        weights[index] = max(.zero, until - from)
-        from = max(from, until)
-    }
-    return weights
-}

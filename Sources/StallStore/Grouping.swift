@@ -124,11 +124,12 @@ final class Grouping {
             "select \(CountedReport.columns), report.samples from \(reports)")
         var concerned: [(CountedReport, [StoredSample])] = []
         while try rows.step() {
-            let samples = try rows.samples(at: 9)
+            let report = try CountedReport(rows, at: 0)
+            let samples = try rows.samples(at: 9, in: report.entry.duration_ns)
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
                 continue
             }
-            concerned.append((try CountedReport(rows, at: 0), samples))
+            concerned.append((report, samples))
         }
         for (report, samples) in concerned { try regroup(report, samples) }
         renamed.removeAll()
@@ -237,7 +238,8 @@ final class Grouping {
             try rows.bind(last.source, last.seq)
             var batch: [(CountedReport, [StoredSample])] = []
             while try rows.step() {
-                batch.append((try CountedReport(rows, at: 0), try rows.samples(at: 9)))
+                let report = try CountedReport(rows, at: 0)
+                batch.append((report, try rows.samples(at: 9, in: report.entry.duration_ns)))
             }
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)

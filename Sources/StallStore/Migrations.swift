@@ -27,6 +27,8 @@ package let embeddedMigrations = [
     Migration(name: "0004_add_exposure", bytes: PackageResources._004_add_exposure_sql),
     Migration(name: "0005_add_groups", bytes: PackageResources._005_add_groups_sql),
     Migration(name: "0007_add_agent_cost", bytes: PackageResources._007_add_agent_cost_sql),
+    Migration(name: "0008_imply_weights", bytes: PackageResources._008_imply_weights_sql),
+    Migration(name: "0009_add_hang_index", bytes: PackageResources._009_add_hang_index_sql),
 ]
 
 /// Brings a store of either role to the newest schema.

@@ -9,11 +9,29 @@ private let evidenceNames = [
     "throttled", "pressure", "process cpu", "frames", "lock", "not readable",
 ]
 
+/// A cause as its columns hold it.
+struct StoredCause: Hashable {
+    var cause: CauseClass
+    var confidence: Double
+    var detail: [UInt8]
+
+    init(_ cause: StallCause) {
+        (self.cause, confidence) = (cause.cause, cause.confidence)
+        detail = cause.encodedDetail
+    }
+
+    /// - Parameter detail: What has been found to be such a detail.
+    init(_ cause: StallCause, detail: UnsafeRawBufferPointer) {
+        (self.cause, confidence) = (cause.cause, cause.confidence)
+        self.detail = Array(detail)
+    }
+}
+
 extension StallCause {
     /// Shares: how many, then the class and the thousandths of each. Holder: 0 for none, 1, or 2 in a deadlock; then
     /// its thread, 1 for a name or 0, and the name. Evidence, to the end: the name's number, or 0 and the name; then
     /// the value.
-    var encodedDetail: [UInt8] {
+    fileprivate var encodedDetail: [UInt8] {
         var bytes: [UInt8] = []
         bytes.append(leb128: UInt64(shares.count))
         for share in shares {

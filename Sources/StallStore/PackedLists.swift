@@ -52,28 +52,38 @@ private struct SampleFlags: OptionSet {
     static let hasFailure = SampleFlags(rawValue: 4)
     /// Of the same thread as the sample before.
     static let sameThread = SampleFlags(rawValue: 8)
-    /// The method of capture is in the bits above: its raw value plus one, or zero.
+    /// The method of capture, in two bits: its raw value plus one, or zero.
     static let methodShift: UInt64 = 4
+    static let methodMask: UInt64 = 3
+    /// The weight is what `sampleWeights` says, and is left out.
+    static let weightFollows = SampleFlags(rawValue: 64)
+    static let end: UInt64 = 128
 }
 
 extension [StoredSample] {
-    /// For each sample: flags, offset, weight and cost in nanoseconds; then, as the flags say, the
-    /// thread, the stack's number, and the failure as its length and UTF-8 bytes.
-    var encoded: [UInt8] {
+    /// For each sample: flags, offset, weight (unless it follows from the rest) and cost in
+    /// nanoseconds; then, as the flags say, the thread, the stack's number, and the failure as its
+    /// length and UTF-8 bytes.
+    ///
+    /// - Parameter duration_ns: Of the report.
+    func encoded(in duration_ns: Int64) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 20)
         var lastThread: Int32?
-        for sample in self {
+        for (sample, weight) in zip(self, impliedWeights(in: duration_ns)) {
             var flags = SampleFlags()
             if sample.isLate { flags.insert(.isLate) }
+            if sample.weight_ns == weight { flags.insert(.weightFollows) }
             if sample.stack != nil { flags.insert(.hasStack) }
             if sample.failure != nil { flags.insert(.hasFailure) }
             if sample.thread == lastThread { flags.insert(.sameThread) }
             let method = sample.method.map { UInt64($0.rawValue) + 1 } ?? 0
             bytes.append(leb128: flags.rawValue | method << SampleFlags.methodShift)
-            for duration in [sample.offset_ns, sample.weight_ns, sample.captureCost_ns] {
-                bytes.append(leb128: UInt64(Swift.max(0, duration)))
+            bytes.append(leb128: UInt64(Swift.max(0, sample.offset_ns)))
+            if sample.weight_ns != weight {
+                bytes.append(leb128: UInt64(Swift.max(0, sample.weight_ns)))
             }
+            bytes.append(leb128: UInt64(Swift.max(0, sample.captureCost_ns)))
             if sample.thread != lastThread {
                 bytes.append(leb128: UInt64(Swift.max(0, sample.thread)))
             }
@@ -84,16 +94,26 @@ extension [StoredSample] {
         return bytes
     }
 
+    private func impliedWeights(in duration_ns: Int64) -> [Int64] {
+        sampleWeights(
+            map { $0.isLate || $0.stack == nil ? nil : $0.offset_ns }, of: duration_ns)
+    }
+
     /// Nil when the bytes are no such list.
-    init?(encoded bytes: UnsafeRawBufferPointer) {
+    ///
+    /// - Parameter duration_ns: Of the report.
+    init?(encoded bytes: UnsafeRawBufferPointer, in duration_ns: Int64) {
         self = []
         var rest = bytes[...]
         var lastThread: Int32?
+        var following: [Int] = []
         while !rest.isEmpty {
-            guard let first = rest.popLEB128(), let offset = rest.popDuration(),
-                let weight = rest.popDuration(), let cost = rest.popDuration()
-            else { return nil }
+            guard let first = rest.popLEB128(), first < SampleFlags.end else { return nil }
             let flags = SampleFlags(rawValue: first)
+            let follows = flags.contains(.weightFollows)
+            guard let offset = rest.popDuration(), let weight = follows ? 0 : rest.popDuration(),
+                let cost = rest.popDuration()
+            else { return nil }
             let thread =
                 flags.contains(.sameThread)
                 ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }
@@ -102,10 +122,9 @@ extension [StoredSample] {
             var sample = StoredSample(
                 offset_ns: offset, weight_ns: weight, isLate: flags.contains(.isLate),
                 thread: thread, captureCost_ns: cost)
-            let method = first >> SampleFlags.methodShift
+            let method = first >> SampleFlags.methodShift & SampleFlags.methodMask
             if method != 0 {
-                guard let raw = UInt8(exactly: method - 1), let known = CaptureMethod(rawValue: raw)
-                else { return nil }
+                guard let known = CaptureMethod(rawValue: UInt8(method - 1)) else { return nil }
                 sample.method = known
             }
             if flags.contains(.hasStack) {
@@ -116,8 +135,12 @@ extension [StoredSample] {
                 guard let failure = rest.popText() else { return nil }
                 sample.failure = failure
             }
+            if follows { following.append(count) }
             append(sample)
         }
+        guard !following.isEmpty else { return }
+        let weights = impliedWeights(in: duration_ns)
+        for index in following { self[index].weight_ns = weights[index] }
     }
 }
 

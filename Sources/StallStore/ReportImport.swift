@@ -68,7 +68,7 @@ final class ReportImport {
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
-            cause: report.cause,
+            cause: report.cause.map { StoredCause($0) },
             threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
             agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))

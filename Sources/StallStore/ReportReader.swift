@@ -191,7 +191,9 @@ struct ReportReader {
                     duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
                     threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
                     state: try rows.value(at: 2), verdict: try rows.value(at: 3),
-                    samples: try rows.samples(at: 12).map { try sample($0, rows) },
+                    samples: try rows.samples(at: 12, in: rows.duration_ns(at: 5)).map {
+                        try sample($0, rows)
+                    },
                     cause: try rows.cause(at: 13),
                     threads: try rows.threads(at: 16).map { try thread($0, rows) },
                     skippedThreadCount: Int(try rows.count(at: 18)),

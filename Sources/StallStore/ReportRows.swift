@@ -18,7 +18,7 @@ struct ReportRow: Hashable {
     var cpu_ns: Int64
     var detectionDelay_ns: Int64
     var samples: [StoredSample]
-    var cause: StallCause?
+    var cause: StoredCause?
     var threads: [StoredThread] = []
     var agent_ns: Int64 = 0
     var skippedThreads: Int64 = 0
@@ -98,12 +98,13 @@ struct ReportRows {
     /// - Returns: nil when another report has this number already.
     func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
         let cause = row.cause.map { Int64($0.cause.rawValue) }
+        let samples = row.samples.encoded(in: row.duration_ns)
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try add.run(
             source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
-            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, row.samples.encoded,
-            cause, row.cause?.confidence, row.cause?.encodedDetail, threads, row.agent_ns,
+            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples,
+            cause, row.cause?.confidence, row.cause?.detail, threads, row.agent_ns,
             row.skippedThreads, row.signature)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
@@ -113,8 +114,8 @@ struct ReportRows {
         try update.run(
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
-            row.cpu_ns, row.detectionDelay_ns, row.samples.encoded, cause, row.cause?.confidence,
-            row.cause?.encodedDetail, threads, row.agent_ns, row.skippedThreads, row.signature,
+            row.cpu_ns, row.detectionDelay_ns, samples, cause, row.cause?.confidence,
+            row.cause?.detail, threads, row.agent_ns, row.skippedThreads, row.signature,
             source, row.seq, row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }

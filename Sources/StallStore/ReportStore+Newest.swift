@@ -84,6 +84,15 @@ extension Connection {
         }
     }
 
+    /// The first day of which no report was pruned, so that its cells count the reports that there are; nil for a store
+    /// without groups.
+    func firstWholeDay() throws(StoreError) -> Int64? {
+        let state = try prepare("select pruned_before_us from grouping")
+        guard try state.step() else { return nil }
+        defer { state.reset() }
+        return state.optionalInteger(at: 0).map { ($0 &- 1).day + 1 } ?? .min
+    }
+
     /// The reports that may have begun on these days since 1970, UTC, as a table of a query.
     static func reportsByDay(_ days: ClosedRange<Int64>) -> String {
         """

@@ -10,7 +10,7 @@ package import StallModel
 ///
 /// **Thread safety:** one thread at a time.
 package final class ReportStore {
-    private let file: StoreFile
+    let file: StoreFile
 
     /// The path it was opened at.
     package var path: String { file.path }
@@ -53,9 +53,10 @@ package final class ReportStore {
                 guard let loop = reader.loops[rows.integer(at: 0)] else {
                     throw rows.damage("a report of no loop")
                 }
+                let duration = try rows.duration_ns(at: 1)
                 sets.add(
-                    try SummaryReader.stacks(rows, at: 2), lasting: try rows.duration(at: 1),
-                    executable: reader.runs[loop.run].buildID)
+                    try SummaryReader.stacks(rows, at: 2, in: duration),
+                    lasting: .nanoseconds(duration), executable: reader.runs[loop.run].buildID)
             }
             return sets
         }
@@ -180,55 +181,6 @@ package final class ReportStore {
                         endAddress: UInt64(bitPattern: rows.integer(at: 3))))
             }
             return images
-        }
-    }
-
-    /// The store in numbers.
-    package func status() throws(StoreError) -> StoreStatus {
-        try answer { connection in
-            func count(_ sql: String) throws -> Int {
-                Int(try connection.prepare(sql).integer() ?? 0)
-            }
-            func list(_ sql: String) throws -> [String] {
-                let rows = try connection.prepare(sql)
-                var list: [String] = []
-                while try rows.step() { list.append(rows.text(at: 0)) }
-                return list
-            }
-            func time(_ sql: String) throws -> UnixTime? {
-                try connection.prepare(sql).integer().map(UnixTime.init(microseconds:))
-            }
-            var status = StoreStatus(
-                path: path, role: role, schemaVersion: file.schemaVersion,
-                bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0),
-                sourceCount: try count("select count(*) from source"),
-                runCount: try count("select count(*) from process_run"),
-                reportCount: 0, sampleCount: 0, stackCount: try count("select count(*) from stack"),
-                reportsByState: [:],
-                reportsByVerdict: [:],
-                rollUpCount: try count("select count(*) from rollup where day_count = 1"),
-                rollUpDayCount: try count(
-                    "select count(distinct first_day) from rollup where day_count = 1"),
-                apps: try list("select distinct app from process_run order by app"),
-                hosts: try list("select distinct host from process_run order by host"),
-                first: nil, last: nil, losses: [:])
-            let rows = try connection.prepare(
-                "select state, verdict, start_us, samples from report")
-            while try rows.step() {
-                status.reportCount += 1
-                status.reportsByState[try rows.value(at: 0), default: 0] += 1
-                status.reportsByVerdict[try rows.value(at: 1), default: 0] += 1
-                let start = UnixTime(microseconds: rows.integer(at: 2))
-                status.first = min(status.first ?? start, start)
-                status.last = max(status.last ?? start, start)
-                status.sampleCount += try rows.samples(at: 3).count
-            }
-            let losses = try connection.prepare(
-                "select reason, sum(report_count) from loss group by reason")
-            while try losses.step() {
-                status.losses[try losses.value(at: 0)] = Int(losses.integer(at: 1))
-            }
-            return status
         }
     }
 

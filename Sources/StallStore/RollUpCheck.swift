@@ -17,18 +17,16 @@ struct RollUpCheck {
 
     /// Gives everything that is wrong to `complain`; nothing for a store without groups.
     mutating func run(_ complain: (String) -> Void) throws {
-        let state = try connection.prepare("select pruned_before_us from grouping")
-        guard try state.step() else { return }
-        let pruned = state.optionalInteger(at: 0)
-        state.reset()
-        try addUpReports(complain)
-        let firstWholeDay = pruned.map { ($0 - 1).day + 1 } ?? .min
+        guard let firstWholeDay = try connection.firstWholeDay() else { return }
+        try addUpReports(from: firstWholeDay, complain)
         try compareCells(from: firstWholeDay, complain)
         try compareLongCells(complain)
         try compareDays(complain)
     }
 
-    private mutating func addUpReports(_ complain: (String) -> Void) throws {
+    private mutating func addUpReports(
+        from firstWholeDay: Int64, _ complain: (String) -> Void
+    ) throws {
         var cohorts: [Cohort: Int64] = [:]
         let cohortRows = try connection.prepare("select \(Cohort.columns), id from cohort")
         while try cohortRows.step() {
@@ -47,6 +45,8 @@ struct RollUpCheck {
                 complain("report \(entry.source)/\(entry.seq) has no group")
                 continue
             }
+            // Open reports stay where others were pruned, perhaps with the roll-ups.
+            guard day >= firstWholeDay else { continue }
             guard let loop = loops[report.loop],
                 let cohort = cohorts[
                     Cohort(

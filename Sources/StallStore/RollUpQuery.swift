@@ -15,14 +15,9 @@ struct RollUpQuery {
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
     private var sums: [RollUpSum] = []
-    /// The histograms of cells, one behind the other, and whose they are: only those of listed groups are read.
-    private var histograms: [UInt8] = []
-    private var histogramEnds: [(sum: Int, end: Int)] = []
-    /// The whole days that cells of single days are yet to be read of, for the groups that are listed.
-    private var daysToRead: Range<Int64>?
-    private var counts: [StallVerdict: Int] = [:]
-    private var seen: Set<Int> = []
-    private var span: (first: Int64, last: Int64)?
+    /// What was added up, by the cohort's index.
+    private var tallies: [CohortTally] = []
+    private var total_ns: Int64 = 0
 
     init(
         _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool,
@@ -40,26 +35,44 @@ struct RollUpQuery {
         let isGrouped = try connection.isGrouped
         if isGrouped, needsGroups { groups = try SignatureRows.groups(connection) }
         // Cells know nothing of hosts.
-        if isGrouped && filter.hosts.isEmpty && dimension != .host {
-            try addCells()
-        } else {
+        guard isGrouped && filter.hosts.isEmpty && dimension != .host else {
             try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
+            return try makeAnswer(listing: largest.map(listed) ?? Array(sums.indices))
         }
-        return try makeAnswer()
+        try cohorts.load(connection, filter)
+        let days = try addEdges()
+        let spans = spans(days)
+        guard let largest else {
+            for span in spans { try addCells(span) }
+            return try makeAnswer(listing: Array(sums.indices))
+        }
+        // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
+        // listed takes half the time of reading it of all.
+        let ranksFirst = dimension.isOfFunctions
+        for span in spans {
+            if ranksFirst { try rankCells(span) } else { try addCells(span) }
+        }
+        let listed = listed(largest)
+        let selection = selection(of: listed)
+        if ranksFirst { for span in spans { try addCells(span, of: selection) } }
+        if withDays { try addDays(days, of: selection) }
+        return try makeAnswer(listing: listed)
     }
 
     // MARK: Cells
 
-    private mutating func addCells() throws {
-        try cohorts.load(connection, filter)
+    /// Adds the reports of the parts of days at the edges of the time that was asked for.
+    ///
+    /// - Returns: The whole days between.
+    private mutating func addEdges() throws -> Range<Int64> {
         let day = Int64.microsecondsOfDay
         let since = filter.since?.microseconds
         let until = filter.until?.microseconds
-        // The whole days in the time that was asked for.
         let first = since.map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
         let end = until.map(\.day) ?? .max
         guard first < end else {
-            return try addReports(from: filter.since, until: filter.until, nil)
+            try addReports(from: filter.since, until: filter.until, nil)
+            return first..<first
         }
         if let since, since < first * day {
             try addReports(from: filter.since, until: UnixTime(microseconds: first * day), nil)
@@ -67,69 +80,100 @@ struct RollUpQuery {
         if let until, end * day < until {
             try addReports(from: UnixTime(microseconds: end * day), until: filter.until, nil)
         }
-        let long = RollUpCell.longDays
-        let firstLong =
-            first == .min ? first : RollUpCell.longDay(first + long - 1)
-        let endLong = end == .max ? end : RollUpCell.longDay(end)
-        // Where few groups are listed, days are read of those alone, once it is known which they are.
-        if withDays, largest != nil { daysToRead = first..<end }
-        guard !daysComeWithCells, firstLong < endLong else {
-            return try addCells(of: 1, first, end)
-        }
-        try addCells(of: 1, first, firstLong)
-        try addCells(of: long, firstLong, endLong)
-        try addCells(of: 1, endLong, end)
+        return first..<end
     }
 
-    /// Adds the cells of so many days that begin at `first` or later and before `end`.
-    private mutating func addCells(of dayCount: Int64, _ first: Int64, _ end: Int64) throws {
-        guard first < end else { return }
-        let rows = try connection.prepare(
-            """
-            select cohort, signature, first_day, \(RollUpRows.columns) from rollup
-            where day_count = ? and first_day >= ? and first_day < ?
-            """)
-        try rows.bind(dayCount, first, end)
-        while try rows.step() {
-            guard let cohort = cohorts.index(ofRow: rows.integer(at: 0)) else { continue }
-            note(cohort, Int(rows.integer(at: 3)), rows.integer(at: 10), rows.integer(at: 11))
+    /// The longest cells that make up these days.
+    private func spans(_ days: Range<Int64>) -> [CellSpan] {
+        guard !days.isEmpty else { return [] }
+        let long = RollUpCell.longDays
+        let (first, end) = (days.lowerBound, days.upperBound)
+        let firstLong = first == .min ? first : RollUpCell.longDay(first + long - 1)
+        let endLong = end == .max ? end : RollUpCell.longDay(end)
+        guard !daysComeWithCells, firstLong < endLong else {
+            return [CellSpan(dayCount: 1, days: days)]
+        }
+        return [
+            CellSpan(dayCount: 1, days: first..<firstLong),
+            CellSpan(dayCount: long, days: firstLong..<endLong),
+            CellSpan(dayCount: 1, days: endLong..<end),
+        ].filter { !$0.days.isEmpty }
+    }
+
+    /// Notes what groups are ordered by, and nothing else of them.
+    private mutating func rankCells(_ span: CellSpan) throws {
+        var cells = try CellCursor(
+            connection, "report_count, total_ns, max_ns, first_us, last_us", span, cohorts)
+        while let cohort = try cells.next() {
+            let (row, count) = (cells.row, cells.row.integer(at: 3))
+            tally(cohort, count, row.integer(at: 6), row.integer(at: 7))
             guard isRanked(cohorts[cohort].verdict) else { continue }
-            let signature = rows.integer(at: 1)
+            let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
+            noteSize(of: index, count, total: row.integer(at: 4), longest: row.integer(at: 5))
+        }
+    }
+
+    /// Adds cells to their groups.
+    ///
+    /// - Parameter selection: Nil for all groups, which were not ranked before.
+    private mutating func addCells(_ span: CellSpan, of selection: Selection? = nil) throws {
+        var cells = try CellCursor(
+            connection, RollUpRows.columns, span, cohorts, signatures: selection?.signatures)
+        while let cohort = try cells.next() {
+            let row = cells.row
+            if selection == nil {
+                tally(cohort, row.integer(at: 3), row.integer(at: 10), row.integer(at: 11))
+            }
+            guard isRanked(cohorts[cohort].verdict) else { continue }
+            let signature = row.integer(at: 1)
             let index = try index(cohort: cohort, signature: signature, host: "")
-            sums[index].totals.addWithoutHistogram(rows, at: 3)
-            histograms.append(contentsOf: rows.blob(at: 12))
-            histogramEnds.append((index, histograms.count))
-            let total = rows.integer(at: 4)
+            if let selection, !selection.contains[index] { continue }
+            let total = row.integer(at: 4)
+            if selection == nil {
+                noteSize(of: index, row.integer(at: 3), total: total, longest: row.integer(at: 7))
+            }
+            try sums[index].totals.add(row, at: 3)
             sums[index].note(total, cohort: cohort, signature: signature)
             if daysComeWithCells {
                 sums[index].note(
-                    day: rows.integer(at: 2), count: rows.integer(at: 3), total: total,
-                    longest: rows.integer(at: 7))
+                    day: row.integer(at: 2), count: row.integer(at: 3), total: total,
+                    longest: row.integer(at: 7))
             }
         }
     }
 
     private var daysComeWithCells: Bool { withDays && largest == nil }
 
-    /// Adds the days of these sums.
-    private mutating func addDays(of listed: Set<Int>) throws {
-        guard let days = daysToRead else { return }
-        let rows = try connection.prepare(
-            """
-            select cohort, signature, first_day, report_count, total_ns, max_ns from rollup
-            where day_count = 1 and first_day >= ? and first_day < ?
-            """)
-        try rows.bind(days.lowerBound, days.upperBound)
-        while try rows.step() {
-            guard let cohort = cohorts.index(ofRow: rows.integer(at: 0)),
-                isRanked(cohorts[cohort].verdict)
-            else { continue }
-            let index = try index(cohort: cohort, signature: rows.integer(at: 1), host: "")
-            guard listed.contains(index) else { continue }
+    /// Adds the days of listed groups, which the cells of 32 days do not tell.
+    private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
+        guard !days.isEmpty else { return }
+        var cells = try CellCursor(
+            connection, "report_count, total_ns, max_ns", CellSpan(dayCount: 1, days: days),
+            cohorts, signatures: selection.signatures)
+        while let cohort = try cells.next() {
+            guard isRanked(cohorts[cohort].verdict) else { continue }
+            let row = cells.row
+            let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
+            guard selection.contains[index] else { continue }
             sums[index].note(
-                day: rows.integer(at: 2), count: rows.integer(at: 3), total: rows.integer(at: 4),
-                longest: rows.integer(at: 5))
+                day: row.integer(at: 2), count: row.integer(at: 3), total: row.integer(at: 4),
+                longest: row.integer(at: 5))
         }
+    }
+
+    /// The groups that are listed.
+    private struct Selection {
+        /// By the index of each group's sum.
+        var contains: [Bool]
+        /// The rows of the signatures that they are of; nil where something else makes groups.
+        var signatures: [Int64]?
+    }
+
+    private func selection(of listed: [Int]) -> Selection {
+        var contains = Array(repeating: false, count: sums.count)
+        for index in listed { contains[index] = true }
+        let signatures = dimension.isOfFunctions ? keys.rows { contains[$0] } : nil
+        return Selection(contains: contains, signatures: signatures)
     }
 
     // MARK: Reports
@@ -168,11 +212,12 @@ struct RollUpQuery {
             guard filter.verdicts?.contains(report.verdict) ?? true,
                 filter.allows(cause: report.cause)
             else { continue }
-            note(cohort, 1, report.entry.start_us, report.entry.start_us)
+            tally(cohort, 1, report.entry.start_us, report.entry.start_us)
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
-                    rows.samples(at: 9), cause: report.cause, executable: loop.buildID)
+                    rows.samples(at: 9, in: report.entry.duration_ns), cause: report.cause,
+                    executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {
                     groups[decision.signature] = decided[Int(decision.signature) - 1]
@@ -181,6 +226,7 @@ struct RollUpQuery {
             guard let signature = report.signature else { continue }
             let index = try index(cohort: cohort, signature: signature, host: loop.host)
             let total = report.entry.duration_ns
+            noteSize(of: index, 1, total: total, longest: total)
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
             sums[index].note(total, cohort: cohort, signature: signature)
@@ -197,10 +243,16 @@ struct RollUpQuery {
         filter.verdicts?.contains(verdict) ?? (verdict == .stalled)
     }
 
-    private mutating func note(_ cohort: Int, _ count: Int, _ first: Int64, _ last: Int64) {
-        counts[cohorts[cohort].verdict, default: 0] += count
-        seen.insert(cohort)
-        span = (min(span?.first ?? first, first), max(span?.last ?? last, last))
+    private mutating func tally(_ cohort: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
+        while tallies.count <= cohort { tallies.append(CohortTally()) }
+        tallies[cohort].add(count, first, last)
+    }
+
+    /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
+    private mutating func noteSize(of index: Int, _ count: Int64, total: Int64, longest: Int64) {
+        total_ns &+= total
+        guard let order = largest?.order else { return }
+        sums[index].noteSize(order, count: count, total: total, longest: longest)
     }
 
     /// Whether groups are told apart by more than the numbers of their rows.
@@ -208,12 +260,29 @@ struct RollUpQuery {
 
     /// The sum that a cell or report belongs to.
     private mutating func index(cohort: Int, signature: Int64, host: String) throws -> Int {
-        let group = groups[signature]
-        if needsGroups, group == nil { throw noGroup }
-        let index = keys.index(
-            dimension, signature: signature, group: group, cohort: cohorts[cohort], host: host)
+        let row = dimension.isOfFunctions ? signature : Int64(cohort)
+        if dimension != .host, let index = keys.index(ofRow: row) { return index }
+        let index = keys.index(try key(cohort, signature, host), row: row)
         if index == sums.count { sums.append(RollUpSum()) }
         return index
+    }
+
+    /// What makes the group of a cell or report.
+    private func key(_ cohort: Int, _ signature: Int64, _ host: String) throws -> RollUpKeys.Key {
+        func group() throws -> ReportGroup {
+            guard let group = groups[signature] else { throw noGroup }
+            return group
+        }
+        return switch dimension {
+        case .signature: .number(signature)
+        case .family: .number(try group().family)
+        case .function: .name(try group().frames.first ?? "")
+        case .cause: .name(cohorts[cohort].cause?.word ?? "")
+        case .loop: .name(cohorts[cohort].loop)
+        case .version: .name(cohorts[cohort].version)
+        case .host: .name(host)
+        case .app: .name(cohorts[cohort].app)
+        }
     }
 
     private var noGroup: StoreError {
@@ -221,49 +290,34 @@ struct RollUpQuery {
     }
 
     /// The groups that are listed, in the order of their first rows.
-    private var listed: [Int] {
-        guard let largest, largest.count < sums.count else { return Array(sums.indices) }
-        let sizes = sums.map { $0.size(largest.order) }
+    private func listed(_ largest: LargestGroups) -> [Int] {
+        guard largest.count < sums.count else { return Array(sums.indices) }
+        let sizes = sums.map(\.size)
         return sums.indices.sorted { (sizes[$1], $0) < (sizes[$0], $1) }.prefix(largest.count)
             .sorted()
     }
 
-    private mutating func readHistograms(of listed: Set<Int>) throws {
-        var begin = 0
-        for (sum, end) in histogramEnds {
-            defer { begin = end }
-            guard listed.contains(sum) else { continue }
-            let isWhole = histograms[begin..<end].withUnsafeBytes {
-                sums[sum].totals.histogram.add(encoded: $0)
-            }
-            guard isWhole else {
-                throw StoreError.damaged(
-                    path: connection.path, detail: "a roll-up's histogram is not one")
-            }
-        }
-        histogramEnds = []
-    }
-
-    private mutating func makeAnswer() throws -> RollUpAnswer {
+    private mutating func makeAnswer(listing listed: [Int]) throws -> RollUpAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
-        var answer = RollUpAnswer(counts: counts)
+        var answer = RollUpAnswer(counts: [:])
         func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<Cohort, String>) -> [String] {
             Set(cohorts.map { self.cohorts[$0][keyPath: name] }).sorted()
+        }
+        let seen = tallies.indices.filter { tallies[$0].count > 0 }
+        for cohort in seen {
+            answer.counts[cohorts[cohort].verdict, default: 0] += Int(tallies[cohort].count)
         }
         answer.apps = names(seen, \.app)
         answer.versions = names(seen, \.version)
         answer.loops = names(seen, \.loop)
-        answer.first = span.map { UnixTime(microseconds: $0.first) }
-        answer.last = span.map { UnixTime(microseconds: $0.last) }
+        answer.first = seen.map { tallies[$0].first_us }.min().map(UnixTime.init(microseconds:))
+        answer.last = seen.map { tallies[$0].last_us }.max().map(UnixTime.init(microseconds:))
         answer.groupCount = sums.count
-        answer.total = sums.reduce(.zero) { $0 + .nanoseconds($1.totals.total_ns) }
-        let listed = listed
-        try readHistograms(of: Set(listed))
-        try addDays(of: Set(listed))
+        answer.total = .nanoseconds(total_ns)
         let heaviest = listed.map { sums[$0].heaviestSignature }
         let unread = Set(heaviest.compactMap(\.self)).subtracting(groups.keys)
         if !unread.isEmpty {
-            try groups.merge(SignatureRows.groups(connection, unread)) { known, _ in known }
+            try groups.merge(SignatureRows.groups(connection, Array(unread))) { known, _ in known }
         }
         for (index, signature) in zip(listed, heaviest) {
             let sum = sums[index]
@@ -294,5 +348,18 @@ struct RollUpQuery {
                     days: sum.days))
         }
         return answer
+    }
+}
+
+/// The stalls of one cohort, ranked or not.
+private struct CohortTally {
+    var count: Int64 = 0
+    var first_us = Int64.max
+    var last_us = Int64.min
+
+    mutating func add(_ count: Int64, _ first: Int64, _ last: Int64) {
+        self.count += count
+        first_us = min(first_us, first)
+        last_us = max(last_us, last)
     }
 }

@@ -5,6 +5,8 @@ internal import StallModel
 /// One group of the answer.
 struct RollUpSum {
     var totals = RollUpTotals()
+    /// What the group is ordered by, where the rest is only read of groups that are listed.
+    private(set) var size: Int64 = 0
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
     /// The nanoseconds by cohort, by signature and by day.
@@ -26,12 +28,13 @@ struct RollUpSum {
         signatures[signature, default: 0] &+= total
     }
 
-    /// What the group is ordered by.
-    func size(_ order: LargestGroups.Order) -> Int64 {
+    mutating func noteSize(
+        _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64
+    ) {
         switch order {
-        case .total: totals.total_ns
-        case .count: totals.count
-        case .max: totals.max_ns
+        case .total: size &+= total
+        case .count: size += count
+        case .max: size = max(size, longest)
         }
     }
 
@@ -65,13 +68,6 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
-        addWithoutHistogram(row, at: first)
-        guard histogram.add(encoded: row.blob(at: first + 9)) else {
-            throw row.damage("a roll-up's histogram is not one")
-        }
-    }
-
-    mutating func addWithoutHistogram(_ row: Statement, at first: CInt) {
         count += row.integer(at: first)
         total_ns &+= row.integer(at: first + 1)
         cpu_ns &+= row.integer(at: first + 2)
@@ -80,44 +76,50 @@ extension RollUpTotals {
             row.integer(at: first + 4), row.integer(at: first + 5), row.integer(at: first + 6))
         first_us = min(first_us, row.integer(at: first + 7))
         last_us = max(last_us, row.integer(at: first + 8))
+        guard histogram.add(encoded: row.blob(at: first + 9)) else {
+            throw row.damage("a roll-up's histogram is not one")
+        }
     }
 }
 
 /// Numbers the groups of an answer.
 struct RollUpKeys {
+    /// What makes one group.
+    enum Key: Hashable {
+        case number(Int64), name(String)
+    }
+
     /// What makes each group where no function does.
     private(set) var names: [String] = []
-    private var byNumber: [Int64: Int] = [:]
-    private var byName: [String: Int] = [:]
+    private var byKey: [Key: Int] = [:]
+    /// By the number of the signature's row, or of whatever else decides the key.
+    private var byRow: [Int64: Int] = [:]
 
-    mutating func index(
-        _ dimension: RollUpDimension, signature: Int64, group: ReportGroup?, cohort: Cohort,
-        host: String
-    ) -> Int {
-        switch dimension {
-        case .signature: index(number: signature)
-        case .family: index(number: group?.family ?? 0)
-        case .function: index(name: group?.frames.first ?? "")
-        case .cause: index(name: cohort.cause?.word ?? "")
-        case .loop: index(name: cohort.loop)
-        case .version: index(name: cohort.version)
-        case .host: index(name: host)
-        case .app: index(name: cohort.app)
+    func index(ofRow row: Int64) -> Int? { byRow[row] }
+
+    /// The rows of the groups that meet a condition.
+    func rows(where isWanted: (Int) -> Bool) -> [Int64] {
+        byRow.filter { isWanted($0.value) }.map(\.key)
+    }
+
+    mutating func index(_ key: Key, row: Int64) -> Int {
+        let index = byKey[key] ?? names.count
+        byRow[row] = index
+        if index == names.count {
+            byKey[key] = index
+            if case .name(let name) = key { names.append(name) } else { names.append("") }
         }
+        return index
     }
+}
 
-    private mutating func index(number: Int64) -> Int {
-        if let index = byNumber[number] { return index }
-        byNumber[number] = names.count
-        names.append("")
-        return names.count - 1
-    }
-
-    private mutating func index(name: String) -> Int {
-        if let index = byName[name] { return index }
-        byName[name] = names.count
-        names.append(name)
-        return names.count - 1
+extension RollUpDimension {
+    /// Whether the signature alone tells the group.
+    var isOfFunctions: Bool {
+        switch self {
+        case .signature, .family, .function: true
+        case .cause, .loop, .version, .host, .app: false
+        }
     }
 }
 
@@ -127,6 +129,7 @@ struct KnownCohorts {
     private var all: [Cohort] = []
     private var rows: [Int64: Int] = [:]
     private var indexes: [Cohort: Int] = [:]
+    private var selectsAll = true
 
     subscript(index: Int) -> Cohort { all[index] }
 
@@ -138,9 +141,16 @@ struct KnownCohorts {
                 filter.allows(app: cohort.app, version: cohort.version, loop: cohort.loop)
                 && filter.verdicts?.contains(cohort.verdict) ?? true
                 && filter.allows(cause: cohort.cause)
-            if isWanted { self.rows[rows.integer(at: 6)] = index(of: cohort) }
+            if isWanted {
+                self.rows[rows.integer(at: 6)] = index(of: cohort)
+            } else {
+                selectsAll = false
+            }
         }
     }
+
+    /// The rows that the filter selects; nil for all.
+    var selectedRows: [Int64]? { selectsAll ? nil : Array(rows.keys) }
 
     /// The cohort of a row; nil when the filter does not select it.
     func index(ofRow row: Int64) -> Int? { rows[row] }

@@ -26,24 +26,22 @@ struct SignatureRows {
         return id
     }
 
-    /// Groups by the numbers of their rows: these, or all.
+    /// Groups by the numbers of their rows: at least these, or all.
     static func groups(
-        _ connection: Connection, _ ids: Set<Int64>? = nil
+        _ connection: Connection, _ ids: [Int64]? = nil
     ) throws -> [Int64: ReportGroup] {
-        func condition(_ column: String) -> String {
-            ids.map { " where \(column) in (\($0.map(String.init).joined(separator: ", ")))" } ?? ""
-        }
         var groups: [Int64: ReportGroup] = [:]
         let rows = try connection.prepare(
-            "select id, hash, family, title from signature" + condition("id"))
+            "select id, hash, family, title from signature where "
+                + Connection.narrowing("id", to: ids))
         while try rows.step() {
             groups[rows.integer(at: 0)] = ReportGroup(
                 signature: rows.integer(at: 1), family: rows.integer(at: 2),
                 title: rows.text(at: 3), frames: [])
         }
         let frames = try connection.prepare(
-            "select signature, name from signature_frame" + condition("signature")
-                + " order by signature, position")
+            "select signature, name from signature_frame where "
+                + Connection.narrowing("signature", to: ids) + " order by signature, position")
         while try frames.step() {
             groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
         }

@@ -39,8 +39,6 @@ struct SourceFiles {
             }
             if facts.isDirectory {
                 search(path)
-            } else if facts.isRegular, path.hasSuffix(".gz") {
-                skip(path, .compressed(path: path))
             } else if seen.insert(FileIdentity(facts)).inserted {
                 let isLines =
                     !facts.isRegular || Self.isNamedAsLines(path) || Self.begins(path, with: "{")

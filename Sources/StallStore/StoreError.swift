@@ -14,10 +14,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case symbolicLink(path: String)
     /// The file holds nothing, not even an empty store.
     case empty(path: String)
-    /// The file is named as what gzip writes.
-    case compressed(path: String)
     /// The file is not a SQLite database.
-    case notADatabase(path: String)
+    case notADatabase(path: String, content: FileContent = .unknown)
     /// The file is a SQLite database of some other program.
     case foreign(path: String, applicationID: Int32)
     /// An agent's store where a central one was expected, or the other way round.
@@ -56,9 +54,8 @@ extension StoreError: CustomStringConvertible {
         case .symbolicLink(let path):
             "\(path): a symbolic link; expected the store itself"
         case .empty(let path): "\(path): an empty file; expected a stallwatch store"
-        case .compressed(let path):
-            "\(path): compressed; expand it first, lines with: gunzip -c FILE | stallctl ingest -"
-        case .notADatabase(let path): "\(path): not a SQLite database; expected a stallwatch store"
+        case .notADatabase(let path, let content):
+            "\(path): \(content.clause); expected a stallwatch store"
         case .foreign(let path, let id):
             "\(path): a SQLite database of another program (application id \(id)); "
                 + "expected a stallwatch store"
@@ -94,8 +91,7 @@ extension StoreError {
     package var path: String? {
         switch self {
         case .missing(let path), .notAFile(let path), .symbolicLink(let path), .empty(let path),
-            .compressed(let path), .notADatabase(let path), .foreign(let path, _),
-            .wrongRole(let path, _),
+            .notADatabase(let path, _), .foreign(let path, _), .wrongRole(let path, _),
             .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
             .readOnly(let path), .full(let path), .moved(let path), .busy(let path),
             .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _):
@@ -111,7 +107,7 @@ extension StoreError {
             case SQLITE_BUSY, SQLITE_LOCKED: .busy(path: path)
             case SQLITE_READONLY: .readOnly(path: path)
             case SQLITE_FULL: .full(path: path)
-            case SQLITE_NOTADB: .notADatabase(path: path)
+            case SQLITE_NOTADB: .notADatabase(path: path, content: FileContent(path: path))
             case SQLITE_CORRUPT: .damaged(path: path, detail: message)
             case SQLITE_CANTOPEN: .cannotOpen(path: path, reason: message)
             default: .sqlite(path: path, code: code, message: message)

@@ -36,19 +36,24 @@ package struct StoreStatus: Hashable, Sendable {
     package var sourceCount: Int
     package var runCount: Int
     package var reportCount: Int
-    package var sampleCount: Int
+    /// Nil in a central store: nobody has asked how many there are of all apps, and only every report could tell.
+    package var sampleCount: Int?
     package var stackCount: Int
     package var reportsByState: [StallState: Int]
     package var reportsByVerdict: [StallVerdict: Int]
     /// The totals of a day and a group, and how many days they are of; none in an agent's store.
     package var rollUpCount: Int
     package var rollUpDayCount: Int
+    /// The reports that those count: also those that were pruned since.
+    package var rollUpReportCount: Int
     /// In alphabetical order.
     package var apps: [String]
     package var hosts: [String]
     /// When the first and the last report started.
     package var first: UnixTime?
     package var last: UnixTime?
+    /// The time lost in stalls, by the name of the loop; of pruned reports as well.
+    package var lostByLoop: [String: Duration]
     /// Stalls that were seen and not kept.
     package var losses: [LossReason: Int]
 }

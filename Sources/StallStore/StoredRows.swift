@@ -65,11 +65,20 @@ extension Statement {
         .nanoseconds(try duration_ns(at: column))
     }
 
-    func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
-        guard let samples = [StoredSample](encoded: blob(at: column)) else {
+    /// - Parameter duration_ns: Of the report.
+    func samples(
+        at column: CInt, in duration_ns: Int64
+    ) throws(StoreError) -> [StoredSample] {
+        guard let samples = [StoredSample](encoded: blob(at: column), in: duration_ns) else {
             throw damage("a report's samples are no list of samples")
         }
         return samples
+    }
+
+    /// The stacks of a report's samples, whenever those were taken.
+    func sampleStacks(at column: CInt) throws(StoreError) -> [Int64] {
+        // Only weights need the duration.
+        try samples(at: column, in: 0).compactMap(\.stack)
     }
 
     func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
@@ -91,5 +100,10 @@ extension Statement {
             cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
         guard let stored else { throw damage("a report's cause is none") }
         return stored
+    }
+
+    /// The same, checked and otherwise as it is.
+    func storedCause(at column: CInt) throws(StoreError) -> StoredCause? {
+        try cause(at: column).map { StoredCause($0, detail: blob(at: column + 2)) }
     }
 }

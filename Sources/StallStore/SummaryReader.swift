@@ -37,12 +37,13 @@ struct SummaryReader {
             guard let loop = loops[rows.integer(at: 1)] else {
                 throw rows.damage("a report of no loop")
             }
-            let stacks = try Self.stacks(rows, at: 6)
+            let duration = try rows.duration_ns(at: 3)
+            let stacks = try Self.stacks(rows, at: 6, in: duration)
             reports.append(
                 ReportSummary(
                     id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
                     start: UnixTime(microseconds: rows.integer(at: 2)),
-                    duration: try rows.duration(at: 3), state: try rows.value(at: 4),
+                    duration: .nanoseconds(duration), state: try rows.value(at: 4),
                     verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
                     stacks: stacks))
         }
@@ -50,8 +51,10 @@ struct SummaryReader {
     }
 
     /// The stacks of a report's samples that are not late.
-    static func stacks(_ rows: Statement, at column: CInt) throws -> [WeightedStack] {
-        try rows.samples(at: column).compactMap { sample in
+    static func stacks(
+        _ rows: Statement, at column: CInt, in duration_ns: Int64
+    ) throws -> [WeightedStack] {
+        try rows.samples(at: column, in: duration_ns).compactMap { sample in
             guard let stack = sample.stack, !sample.isLate else { return nil }
             return WeightedStack(stack: stack, weight: .nanoseconds(sample.weight_ns))
         }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import StallModel
 internal import StallStore
 
 @main
@@ -15,6 +16,7 @@ struct Stallctl: ParsableCommand {
               stallctl list --since 2h                    the latest reports
               stallctl show 0193c1e2f0aa                  one report, in full
               stallctl ingest --store all.sqlite stores/  many stores into one
+              stallctl --version                          which stallwatch this is
 
             The store is --store, else $STALLCTL_STORE, else ./stalls.sqlite if it
             exists, else $XDG_STATE_HOME/stallwatch/stalls.sqlite.
@@ -35,6 +37,8 @@ struct Stallctl: ParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         Ingest.prepareProcess()
         do {
+            // Not the parser's flag: that would be one of every subcommand too, where --version selects reports.
+            if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot()
             try command.run()
@@ -43,6 +47,11 @@ struct Stallctl: ParsableCommand {
         } catch {
             exit(after: error)
         }
+    }
+
+    private static func writeVersion() throws {
+        let schema = embeddedMigrations.count
+        try Output.write(lines: ["stallctl \(stallwatchVersion), store schema \(schema)"])
     }
 
     /// Takes the place of standard descriptors that are closed, so that no file of ours gets their numbers: what is said

@@ -355,18 +355,3 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         }
     }
 }
-
-/// Goal: every moment of a stall is given to exactly one sample.
-@Suite struct SampleWeightTests {
-    @Test func `weights meet half-way between samples and add up to the duration`() {
-        let samples = [125, 250, 500].map { (offset: Duration.milliseconds($0), isLate: false) }
-        let weights = sampleWeights(samples, of: .milliseconds(600))
-        #expect(weights == [187.5, 187.5, 225].map { .microseconds($0 * 1000) })
-    }
-
-    @Test func `a late sample stands for nothing`() {
-        let samples = [(Duration.milliseconds(125), false), (.milliseconds(260), true)]
-        #expect(sampleWeights(samples, of: .milliseconds(255)) == [.milliseconds(255), .zero])
-        #expect(sampleWeights([(.milliseconds(300), true)], of: .milliseconds(255)) == [.zero])
-    }
-}

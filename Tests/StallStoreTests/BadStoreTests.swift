@@ -2,7 +2,7 @@ import CSQLite
 import Foundation
 import Glibc
 import StallModel
-import StallStore
+@testable import StallStore
 import Testing
 import TestSupport
 
@@ -41,7 +41,7 @@ import TestSupport
         let text = directory("text.sqlite")
         try String(repeating: "not a database ", count: 1_000).write(
             toFile: text, atomically: false, encoding: .utf8)
-        expect(text, .notADatabase(path: text))
+        expect(text, .notADatabase(path: text, content: .text))
         let short = directory("short.sqlite")
         try "SQLite format 3\0".write(toFile: short, atomically: false, encoding: .utf8)
         expect(short, .notADatabase(path: short))
@@ -61,6 +61,19 @@ import TestSupport
         let newer = try makeStore("newer.sqlite")
         try RawDatabase(newer).query("pragma user_version = 99")
         expect(newer, .newer(path: newer, version: 99, supported: embeddedMigrations.count))
+    }
+
+    @Test(
+        arguments: [
+            ([0x1f, 0x8b, 8], FileContent.compressed), ([0x28, 0xb5, 0x2f, 0xfd, 0], .compressed),
+            (Array("PK\u{3}\u{4}".utf8), .compressed), (Array("\u{7f}ELF\u{2}".utf8), .program),
+            (Array("[{\"id\"".utf8), .array), (Array("{\"id\"".utf8), .lines),
+            (Array("id,start,x\n".utf8), .csv), (Array("\u{1b}[1m1 stall\u{1b}[0m\n".utf8), .text),
+            (Array("stall".utf8) + [0xc3], .text), (Array("stall".utf8) + [0xff, 0x41], .unknown),
+            (Array("SQLite format 3\0".utf8), .unknown), ([0, 1, 2], .unknown),
+        ] as [([UInt8], FileContent)])
+    func `a file is guessed at by how it begins`(beginning: [UInt8], content: FileContent) {
+        #expect(FileContent(beginning: beginning) == content)
     }
 
     @Test func `an agent writes to nothing but its own store`() throws {
@@ -154,7 +167,7 @@ import TestSupport
             })
         #expect(reasons[foreign] == .foreign(path: foreign, applicationID: 0))
         #expect(reasons[empty] == .empty(path: empty))
-        #expect(reasons[text] == .notADatabase(path: text))
+        #expect(reasons[text] == .notADatabase(path: text, content: .text))
         #expect(
             reasons[newer] == .newer(path: newer, version: 99, supported: embeddedMigrations.count))
         #expect(reasons[locked] == .busy(path: locked))

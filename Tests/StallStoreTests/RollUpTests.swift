@@ -184,6 +184,50 @@ import TestSupport
         }
     }
 
+    /// What is read of listed groups only is what would be read of all. Ties go to the group that came first.
+    @Test func `the largest groups are those of all, and the rest is counted`() throws {
+        var generator = ReportGenerator(seed: 46)
+        var random = SeededGenerator(seed: 46)
+        let path = directory("agent.sqlite")
+        let store = try AgentStore(path: path, run: generator.run)
+        let start = generator.run.started.microseconds
+        for _ in 0..<300 {
+            var report = generator.report(state: .ended)
+            report.start.microseconds = start + .random(in: 0...6_000_000_000_000, using: &random)
+            try store.record(report, images: generator.images)
+            if Bool.random(using: &random) { try store.symbolize(generator.names(of: report)) }
+        }
+        try store.close()
+        try ingest([path])
+        let reader = try ReportStore.open(path: central)
+        for dimension in RollUpDimension.allCases {
+            for since in [nil, UnixTime(microseconds: start + 2_000_000_000_000)] {
+                var filter = ReportFilter()
+                filter.since = since
+                filter.loops = Bool.random(using: &random) ? ["main"] : []
+                let all = try reader.rollUps(filter, by: dimension, withDays: true, grouper: rules)
+                let orders: [(LargestGroups.Order, (RollUp) -> Duration)] = [
+                    (.total, \.total), (.count, { .seconds($0.count) }), (.max, \.max),
+                ]
+                for (order, size) in orders {
+                    for count in [1, 3, 1000] {
+                        let some = try reader.rollUps(
+                            filter, by: dimension, withDays: true,
+                            largest: LargestGroups(count: count, by: order), grouper: rules)
+                        let ranked = all.groups.map(size).sorted(by: >)
+                        #expect(
+                            some.groups.map(size).sorted(by: >) == ranked.prefix(count).map(\.self))
+                        #expect(Set(some.groups).isSubset(of: all.groups))
+                        #expect(some.groupCount == all.groupCount && some.total == all.total)
+                        #expect(some.counts == all.counts)
+                        #expect(some.first == all.first && some.last == all.last)
+                        #expect(some.apps == all.apps && some.loops == all.loops)
+                    }
+                }
+            }
+        }
+    }
+
     @Test func `names that come later move reports to their group`() throws {
         var generator = ReportGenerator(seed: 42)
         let path = directory("agent.sqlite")

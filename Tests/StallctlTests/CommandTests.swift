@@ -164,6 +164,54 @@ import Testing
         }
     }
 
+    @Test func `the version is told, and an option of that name still selects reports`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let version = try stallctl(["--version"], in: directory)
+            #expect(version.status == 0 && version.errors == "")
+            #expect(version.output.hasPrefix("stallctl \(stallwatchVersion), store schema "))
+            let schema = try firstObject(stallctl(["status", "--json"], in: directory).output)
+            #expect(version.output.hasSuffix(" \(schema["schema_version"] ?? 0)\n"))
+            for (wanted, count) in ["2.3.0": 1, "9.9.9": 0] {
+                let list = try stallctl(["list", "--json", "--version", wanted], in: directory)
+                #expect(list.status == 0 && list.output.split(separator: "\n").count == count)
+            }
+            #expect(try stallctl(["list", "--version"], in: directory).status == 64)
+        }
+    }
+
+    @Test func `a file that is no store is called what it seems to be`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let outputs = [
+                (["show", "01aa"], "text for people"), (["top"], "text for people"),
+                (["export", "--format", "folded"], "text for people"),
+                (["export", "--format", "csv"], "a table as 'stallctl export --format csv'"),
+                (["top", "--csv"], "a table as 'stallctl export --format csv'"),
+                (["export", "--format", "json"], "a JSON array; 'stallctl ingest' takes"),
+            ]
+            for (words, clause) in outputs {
+                let text = try stallctl(words, in: directory).output
+                try Data(text.utf8).write(to: directory.appending(path: "out"))
+                let taken = try stallctl(["ingest", "--store", "all.sqlite", "out"], in: directory)
+                #expect(taken.status == 1, "\(words)")
+                #expect(taken.errors.hasPrefix("stallctl: out: \(clause)"))
+                #expect(
+                    taken.errors.hasSuffix(
+                        "; expected a stallwatch store or JSON lines of 'stallctl export'\n"))
+                let asked = try stallctl(["top", "--store", "out"], in: directory)
+                #expect(asked.errors.hasSuffix("; expected a stallwatch store\n"))
+            }
+            let lines = try stallctl(["export", "--format", "jsonl", "-o", "out"], in: directory)
+            #expect(lines.status == 0)
+            let asked = try stallctl(["list", "--store", "out"], in: directory)
+            #expect(
+                asked.errors.hasPrefix("stallctl: out: JSON lines, which 'stallctl ingest' takes"))
+        }
+    }
+
     /// Goal: what the texts show is what the commands say.
     @Test func `the walk-through is up to date`() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -391,7 +439,10 @@ import Testing
     @Test(arguments: [
         (["top", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
         (["top"], ".local/state/stallwatch/stalls.sqlite: no such file"),
-        (["list", "--store", "text.sqlite"], "text.sqlite: not a SQLite database"),
+        (
+            ["list", "--store", "text.sqlite"],
+            "text.sqlite: text for people; expected a stallwatch store"
+        ),
         (["show", "00", "--store", "."], ".: not a regular file"),
         (["status", "--store", "empty.sqlite"], "empty.sqlite: an empty file"),
         (

@@ -76,6 +76,15 @@ import Testing
 /// Goal: durations read well at every size, and rounding never shows 1000 ms or 60 s.
 /// Method: both sides of every change of unit.
 @Suite struct DurationTextTests {
+    @Test(arguments: [
+        ("one two three", 8, ["one two", "three"]), ("one two", 7, ["one two"]),
+        ("elephants eat", 4, ["elephants", "eat"]), ("日本 語", 4, ["日本", "語"]), ("", 3, [""]),
+    ])
+    func `a sentence is broken between words`(text: String, width: Int, lines: [String]) {
+        #expect(text.wrapped(to: width) == lines)
+        #expect(text.wrapped(to: nil) == [text])
+    }
+
     @Test(
         arguments: [
             (0, "0.0 ms"), (420_000, "0.4 ms"), (9_949_999, "9.9 ms"), (9_950_000, "10 ms"),

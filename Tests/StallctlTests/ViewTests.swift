@@ -69,6 +69,36 @@ import Testing
         try expectSnapshot(top(on: narrow).lines, "top-narrow")
     }
 
+    /// With all columns: a name stays readable, and what is left out is what says least.
+    @Test(arguments: [40, 60, 200])
+    func `top fits the terminal`(columns: Int) throws {
+        var terminal = Terminal.plain
+        terminal.columns = columns
+        var view = top(on: terminal)
+        let noon = SampleReports.noon
+        view.ranking.buckets = TimeBuckets(
+            from: noon, through: UnixTime(microseconds: noon.microseconds + 7_200_000_000), count: 8
+        )
+        for index in view.ranking.hotspots.indices {
+            view.ranking.hotspots[index].causes = [[.lock, .throttled, .cpu][index]: .seconds(1)]
+            view.ranking.hotspots[index].trend = (0..<8).map { part in
+                var totals = StallTotals()
+                totals.add(.seconds(part * (index + 1) % 5))
+                return totals
+            }
+        }
+        view.ranking.suppressed = [
+            SuppressedStalls(
+                run: SampleReports.run(), loop: "main", place: 1, reason: .place, count: 21,
+                total: .seconds(12))
+        ]
+        view.holders = [SampleReports.id(1): "held by thread 4719 'compactor'"]
+        // Commands stay whole: they are copied.
+        let lines = view.lines.filter { !$0.contains("stallctl ") }
+        #expect(lines.allSatisfy { $0.displayWidth <= columns })
+        try expectSnapshot(view.lines, "top-\(columns)")
+    }
+
     @Test func `top of nothing says what was left out`() {
         let starved = SampleReports.summary(SampleReports.report(verdict: .starved))
         let ranking = Ranking(reports: [starved], runs: [SampleReports.run()], hotspots: [])
@@ -247,12 +277,12 @@ import Testing
         StoreStatus(
             path: "stalls.sqlite", role: .central, schemaVersion: 1, bytes: 1_234_567,
             sourceCount: 20,
-            runCount: 12, reportCount: 214, sampleCount: 1024, stackCount: 312,
+            runCount: 12, reportCount: 214, sampleCount: nil, stackCount: 312,
             reportsByState: [.ended: 211, .open: 1, .hang: 2],
             reportsByVerdict: [.stalled: 209, .starved: 4, .stopped: 1],
-            rollUpCount: 41, rollUpDayCount: 2, apps: ["photos", "videos"],
+            rollUpCount: 41, rollUpDayCount: 2, rollUpReportCount: 260, apps: ["photos", "videos"],
             hosts: ["web-1", "web-2"], first: SampleReports.noon,
             last: UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000),
-            losses: [.suppressed: 37, .evicted: 0])
+            lostByLoop: [:], losses: [.suppressed: 37, .evicted: 0])
     }
 }

@@ -1,7 +1,6 @@
 // `status`: what a store holds and what it could not keep. StatusView.swift tells.
 
 internal import ArgumentParser
-internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
@@ -22,7 +21,7 @@ struct Status: ParsableCommand {
         let status = try store.status()
         let quarantine = Quarantine(store: store.path)
         let exposure = try ExposureView(
-            exposure: store.exposure(ReportFilter()), lost: lostTime(in: store),
+            exposure: store.exposure(ReportFilter()), lost: status.lostByLoop,
             suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
             try Output.write(json: [
@@ -33,14 +32,5 @@ struct Status: ParsableCommand {
                 lines: StatusView.lines(for: status, on: output.colors.terminal)
                     + StatusView.lines(for: quarantine) + exposure.lines)
         }
-    }
-
-    /// The time lost in ranked stalls, by loop, as `top --group loop` has it.
-    private func lostTime(in store: ReportStore) throws -> [String: Duration] {
-        let rules = try GroupingOptions.parse([]).rules(forStore: store.path)
-        let ranking = try Ranking.fastest(
-            store: store, filter: ReportFilter(), rules: rules, by: .total, group: .loop,
-            limit: .max)
-        return Dictionary(ranking.hotspots.map { ($0.title, $0.total) }) { $0 + $1 }
     }
 }

@@ -70,7 +70,7 @@ extension StoreError {
     /// The file itself is wrong and stays so until it changes; not a lock, a right or a full disk.
     var isOfTheFile: Bool {
         switch self {
-        case .notAFile, .symbolicLink, .empty, .compressed, .notADatabase, .foreign, .wrongRole,
+        case .notAFile, .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole,
             .newer, .damaged,
             .sharedIdentity:
             true

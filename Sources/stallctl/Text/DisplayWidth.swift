@@ -29,6 +29,19 @@ extension String {
         return String(characters.prefix(head)) + "…" + String(characters.suffix(tail))
     }
 
+    /// The text in lines of at most `width` columns, broken between words; a word that is wider has a line of its own.
+    func wrapped(to width: Int?) -> [String] {
+        guard let width, displayWidth > width else { return [self] }
+        return split(separator: " ").reduce(into: []) { lines, word in
+            let longer = lines.last.map { "\($0) \(word)" }
+            if let longer, longer.displayWidth <= width {
+                lines[lines.count - 1] = longer
+            } else {
+                lines.append(String(word))
+            }
+        }
+    }
+
     /// The text with spaces before or after it, so that it takes at least `width` columns.
     func padded(to width: Int, _ alignment: TextAlignment) -> String {
         let padding = String(repeating: " ", count: max(0, width - displayWidth))

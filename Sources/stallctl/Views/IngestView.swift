@@ -7,7 +7,11 @@ enum IngestView {
     /// One line for each file that was not taken.
     static func errorLines(of summary: IngestSummary) -> [String] {
         summary.files.flatMap { file -> [String] in
-            if case .skipped(let error) = file.outcome { return [error.description.printable] }
+            if case .skipped(let error) = file.outcome {
+                var line = error.description
+                if case .notADatabase = error { line += " or JSON lines of 'stallctl export'" }
+                return [line.printable]
+            }
             let place = file.path == "-" ? "standard input" : file.path
             var lines = file.lineFaults.map { "\(place): \($0)".printable }
             let rest = file.lineFaultCount - file.lineFaults.count

@@ -6,8 +6,8 @@ internal import StallModel
 internal import StallStore
 
 extension Ranking {
-    /// Ranks from roll-ups where the store has them under these rules and there are many reports, or some were pruned; else
-    /// exactly.
+    /// Ranks from roll-ups where the store has them under these rules and there are many reports, none, or some were pruned;
+    /// else exactly.
     ///
     /// - Parameter limit: So many groups are wanted.
     static func fastest(
@@ -16,7 +16,7 @@ extension Ranking {
     ) throws -> Ranking {
         let question = RankingQuestion(store: store, filter: filter, rules: rules, group: group)
         if var ranking = try question.fromRollUps(by: order, limit: limit, withDays: true),
-            try ranking.isLarge || question.lacksReports
+            try ranking.isLarge || ranking.overview.isEmpty || question.lacksReports
         {
             try ranking.addExposure(from: store, filter, by: order)
             return ranking

@@ -10,10 +10,13 @@ enum StatusView {
             "\(status.path.printable): \(status.role.word) store, schema \(status.schemaVersion), \(size)"
         ]
         guard let first = status.first, let last = status.last else {
-            return lines + ["It holds no reports."] + losses(status)
+            return lines + ["It holds no reports."]
+                + (status.rollUpCount > 0 ? rollUps(status) : []) + losses(status)
         }
+        let apps =
+            status.apps.count <= 5 ? listed(status.apps) : counted(status.apps.count, "app")
         lines.append(
-            "\(counted(status.reportCount, "report")) of \(listed(status.apps).printable) "
+            "\(counted(status.reportCount, "report")) of \(apps.printable) "
                 + "from \(counted(status.hosts.count, "host")) in \(counted(status.runCount, "run")), "
                 + UnixTime.rangeText(from: first, to: last, on: terminal))
         let states: [(StallState, String)] = [
@@ -23,16 +26,19 @@ enum StatusView {
         let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let unranked = parts(verdicts.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
         if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
-        lines.append(
-            "\(counted(status.sampleCount, "sample")) with "
-                + counted(status.stackCount, "different stack"))
-        if status.role == .central {
-            lines.append(
-                "Taken from \(counted(status.sourceCount, "store")), added up in "
-                    + "\(counted(status.rollUpCount, "roll-up")) of "
-                    + "\(counted(status.rollUpDayCount, "day")).")
-        }
-        return lines + losses(status)
+        let stacks = counted(status.stackCount, "different stack")
+        lines.append(status.sampleCount.map { "\(counted($0, "sample")) with \(stacks)" } ?? stacks)
+        return lines + (status.role == .central ? rollUps(status) : []) + losses(status)
+    }
+
+    private static func rollUps(_ status: StoreStatus) -> [String] {
+        let days = counted(status.rollUpDayCount, "day")
+        let line =
+            "Taken from \(counted(status.sourceCount, "store")), added up in "
+            + "\(counted(status.rollUpCount, "roll-up")) of \(days)."
+        guard status.rollUpReportCount > status.reportCount else { return [line] }
+        let count = counted(status.rollUpReportCount, "report")
+        return [line, "Those count \(count), pruned ones among them."]
     }
 
     static func lines(for quarantine: Quarantine) -> [String] {
@@ -66,10 +72,13 @@ enum StatusView {
         var sourceCount: Int
         var runCount: Int
         var reportCount: Int
-        var sampleCount: Int
+        /// Null for a central store.
+        @Nullable var sampleCount: Int?
         var stackCount: Int
         var rollUpCount: Int
         var rollUpDayCount: Int
+        /// The reports that the roll-ups count, pruned ones among them; what `top` ranks.
+        var rollUpReportCount: Int
         /// Files that ingest found broken and does not try again.
         var quarantinedCount: Int
         var states: [String: Int]
@@ -95,6 +104,7 @@ enum StatusView {
             stackCount = status.stackCount
             rollUpCount = status.rollUpCount
             rollUpDayCount = status.rollUpDayCount
+            rollUpReportCount = status.rollUpReportCount
             self.quarantinedCount = quarantinedCount
             states = Self.words(status.reportsByState, \.word)
             verdicts = Self.words(status.reportsByVerdict, \.word)

@@ -17,10 +17,10 @@ struct TopView {
 
     var lines: [String] {
         guard !ranking.hotspots.isEmpty else {
-            return ["No stalls." + notRanked("  ")]
-                + SuppressedRow(ranking.suppressed).lines
+            return (["No stalls." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
+                .flatMap { $0.wrapped(to: terminal.columns) }
         }
-        var lines = [header, ""]
+        var lines = header.wrapped(to: terminal.columns) + [""]
         lines += table.lines(for: terminal)
         if groupCount > limit {
             let rest = groupCount - limit
@@ -28,9 +28,9 @@ struct TopView {
                 terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
         }
         lines.append("")
-        let others = notRanked("")
-        if !others.isEmpty { lines.append(others) }
-        lines += SuppressedRow(ranking.suppressed).lines
+        let others =
+            [notRanked("")].filter { !$0.isEmpty } + SuppressedRow(ranking.suppressed).lines
+        lines += others.flatMap { $0.wrapped(to: terminal.columns) }
         return isLive ? lines : lines + next
     }
 

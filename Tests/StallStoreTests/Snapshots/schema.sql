@@ -1,6 +1,8 @@
 CREATE UNIQUE INDEX cohort_content
 on cohort (app, version, ifnull(build_id, x''), loop, verdict, ifnull(cause, -1));
 
+CREATE INDEX report_hang on report (source, seq) where state = 2;
+
 CREATE INDEX report_open on report (source, seq) where state = 0;
 
 CREATE TABLE cohort (

@@ -1,0 +1,55 @@
+// Steps through the roll-ups of a central store.
+
+internal import StallModel
+
+/// Cells that are as long as each other, of some days in a row.
+struct CellSpan {
+    var dayCount: Int64
+    var days: Range<Int64>
+}
+
+/// Steps through the cells of a span that a filter selects. They come day by day, and of a day cohort by cohort.
+struct CellCursor {
+    /// The current cell: its cohort, signature and first day, and from 3 on the columns that were asked for.
+    let row: Statement
+    private let cohorts: KnownCohorts
+    private var cohortRow: Int64?
+    private var cohort: Int?
+
+    /// - Parameter signatures: Cells of others may be left out.
+    init(
+        _ connection: Connection, _ columns: String, _ span: CellSpan, _ cohorts: KnownCohorts,
+        signatures: [Int64]? = nil
+    ) throws {
+        row = try connection.prepare(
+            """
+            select cohort, signature, first_day, \(columns) from rollup
+            where day_count = ? and first_day >= ? and first_day < ?
+                and \(Connection.narrowing("cohort", to: cohorts.selectedRows))
+                and \(Connection.narrowing("signature", to: signatures))
+            """)
+        self.cohorts = cohorts
+        try row.bind(span.dayCount, span.days.lowerBound, span.days.upperBound)
+    }
+
+    /// Goes to the next cell.
+    ///
+    /// - Returns: The index of its cohort.
+    mutating func next() throws -> Int? {
+        while try row.step() {
+            let number = row.integer(at: 0)
+            if number != cohortRow { (cohortRow, cohort) = (number, cohorts.index(ofRow: number)) }
+            if let cohort { return cohort }
+        }
+        return nil
+    }
+}
+
+extension Connection {
+    /// A condition that leaves out rows whose column is none of these numbers, where those are few: a statement's length
+    /// is limited, and to leave rows out is only to save time.
+    static func narrowing(_ column: String, to numbers: [Int64]?) -> String {
+        guard let numbers, numbers.count <= 1000 else { return "true" }
+        return "\(column) in (\(numbers.map(String.init).joined(separator: ", ")))"
+    }
+}

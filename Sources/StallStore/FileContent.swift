@@ -1,0 +1,63 @@
+// What a file seems to be that is no store. A guess from its first bytes, for the message that refuses it.
+
+internal import Glibc
+
+/// What the content of a file looks like.
+package enum FileContent: Hashable, Sendable {
+    /// What `stallctl export` writes: reports line by line, an array of them, a table.
+    case lines, array, csv
+    /// Anything for people, such as what `stallctl show` writes.
+    case text
+    case compressed, program
+    case unknown
+
+    init(path: String) { self.init(beginning: Self.beginning(of: path)) }
+
+    init(beginning bytes: some Collection<UInt8>) {
+        let signatures: [(bytes: [UInt8], content: FileContent)] = [
+            ([0x1f, 0x8b], .compressed),  // gzip
+            ([0x28, 0xb5, 0x2f, 0xfd], .compressed),  // zstd
+            ([0xfd, 0x37, 0x7a, 0x58, 0x5a], .compressed),  // xz
+            ([0x50, 0x4b, 0x03, 0x04], .compressed),  // zip
+            ([0x7f, 0x45, 0x4c, 0x46], .program),  // ELF
+            (Array("[{".utf8), .array), (Array("[\n".utf8), .array), (Array("{".utf8), .lines),
+            (Array("id,start,".utf8), .csv), (Array("id,sample,".utf8), .csv),
+            (Array("rank,signature,".utf8), .csv),
+        ]
+        let known = signatures.first { bytes.starts(with: $0.bytes) }?.content
+        self = known ?? (Self.isText(bytes) ? .text : .unknown)
+    }
+
+    /// Whether these are characters, the last of which may be cut off, and what lays them out or colours them.
+    private static func isText(_ bytes: some Collection<UInt8>) -> Bool {
+        let isPlain = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 13, 27].contains($0) }
+        let cutOff = bytes.suffix(3).reversed().prefix { $0 >= 0x80 }.count
+        return isPlain
+            && (0...cutOff).contains {
+                String(validating: bytes.dropLast($0), as: UTF8.self) != nil
+            }
+    }
+
+    private static func beginning(of path: String) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        return [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
+            count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
+        }
+    }
+
+    /// What it is, in a clause.
+    var clause: String {
+        switch self {
+        case .lines: "JSON lines, which 'stallctl ingest' takes into a store"
+        case .array: "a JSON array; 'stallctl ingest' takes what export --format jsonl writes"
+        case .csv: "a table as 'stallctl export --format csv' writes it"
+        case .text: "text for people"
+        case .compressed:
+            "compressed; expand it first, lines with 'gunzip -c FILE | stallctl ingest -'"
+        case .program: "a program or library"
+        case .unknown: "not a SQLite database"
+        }
+    }
+}

@@ -1,0 +1,126 @@
+// The store in numbers. Of a central store roll-ups know nearly all of them; reports are only read of days that some were
+// pruned from. An agent's store has a quota, and is read.
+
+internal import StallModel
+
+extension ReportStore {
+    /// The store in numbers.
+    ///
+    /// **Cost:** in a central store it grows with groups and days, in an agent's with reports.
+    package func status() throws(StoreError) -> StoreStatus {
+        try answer { connection in
+            func count(_ sql: String) throws -> Int {
+                Int(try connection.prepare(sql).integer() ?? 0)
+            }
+            func list(_ sql: String) throws -> [String] {
+                let rows = try connection.prepare(sql)
+                var list: [String] = []
+                while try rows.step() { list.append(rows.text(at: 0)) }
+                return list
+            }
+            var status = StoreStatus(
+                path: path, role: role, schemaVersion: file.schemaVersion,
+                bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0),
+                sourceCount: try count("select count(*) from source"),
+                runCount: try count("select count(*) from process_run"),
+                reportCount: 0, sampleCount: nil,
+                stackCount: try count("select count(*) from stack"),
+                reportsByState: [:], reportsByVerdict: [:], rollUpCount: 0, rollUpDayCount: 0,
+                rollUpReportCount: 0,
+                apps: try list("select distinct app from process_run order by app"),
+                hosts: try list("select distinct host from process_run order by host"),
+                first: nil, last: nil, lostByLoop: [:], losses: [:])
+            if let firstWholeDay = try connection.firstWholeDay() {
+                try status.addCells(connection, firstWholeDay: firstWholeDay)
+                try status.addReports(connection, before: firstWholeDay)
+                // Two short indexes, of open reports and of hangs.
+                let open = try count("select count(*) from report where state = 0")
+                let hangs = try count("select count(*) from report where state = 2")
+                let states: [StallState: Int] = [
+                    .open: open, .hang: hangs, .ended: status.reportCount - open - hangs,
+                ]
+                status.reportsByState = states.filter { $0.value > 0 }
+            } else {
+                try status.addReports(connection)
+            }
+            let losses = try connection.prepare(
+                "select reason, sum(report_count) from loss group by reason")
+            while try losses.step() {
+                status.losses[try losses.value(at: 0)] = Int(losses.integer(at: 1))
+            }
+            return status
+        }
+    }
+}
+
+extension StoreStatus {
+    /// Adds what the roll-ups of single days say. From `firstWholeDay` on they count what reports there are; before, also
+    /// those that were pruned.
+    fileprivate mutating func addCells(_ connection: Connection, firstWholeDay: Int64) throws {
+        var cohorts = KnownCohorts()
+        try cohorts.load(connection, ReportFilter())
+        var cells = try CellCursor(
+            connection, "report_count, total_ns, first_us, last_us",
+            CellSpan(dayCount: 1, days: .min..<(.max)), cohorts)
+        var days: Set<Int64> = []
+        while let index = try cells.next() {
+            let (row, cohort) = (cells.row, cohorts[index])
+            let (day, count) = (row.integer(at: 2), Int(row.integer(at: 3)))
+            rollUpCount += 1
+            rollUpReportCount += count
+            days.insert(day)
+            if cohort.verdict == .stalled { noteLost(row.integer(at: 4), loop: cohort.loop) }
+            guard day >= firstWholeDay else { continue }
+            noteReports(
+                count, cohort.verdict, first: row.integer(at: 5), last: row.integer(at: 6))
+        }
+        rollUpDayCount = days.count
+    }
+
+    /// Adds the reports that began before a day.
+    fileprivate mutating func addReports(_ connection: Connection, before day: Int64) throws {
+        guard day > .min else { return }
+        let rows = try connection.prepare(
+            """
+            select report.verdict, report.start_us
+            from \(Connection.reportsByDay(Int64.min.day...day - 1))
+            """)
+        while try rows.step() {
+            let start = rows.integer(at: 1)
+            guard start.day < day else { continue }
+            noteReports(1, try rows.value(at: 0), first: start, last: start)
+        }
+    }
+
+    /// Adds every report, where there are no roll-ups.
+    fileprivate mutating func addReports(_ connection: Connection) throws {
+        let loops = try LoopFacts.all(connection, ReportFilter())
+        let rows = try connection.prepare(
+            "select verdict, start_us, state, loop, duration_ns, samples from report")
+        var samples = 0
+        while try rows.step() {
+            let (verdict, start): (StallVerdict, _) = (try rows.value(at: 0), rows.integer(at: 1))
+            noteReports(1, verdict, first: start, last: start)
+            reportsByState[try rows.value(at: 2), default: 0] += 1
+            if verdict == .stalled, let loop = loops[rows.integer(at: 3)] {
+                noteLost(rows.integer(at: 4), loop: loop.name)
+            }
+            samples += try rows.samples(at: 5, in: rows.duration_ns(at: 4)).count
+        }
+        sampleCount = samples
+    }
+
+    private mutating func noteReports(
+        _ count: Int, _ verdict: StallVerdict, first: Int64, last: Int64
+    ) {
+        let (first, last) = (UnixTime(microseconds: first), UnixTime(microseconds: last))
+        reportCount += count
+        reportsByVerdict[verdict, default: 0] += count
+        self.first = min(self.first ?? first, first)
+        self.last = max(self.last ?? last, last)
+    }
+
+    private mutating func noteLost(_ total_ns: Int64, loop: String) {
+        lostByLoop[loop, default: .zero] += .nanoseconds(total_ns)
+    }
+}

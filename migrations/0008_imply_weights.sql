@@ -1,0 +1,2 @@
+-- Since this version weights of samples are left out where they follow from when the samples were taken and how long the
+-- stall lasted; docs/schema.md tells how. Tables stay as they are; programs that know nothing of it refuse the store.
