@@ -289,6 +289,9 @@ import Testing
             #expect(first.errors.contains("lines.jsonl.gz: compressed"))
             let second = try stallctl(arguments, in: directory)
             #expect(second.output.contains("skipped 1 file; 2 files in quarantine"))
+            // The list of them lies beside the store, maybe among its sources.
+            let all = try stallctl(["ingest", "--store", "central", "."], in: directory)
+            #expect(!all.errors.contains("central-quarantine.jsonl"))
         }
     }
 
