@@ -197,15 +197,23 @@ import Testing
             let daemon = Process()
             daemon.executableURL = BuiltProgram.directory.appending(path: "stallctl")
             daemon.arguments = [
-                "ingest", "--store", "central", "--watch", "--every", "1", "a.sqlite",
+                "ingest", "--store", "central", "--watch", "--every", "1", "--wait", "0",
+                "a.sqlite",
             ]
             daemon.currentDirectoryURL = directory
-            let output = Pipe()
+            let (output, errors) = (Pipe(), Pipe())
             daemon.standardOutput = output
+            daemon.standardError = errors
             try daemon.run()
             // It says what it has taken once that is durable.
             let line = output.fileHandleForReading.availableData
             #expect(String(decoding: line, as: UTF8.self).contains("took 2 new reports"))
+            // It lives through another job that takes longer than it waits.
+            let lock = open(directory.appending(path: "central-lock").path, O_RDWR)
+            #expect(flock(lock, LOCK_EX) == 0)
+            let complaint = errors.fileHandleForReading.availableData
+            #expect(String(decoding: complaint, as: UTF8.self).contains("another job works on it"))
+            #expect(close(lock) == 0)
             let other = try stallctl(
                 ["ingest", "--store", "central", "--wait", "5", "a.sqlite"], in: directory)
             #expect(other.status == 0)
