@@ -139,6 +139,12 @@ import TestSupport
         #expect(FileManager.default.currentDirectoryPath == before)
     }
 
+    /// An archiving job may move a store in the instant in which an agent opens it.
+    @Test func `a store that was moved before the first write is not called read-only`() {
+        #expect(StoreError(code: 1032, message: "", path: "a") == .moved(path: "a"))
+        #expect(StoreError(code: 8, message: "", path: "a") == .readOnly(path: "a"))
+    }
+
     /// Bad files among good ones: each is skipped with its reason, and the good ones are whole.
     @Test func `ingest skips what is broken, says why, and takes the rest`() throws {
         let good = try makeStore("a-good.sqlite", seed: 1)
