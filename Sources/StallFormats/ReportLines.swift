@@ -105,7 +105,10 @@ extension DecodingError {
                 if let index = $1.intValue {
                     $0 += "[\(index)]"
                 } else {
-                    $0 += "." + $1.stringValue
+                    // The key as it is in the line, not as the decoder has it.
+                    $0 += $1.stringValue.reduce(into: ".") {
+                        $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1)
+                    }
                 }
             }
             return path.isEmpty ? "the line" : String(path.drop { $0 == "." })

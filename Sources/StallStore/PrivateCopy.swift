@@ -56,11 +56,9 @@ final class PrivateCopy {
         path = directory + "/store.sqlite"
         for _ in 1...3 {
             let before = Self.state(of: original)
-            try Self.copy(original, to: path)
+            try Self.copy(original, "", to: path)
             unlink(path + "-wal")
-            if FileFacts(original + "-wal") != nil {
-                try Self.copy(original + "-wal", to: path + "-wal")
-            }
+            if FileFacts(original + "-wal") != nil { try Self.copy(original, "-wal", to: path) }
             if Self.state(of: original) == before { return }
         }
         throw .busy(path: original)
@@ -75,24 +73,28 @@ final class PrivateCopy {
         ["", "-wal"].map { FileFacts(path + $0) }
     }
 
-    private static func copy(_ original: String, to copy: String) throws(StoreError) {
-        let source = open(original, O_RDONLY | O_CLOEXEC)
-        guard source >= 0 else { throw failure(original) }
+    /// Copies the store or, with its suffix, the file beside it. What fails is told of the store: nobody else knows of the
+    /// others.
+    private static func copy(
+        _ original: String, _ suffix: String, to copy: String
+    ) throws(StoreError) {
+        func failure() -> StoreError {
+            let file = suffix.isEmpty ? "" : "its \(suffix) file: "
+            return errno == ENOSPC
+                ? noRoom(original)
+                : .cannotOpen(path: original, reason: file + String(cString: strerror(errno)))
+        }
+        let source = open(original + suffix, O_RDONLY | O_CLOEXEC)
+        guard source >= 0 else { throw failure() }
         defer { close(source) }
-        let target = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard target >= 0 else { throw failure(original) }
+        let target = open(copy + suffix, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard target >= 0 else { throw failure() }
         defer { close(target) }
         while true {
             let count = sendfile(target, source, nil, 1 << 24)
             if count == 0 { return }
-            if count < 0, errno != EINTR { throw failure(original) }
+            if count < 0, errno != EINTR { throw failure() }
         }
-    }
-
-    private static func failure(_ path: String) -> StoreError {
-        errno == ENOSPC
-            ? noRoom(path)
-            : .cannotOpen(path: path, reason: String(cString: strerror(errno)))
     }
 
     private static func noRoom(_ path: String) -> StoreError {

@@ -79,6 +79,7 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
     let newest = try connection.prepare(
         "select max(start_us) from report where state <> 0"
     ).integer()
+    let last = try connection.prepare("select max(start_us) from report").integer()
     var count = 0
     // Reports never outlive the roll-ups that count them.
     var boundary = [retention.reportsSince, retention.rollUpsSince].compactMap(\.self).max()
@@ -97,7 +98,9 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
         count += shrunk
     }
     // Open reports stay, also where nothing counts them any more.
-    guard let boundary, count > 0 || retention.rollUpsSince != nil else { return count }
+    guard var boundary, count > 0 || retention.rollUpsSince != nil else { return count }
+    // A time to come says nothing of reports to come.
+    boundary = min(boundary, UnixTime(microseconds: (last ?? boundary.microseconds - 1) + 1))
     try connection.prepare(
         """
         update grouping set pruned_before_us = max(ifnull(pruned_before_us, ?), ?)

@@ -7,7 +7,7 @@ final class ReportImport {
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping
-    private let findSource, addSource, findRevision, findID: Statement
+    private let findSource, addSource, findRevision, findID, findPruned: Statement
     private var sources: [UniqueID: Int64] = [:]
 
     /// The store that reports without an origin are known by; their numbers are hashes of their ids.
@@ -29,6 +29,7 @@ final class ReportImport {
             """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
+        findPruned = try connection.prepare("select pruned_before_us from grouping")
     }
 
     func forget() { sources.removeAll() }
@@ -38,7 +39,7 @@ final class ReportImport {
     /// How far its source was taken over does not move: other reports of that source may be
     /// elsewhere.
     ///
-    /// - Returns: nil when the store has it as it is, or newer.
+    /// - Returns: nil when the store has it as it is, or newer, or is to have it no more.
     /// - Throws: `LineFault` when another report has its place.
     func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
         let report = portable.report
@@ -50,8 +51,10 @@ final class ReportImport {
         }
         let origin = portable.origin ?? Self.originNowhere(report.id)
         let source = try source(origin.store)
-        if let revision = try findRevision.integer(source, origin.seq), revision >= origin.revision
-        {
+        if let revision = try findRevision.integer(source, origin.seq) {
+            if revision >= origin.revision { return nil }
+        } else if let pruned = try findPruned.integer(), report.start.microseconds < pruned {
+            // Roll-ups count it already: what was pruned does not come back.
             return nil
         }
         let run = try interner.run(report.run)

@@ -96,6 +96,12 @@ package final class ReportStore {
         try answer { try $0.prepare("select rules_hash from grouping").integer() }
     }
 
+    /// Of stalls that began before then only roll-ups tell, because their reports were pruned; nil when none were.
+    package func prunedBefore() throws(StoreError) -> UnixTime? {
+        try answer { try $0.prepare("select pruned_before_us from grouping").integer() }
+            .map(UnixTime.init(microseconds:))
+    }
+
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
     package func frames(
         ofStacks stacks: some Collection<Int64>

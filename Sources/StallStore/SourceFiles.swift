@@ -98,10 +98,11 @@ struct SourceFiles {
         skipped.append(IngestFileResult(path: path, outcome: .skipped(error)))
     }
 
-    /// SQLite's own files beside a database. They are not even looked into: they may be those of the
-    /// store that is ingested into, and closing them would drop the locks that we hold there.
+    /// SQLite's own files beside a database, and a job's list of broken files. They are not even looked
+    /// into: they may be those of the store that is ingested into, and closing them would drop the
+    /// locks that we hold there.
     private static func isBesideAStore(_ name: String) -> Bool {
-        ["-wal", "-shm", "-journal"].contains { name.hasSuffix($0) }
+        ["-wal", "-shm", "-journal", "-quarantine.jsonl"].contains { name.hasSuffix($0) }
     }
 
     private static func begins(_ path: String, with text: String) -> Bool {

@@ -100,10 +100,14 @@ extension StoreError {
         }
     }
 
+    /// SQLITE_READONLY_DBMOVED: the file was moved or deleted between its opening and the first write.
+    private static var readOnlyBecauseMoved: CInt { SQLITE_READONLY | 4 << 8 }
+
     /// What a failure of SQLite means for the store at `path`.
     init(code: CInt, message: String, path: String) {
         self =
             switch code & 0xff {
+            case SQLITE_READONLY where code == Self.readOnlyBecauseMoved: .moved(path: path)
             case SQLITE_BUSY, SQLITE_LOCKED: .busy(path: path)
             case SQLITE_READONLY: .readOnly(path: path)
             case SQLITE_FULL: .full(path: path)

@@ -20,7 +20,7 @@ import Testing
         let store = try AgentStore(
             path: directory.appending(path: name).path, run: SampleReports.run())
         for number in numbers {
-            let report = SampleReports.report(UInt64(number))
+            let report = SampleReports.report(UInt64(number), startingAfter: Int64(number))
             try store.record(report, images: [])
             let frames = report.samples.flatMap { zip($0.locations, $0.frames) }
             try store.symbolize(Dictionary(frames.map { ($0, [$1]) }) { first, _ in first })
@@ -197,15 +197,23 @@ import Testing
             let daemon = Process()
             daemon.executableURL = BuiltProgram.directory.appending(path: "stallctl")
             daemon.arguments = [
-                "ingest", "--store", "central", "--watch", "--every", "1", "a.sqlite",
+                "ingest", "--store", "central", "--watch", "--every", "1", "--wait", "0",
+                "a.sqlite",
             ]
             daemon.currentDirectoryURL = directory
-            let output = Pipe()
+            let (output, errors) = (Pipe(), Pipe())
             daemon.standardOutput = output
+            daemon.standardError = errors
             try daemon.run()
             // It says what it has taken once that is durable.
             let line = output.fileHandleForReading.availableData
             #expect(String(decoding: line, as: UTF8.self).contains("took 2 new reports"))
+            // It lives through another job that takes longer than it waits.
+            let lock = open(directory.appending(path: "central-lock").path, O_RDWR)
+            #expect(flock(lock, LOCK_EX) == 0)
+            let complaint = errors.fileHandleForReading.availableData
+            #expect(String(decoding: complaint, as: UTF8.self).contains("another job works on it"))
+            #expect(close(lock) == 0)
             let other = try stallctl(
                 ["ingest", "--store", "central", "--wait", "5", "a.sqlite"], in: directory)
             #expect(other.status == 0)
@@ -289,6 +297,9 @@ import Testing
             #expect(first.errors.contains("lines.jsonl.gz: compressed"))
             let second = try stallctl(arguments, in: directory)
             #expect(second.output.contains("skipped 1 file; 2 files in quarantine"))
+            // The list of them lies beside the store, maybe among its sources.
+            let all = try stallctl(["ingest", "--store", "central", "."], in: directory)
+            #expect(!all.errors.contains("central-quarantine.jsonl"))
         }
     }
 
@@ -306,6 +317,42 @@ import Testing
                 ["check", "--store", "central", "--repair"], in: directory)
             #expect(check.status == 0)
             #expect(check.output == "central: is whole; its roll-ups were made anew\n")
+        }
+    }
+
+    /// A job that takes the same lines every minute, and a prune every night.
+    @Test func `lines of what was pruned do not count it again`() throws {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...3)
+            let ingest = ["ingest", "--store", "central", "a.jsonl"]
+            func export() throws {
+                _ = try stallctl(
+                    ["export", "--store", "a.sqlite", "--format", "jsonl", "-o", "a.jsonl"],
+                    in: directory)
+            }
+            try export()
+            #expect(try stallctl(ingest, in: directory).output.contains("took 3 new reports"))
+            func says() throws -> [String] {
+                try [["top"], ["trend", "--by", "day"], ["diff", "2.3.0", "2.3.0"]].map { words in
+                    let said = try stallctl(words + ["--store", "central"], in: directory)
+                    #expect(said.status == 0 && said.errors == "")
+                    // Who held a lock is in the reports alone.
+                    return said.output.components(separatedBy: "Next:")[0]
+                        .replacing(/held by .*  <-/, with: "<-").trimmingCharacters(in: .newlines)
+                }
+            }
+            let before = try says()
+            #expect(before.allSatisfy { $0.contains("3 stalls") })
+            _ = try stallctl(
+                ["prune", "--store", "central", "--older-than", "2100-01-01"], in: directory)
+            #expect(try stallctl(ingest, in: directory).output.contains("took 0 new reports"))
+            #expect(
+                try says() == before, "of what was pruned the roll-ups tell, however little it is")
+            try writeStore("a.sqlite", in: directory, 4...5)
+            try export()
+            #expect(try stallctl(ingest, in: directory).output.contains("took 2 new reports"))
+            let check = try stallctl(["check", "--store", "central"], in: directory)
+            #expect(check.output == "central: is whole\n")
         }
     }
 }

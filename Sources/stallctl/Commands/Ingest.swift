@@ -83,10 +83,19 @@ struct IngestCommand: ParsableCommand {
         let stop = StopSignal()
         let path = target.pathToCreate()
         var hasFailed = false
+        var hasLooked = false
+        var complaint = ""
         repeat {
-            let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
-            hasFailed = try look(path, stop)
-            _ = consume lock
+            do {
+                let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
+                hasFailed = try look(path, stop)
+                _ = consume lock
+                (hasLooked, complaint) = (true, "")
+            } catch  where watch && hasLooked && !(error is OutputError) {
+                // A daemon lives through a full disk, and through another job that takes long.
+                if complaint != "\(error)" { say("stallctl: \(error)".printable) }
+                complaint = "\(error)"
+            }
             if watch { stop.sleep(seconds: every) }
         } while watch && !stop.hasCome
         // A daemon has told of each failure as it met it.

@@ -1,11 +1,13 @@
-// A large central store is ranked from its roll-ups: as many rows as there are groups and days, not reports.
+// A central store that is large or was pruned is ranked from its roll-ups: as many rows as there are groups and days, not
+// reports.
 
 internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
 extension Ranking {
-    /// Ranks from roll-ups where the store has them under these rules and there are many reports or none, else exactly.
+    /// Ranks from roll-ups where the store has them under these rules and there are many reports, none, or some were pruned;
+    /// else exactly.
     ///
     /// - Parameter limit: So many groups are wanted.
     static func fastest(
@@ -14,7 +16,7 @@ extension Ranking {
     ) throws -> Ranking {
         let question = RankingQuestion(store: store, filter: filter, rules: rules, group: group)
         if var ranking = try question.fromRollUps(by: order, limit: limit, withDays: true),
-            ranking.isLarge || ranking.overview.isEmpty
+            try ranking.isLarge || ranking.overview.isEmpty || question.lacksReports
         {
             try ranking.addExposure(from: store, filter, by: order)
             return ranking
@@ -23,11 +25,14 @@ extension Ranking {
         return try Ranking(store: store, filter: filter, rules: rules, by: order, group: group)
     }
 
-    /// Ranks several sets that are to be compared: all of them from roll-ups where all can be and one is large, else all
-    /// exactly, so that a group is the same on all sides.
+    /// Ranks several sets that are to be compared: all of them from roll-ups where all can be and one is large or was
+    /// pruned, else all exactly, so that a group is the same on all sides.
     static func fastest(_ questions: [RankingQuestion]) throws -> [Ranking] {
         let rankings = try questions.compactMap { try $0.fromRollUps(by: .total, withDays: false) }
-        guard rankings.count == questions.count, rankings.contains(where: \.isLarge) else {
+        guard rankings.count == questions.count,
+            try rankings.contains(where: \.isLarge)
+                || questions.contains(where: { try $0.lacksReports })
+        else {
             return try questions.map {
                 try Ranking(
                     store: $0.store, filter: $0.filter, rules: $0.rules, by: .total,
@@ -58,6 +63,14 @@ struct RankingQuestion {
     var filter: ReportFilter
     var rules: GroupingRules
     var group: GroupKey
+
+    /// Whether stalls are asked for that only roll-ups tell of.
+    var lacksReports: Bool {
+        get throws {
+            guard let pruned = try store.prunedBefore() else { return false }
+            return filter.since.map { $0 < pruned } ?? true
+        }
+    }
 
     /// The answer of the store's roll-ups; nil where it has none of this kind under these rules.
     ///
@@ -100,7 +113,7 @@ struct RankingQuestion {
         let counted = try store.rollUps(
             filter, by: .app, largest: LargestGroups(count: 1, by: .count),
             grouper: DefaultGrouper(rules: rules))
-        guard Overview(counted, example: nil).isLarge else { return }
+        guard try Overview(counted, example: nil).isLarge || lacksReports else { return }
         say(
             "stallctl: \(store.path) is grouped by other rules than these, so every report is read: 'stallctl regroup' applies them"
                 .printable)

@@ -55,19 +55,21 @@ extension TrendOverTime {
         self.unit = unit ?? (isDays == true ? .day : .hour)
     }
 
-    /// All groups in parts of the time. Of a large central store's days the roll-ups tell: they are those of UTC.
+    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of UTC.
     private static func ranking(
         _ question: RankingQuestion, unit: Trend.Unit?, timeZone: inout TimeZone
     ) throws -> Ranking {
+        let lacksReports = try question.lacksReports
         func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> Trend.Unit {
             let days = Double(last.microseconds - first.microseconds) / 86_400e6
-            return unit ?? (days <= 2 ? .hour : .day)
+            return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
         }
         if unit != .hour,
             let ranking = try question.fromRollUps(
                 by: .total, withDays: true,
                 buckets: { try buckets(from: $0, through: $1, .day, .gmt) }),
-            ranking.isLarge, let first = ranking.overview.first, let last = ranking.overview.last,
+            ranking.isLarge || lacksReports, let first = ranking.overview.first,
+            let last = ranking.overview.last,
             unitNeeded(first, last) == .day
         {
             timeZone = .gmt
