@@ -53,6 +53,8 @@ public struct LengthHistogram: Hashable, Sendable {
     package init(counts: [Int: Int] = [:]) { self.counts = counts.filter { $0.value > 0 } }
 
     package static let bucketCount = 272
+    /// A bucket counts no further: all of them together, summed by whomever, stay a number of 64 bits.
+    package static let largestCount = 1 << 48
 
     /// How many iterations there are.
     public var count: Int { counts.values.reduce(0, +) }
@@ -70,7 +72,7 @@ public struct LengthHistogram: Hashable, Sendable {
 
     /// Adds the counts of another histogram.
     package mutating func add(_ other: LengthHistogram) {
-        counts.merge(other.counts, uniquingKeysWith: +)
+        counts.merge(other.counts) { min($0 + $1, Self.largestCount) }
     }
 
     /// The lengths that a bucket stands for: from its lower bound up to, not including, its upper bound.

@@ -35,7 +35,7 @@ final class Grouping {
             "delete from unnamed_report where source = ? and seq = ?")
         setSignature = try connection.prepare(
             "update report set signature = ? where source = ? and seq = ?")
-        findState = try connection.prepare("select rules_hash, pruned_before_us from grouping")
+        findState = try connection.prepare("select rules_hash from grouping")
         setState = try connection.prepare(
             """
             insert into grouping (id, rules_hash) values (1, ?)
@@ -175,19 +175,9 @@ final class Grouping {
         try rollUps.addUpLong()
     }
 
-    /// The first day of which no report was pruned.
-    private func firstWholeDay() throws -> Int64 {
-        try findState.bind()
-        defer { findState.reset() }
-        guard try findState.step(), let time = findState.optionalInteger(at: 1) else {
-            return .min
-        }
-        return (time - 1).day + 1
-    }
-
     /// The reports of a day with the cells that they count in; nil when some were pruned.
     private func entries(ofDay day: Int64) throws -> [(RollUpCell, RollUpEntry)]? {
-        guard try day >= firstWholeDay() else { return nil }
+        guard try day >= connection.firstWholeDay() ?? .min else { return nil }
         let rows = try connection.prepare(
             """
             select \(CountedReport.columns) from report_day join report
@@ -218,7 +208,7 @@ final class Grouping {
     func rebuild() throws {
         try forget()
         moves.removeAll()
-        let first = try firstWholeDay()
+        let first = try connection.firstWholeDay() ?? .min
         try connection.prepare("delete from rollup where day_count = 1 and first_day >= ?")
             .run(first)
         try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)

@@ -191,7 +191,7 @@ extension LengthHistogram {
         var (counts, last): ([Int: Int], Int) = ([:], 0)
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard let gap = rest.popLEB128(), let count = rest.popDuration(), count < 1 << 48,
+            guard let gap = rest.popLEB128(), let count = rest.popDuration(), count < LengthHistogram.largestCount,
                 gap < UInt64(Self.bucketCount - last)
             else { return nil }
             last += Int(gap)

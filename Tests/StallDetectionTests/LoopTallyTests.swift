@@ -7,6 +7,17 @@ import Testing
 /// Goal: what a loop counts of itself is its time, every iteration is counted once, and C and Swift mean the same buckets.
 /// Method: the test is the loop and owns the clock.
 @Suite struct LoopTallyTests {
+    @Test func `the largest counts add up to a number`() {
+        let buckets = 0..<LengthHistogram.bucketCount
+        let full = LengthHistogram(
+            counts: Dictionary(
+                uniqueKeysWithValues: buckets.map { ($0, LengthHistogram.largestCount - 1) }))
+        var sum = LengthHistogram()
+        for _ in 0..<3 { sum.add(full) }
+        #expect(sum.count == buckets.count * LengthHistogram.largestCount)
+        #expect(sum.quantile(1) == LengthHistogram.bounds(ofBucket: buckets.last!).upperBound)
+    }
+
     @Test func `every length lies in the bucket that counts it`() {
         var lengths: [UInt64] = Array(0...4_100)
         for power in 12..<40 { lengths += [-1, 0, 1].map { UInt64((1 << power) + $0) } }
