@@ -1,5 +1,5 @@
 // Reads stores while those before them are written. SQLite writes on one thread at a time; opening
-// files, reading and checking their rows is as much work again, and needs no lock.
+// files, reading and checking their rows is half as much work again, and needs no lock.
 
 internal import Dispatch
 internal import StallModel
