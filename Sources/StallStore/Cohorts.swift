@@ -61,7 +61,7 @@ final class Cohorts {
         add = try connection.prepare(
             """
             insert into cohort (app, version, build_id, loop, verdict, cause)
-            values (?, ?, ?, ?, ?, ?) returning id
+            values (?, ?, ?, ?, ?, ?)
             """)
         findLoop = try connection.prepare(
             """

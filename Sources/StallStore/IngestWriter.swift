@@ -25,7 +25,7 @@ final class IngestWriter {
         singles = try ReportImport(
             connection, interner: interner, reports: reports, grouping: grouping)
         findSource = try connection.prepare("select id, revision from source where store = ?")
-        addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        addSource = try connection.prepare("insert into source (store) values (?)")
         allSources = try connection.prepare("select store, revision from source")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
         findLast = try connection.prepare(

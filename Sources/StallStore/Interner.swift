@@ -45,21 +45,21 @@ final class Interner {
     init(_ connection: Connection) throws {
         self.connection = connection
         findLabel = try connection.prepare("select id from label where value = ?")
-        addLabel = try connection.prepare("insert into label (value) values (?) returning id")
+        addLabel = try connection.prepare("insert into label (value) values (?)")
         findRun = try connection.prepare("select id from process_run where uuid = ?")
         addRun = try connection.prepare(
             """
             insert into process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks,
                 started_us)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         findLoop = try connection.prepare(
             "select id from loop where run = ? and name = ? and threshold_ns = ?")
         addLoop = try connection.prepare(
-            "insert into loop (run, name, threshold_ns) values (?, ?, ?) returning id")
+            "insert into loop (run, name, threshold_ns) values (?, ?, ?)")
         findImage = try connection.prepare("select id from image where hash = ?")
         addImage = try connection.prepare(
-            "insert into image (hash, path, build_id, run) values (?, ?, ?, ?) returning id")
+            "insert into image (hash, path, build_id, run) values (?, ?, ?, ?)")
         placeImage = try connection.prepare(
             """
             insert into image_load (run, image, load_address, end_address) values (?, ?, ?, ?)
@@ -70,10 +70,10 @@ final class Interner {
             """)
         findLocation = try connection.prepare("select id, detail from location where hash = ?")
         addLocation = try connection.prepare(
-            "insert into location (hash, image, offset, kind) values (?, ?, ?, ?) returning id")
+            "insert into location (hash, image, offset, kind) values (?, ?, ?, ?)")
         findFunction = try connection.prepare("select id from function where hash = ?")
         addFunction = try connection.prepare(
-            "insert into function (hash, name, raw_name, file) values (?, ?, ?, ?) returning id")
+            "insert into function (hash, name, raw_name, file) values (?, ?, ?, ?)")
         findNames = try connection.prepare(
             """
             select function.name, function.raw_name
@@ -90,7 +90,7 @@ final class Interner {
             "update location set detail = ?, revision = ? where id = ?")
         findStack = try connection.prepare("select id from stack where hash = ?")
         addStack = try connection.prepare(
-            "insert into stack (hash, is_truncated, locations) values (?, ?, ?) returning id")
+            "insert into stack (hash, is_truncated, locations) values (?, ?, ?)")
     }
 
     private let findLabel, addLabel, findRun, addRun, findLoop, addLoop, findImage,
@@ -216,16 +216,6 @@ final class Interner {
     ) throws -> Int64 {
         let id = try addStack.insert(hash, isTruncated, entries.encoded)
         stacks[hash] = id
-        return id
-    }
-}
-
-extension Statement {
-    /// Runs `insert ... returning id`.
-    func insert<each Value: SQLValue>(_ values: repeat each Value) throws -> Int64 {
-        guard let id = try integer(repeat each values) else {
-            preconditionFailure("an insert that returns its id always answers a row")
-        }
         return id
     }
 }

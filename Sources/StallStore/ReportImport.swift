@@ -20,7 +20,7 @@ final class ReportImport {
         self.reports = reports
         self.grouping = grouping
         findSource = try connection.prepare("select id from source where store = ?")
-        addSource = try connection.prepare("insert into source (store) values (?) returning id")
+        addSource = try connection.prepare("insert into source (store) values (?)")
         findID = try connection.prepare(
             """
             select count(*) from report_day join report on report.source = report_day.source

@@ -11,7 +11,7 @@ struct SignatureRows {
         self.connection = connection
         find = try connection.prepare("select id from signature where hash = ?")
         add = try connection.prepare(
-            "insert into signature (hash, family, title) values (?, ?, ?) returning id")
+            "insert into signature (hash, family, title) values (?, ?, ?)")
         addFrame = try connection.prepare(
             "insert into signature_frame (signature, position, name) values (?, ?, ?)")
     }

@@ -81,6 +81,15 @@ final class Statement {
         while try step() {}
     }
 
+    /// Runs `insert` of one row into a table with an integer key, and returns the row's key.
+    ///
+    /// Without `returning`: it makes SQLite keep a copy of every page that the insert changes, in a
+    /// file of its own, for the case that it fails half-way.
+    func insert<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64 {
+        try run(repeat each values)
+        return sqlite3_last_insert_rowid(connection.handle)
+    }
+
     /// The first column of the first row; nil when there is no row.
     func integer<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
         try bind(repeat each values)
