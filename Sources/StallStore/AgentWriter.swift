@@ -74,7 +74,7 @@ final class AgentWriter {
         let revision = try revision()
         let known =
             last?.id == report.id ? last?.seq : try findOpen.integer(source, report.id.bytes)
-        let row = ReportRow(
+        var row = ReportRow(
             seq: known ?? revision, revision: revision,
             id: report.id,
             loop: try interner.loop(
@@ -87,6 +87,7 @@ final class AgentWriter {
             samples: try report.samples.map(stored), cause: report.cause.map { StoredCause($0) },
             threads: try report.threads.map(stored), agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))
+        row.samples.omitImpliedWeights(in: row.duration_ns)
         _ = try reports.put(row, source: source)
         last = (report.id, row.seq)
         let used = Set(report.locations.map(key))

@@ -161,7 +161,7 @@ struct Eviction {
             let rows = try connection.prepare("select samples, threads from report")
             while try rows.step() {
                 let stacks =
-                    try rows.sampleStacks(at: 0)
+                    try rows.samples(at: 0).compactMap(\.stack)
                     + rows.threads(at: 1).compactMap(\.stack)
                 for stack in stacks where seen.insert(stack).inserted { try keep(stack) }
             }

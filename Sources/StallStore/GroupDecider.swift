@@ -60,9 +60,11 @@ final class GroupDecider {
         stacks = try StackReader(connection)
     }
 
-    /// - Parameter samples: With the store's numbers of stacks; late ones have no say.
+    /// - Parameters:
+    ///   - samples: With the store's numbers of stacks; late ones have no say.
+    ///   - duration_ns: How long the stall lasted.
     func decide(
-        _ samples: [StoredSample], cause: CauseClass?, executable: BuildID?
+        _ samples: [StoredSample], of duration_ns: Int64, cause: CauseClass?, executable: BuildID?
     ) throws -> Decision {
         if paths.count > Self.pathLimit { try forget() }
         var first: FunctionPath?
@@ -79,7 +81,8 @@ final class GroupDecider {
         if isOnePath, let known = groups[key] {
             return Decision(signature: known, isNamed: isNamed)
         }
-        let group = grouper.group(of: try grouped(samples, executable), cause: cause)
+        let group = grouper.group(
+            of: try grouped(samples, of: duration_ns, executable), cause: cause)
         let signature = try numbers[group.signature] ?? number(group)
         numbers[group.signature] = signature
         if isOnePath { groups[key] = signature }
@@ -96,11 +99,11 @@ final class GroupDecider {
 
     /// The stacks of samples that are not late, as the grouper sees them.
     private func grouped(
-        _ samples: [StoredSample], _ executable: BuildID?
+        _ samples: [StoredSample], of duration_ns: Int64, _ executable: BuildID?
     ) throws -> [(stack: any GroupedStack, weight: Duration)] {
         if grouped.count > Self.groupedLimit { grouped.removeAll(keepingCapacity: true) }
         let number = number(of: executable)
-        return try samples.compactMap { sample in
+        return try zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
             guard !sample.isLate, let stack = sample.stack else { return nil }
             let key = GroupedKey(path: try path(ofStack: stack).hash, executable: number)
             var known = grouped[key]
@@ -108,7 +111,7 @@ final class GroupDecider {
                 known = grouper.stack(frames, executable: executable)
                 grouped[key] = known
             }
-            return known.map { ($0, .nanoseconds(sample.weight_ns)) }
+            return known.map { ($0, .nanoseconds(weight)) }
         }
     }
 

@@ -73,7 +73,7 @@ final class Grouping {
     /// Decides the group of a report that is about to be written.
     func decide(_ row: inout ReportRow, source: Int64) throws {
         let decision = try decider.decide(
-            row.samples, cause: CountedReport(row, source: source).cause,
+            row.samples, of: row.duration_ns, cause: CountedReport(row, source: source).cause,
             executable: cohorts.loop(row.loop).buildID)
         row.signature = decision.signature
         if !decision.isNamed { try addUnnamed.run(source, row.seq) }
@@ -125,7 +125,7 @@ final class Grouping {
         var concerned: [(CountedReport, [StoredSample])] = []
         while try rows.step() {
             let report = try CountedReport(rows, at: 0)
-            let samples = try rows.samples(at: 9, in: report.entry.duration_ns)
+            let samples = try rows.samples(at: 9)
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
                 continue
             }
@@ -139,7 +139,8 @@ final class Grouping {
     private func regroup(_ report: CountedReport, _ samples: [StoredSample]) throws {
         let (source, seq) = (report.entry.source, report.entry.seq)
         let decision = try decider.decide(
-            samples, cause: report.cause, executable: cohorts.loop(report.loop).buildID)
+            samples, of: report.entry.duration_ns, cause: report.cause,
+            executable: cohorts.loop(report.loop).buildID)
         if decision.isNamed {
             try removeUnnamed.run(source, seq)
         } else {
@@ -229,7 +230,7 @@ final class Grouping {
             var batch: [(CountedReport, [StoredSample])] = []
             while try rows.step() {
                 let report = try CountedReport(rows, at: 0)
-                batch.append((report, try rows.samples(at: 9, in: report.entry.duration_ns)))
+                batch.append((report, try rows.samples(at: 9)))
             }
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)
@@ -247,7 +248,8 @@ final class Grouping {
         var report = report
         let (source, seq) = (report.entry.source, report.entry.seq)
         let decision = try decider.decide(
-            samples, cause: report.cause, executable: cohorts.loop(report.loop).buildID)
+            samples, of: report.entry.duration_ns, cause: report.cause,
+            executable: cohorts.loop(report.loop).buildID)
         if !decision.isNamed { try addUnnamed.run(source, seq) }
         if decision.signature != report.signature {
             moves[Move(from: report.signature, to: decision.signature), default: 0] += 1

@@ -86,8 +86,7 @@ final class IncomingRows {
                     state: rows.value(at: 7), verdict: rows.value(at: 8),
                     start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
                     cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
-                    samples: rows.samples(at: 13, in: rows.duration_ns(at: 10)),
-                    cause: rows.storedCause(at: 14),
+                    samples: rows.samples(at: 13), cause: rows.storedCause(at: 14),
                     threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
                     skippedThreads: rows.count(at: 19)))
             for packed in [13, 16, 17] as [CInt] { byteCount += rows.blob(at: packed).count }

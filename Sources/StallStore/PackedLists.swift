@@ -35,7 +35,8 @@ extension [StackEntry] {
 /// One look at a stalled thread, with the number of a `stack` row instead of the stack.
 struct StoredSample: Hashable {
     var offset_ns: Int64
-    var weight_ns: Int64
+    /// Nil when it is what `sampleWeights` says.
+    var weight_ns: Int64?
     var isLate: Bool
     var thread: Int32
     var method: CaptureMethod?
@@ -64,24 +65,22 @@ extension [StoredSample] {
     /// For each sample: flags, offset, weight (unless it follows from the rest) and cost in
     /// nanoseconds; then, as the flags say, the thread, the stack's number, and the failure as its
     /// length and UTF-8 bytes.
-    ///
-    /// - Parameter duration_ns: Of the report.
-    func encoded(in duration_ns: Int64) -> [UInt8] {
+    var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 20)
         var lastThread: Int32?
-        for (sample, weight) in zip(self, impliedWeights(in: duration_ns)) {
+        for sample in self {
             var flags = SampleFlags()
             if sample.isLate { flags.insert(.isLate) }
-            if sample.weight_ns == weight { flags.insert(.weightFollows) }
+            if sample.weight_ns == nil { flags.insert(.weightFollows) }
             if sample.stack != nil { flags.insert(.hasStack) }
             if sample.failure != nil { flags.insert(.hasFailure) }
             if sample.thread == lastThread { flags.insert(.sameThread) }
             let method = sample.method.map { UInt64($0.rawValue) + 1 } ?? 0
             bytes.append(leb128: flags.rawValue | method << SampleFlags.methodShift)
             bytes.append(leb128: UInt64(Swift.max(0, sample.offset_ns)))
-            if sample.weight_ns != weight {
-                bytes.append(leb128: UInt64(Swift.max(0, sample.weight_ns)))
+            if let weight = sample.weight_ns {
+                bytes.append(leb128: UInt64(Swift.max(0, weight)))
             }
             bytes.append(leb128: UInt64(Swift.max(0, sample.captureCost_ns)))
             if sample.thread != lastThread {
@@ -94,26 +93,21 @@ extension [StoredSample] {
         return bytes
     }
 
-    private func impliedWeights(in duration_ns: Int64) -> [Int64] {
-        sampleWeights(
-            map { $0.isLate || $0.stack == nil ? nil : $0.offset_ns }, of: duration_ns)
-    }
-
     /// Nil when the bytes are no such list.
-    ///
-    /// - Parameter duration_ns: Of the report.
-    init?(encoded bytes: UnsafeRawBufferPointer, in duration_ns: Int64) {
+    init?(encoded bytes: UnsafeRawBufferPointer) {
         self = []
         var rest = bytes[...]
         var lastThread: Int32?
-        var following: [Int] = []
         while !rest.isEmpty {
             guard let first = rest.popLEB128(), first < SampleFlags.end else { return nil }
             let flags = SampleFlags(rawValue: first)
-            let follows = flags.contains(.weightFollows)
-            guard let offset = rest.popDuration(), let weight = follows ? 0 : rest.popDuration(),
-                let cost = rest.popDuration()
-            else { return nil }
+            guard let offset = rest.popDuration() else { return nil }
+            var weight: Int64?
+            if !flags.contains(.weightFollows) {
+                guard let written = rest.popDuration() else { return nil }
+                weight = written
+            }
+            guard let cost = rest.popDuration() else { return nil }
             let thread =
                 flags.contains(.sameThread)
                 ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }
@@ -135,12 +129,28 @@ extension [StoredSample] {
                 guard let failure = rest.popText() else { return nil }
                 sample.failure = failure
             }
-            if follows { following.append(count) }
             append(sample)
         }
-        guard !following.isEmpty else { return }
-        let weights = impliedWeights(in: duration_ns)
-        for index in following { self[index].weight_ns = weights[index] }
+    }
+}
+
+extension [StoredSample] {
+    /// The nanoseconds that each sample stands for, of a report that lasted so long.
+    func weights(in duration_ns: Int64) -> [Int64] {
+        zip(self, impliedWeights(in: duration_ns)).map { $0.weight_ns ?? $1 }
+    }
+
+    /// Leaves out the weights that follow from the rest.
+    mutating func omitImpliedWeights(in duration_ns: Int64) {
+        for (index, weight) in impliedWeights(in: duration_ns).enumerated()
+        where self[index].weight_ns == weight {
+            self[index].weight_ns = nil
+        }
+    }
+
+    private func impliedWeights(in duration_ns: Int64) -> [Int64] {
+        sampleWeights(
+            map { $0.isLate || $0.stack == nil ? nil : $0.offset_ns }, of: duration_ns)
     }
 }
 
@@ -191,7 +201,8 @@ extension LengthHistogram {
         var (counts, last): ([Int: Int], Int) = ([:], 0)
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard let gap = rest.popLEB128(), let count = rest.popDuration(), count < LengthHistogram.largestCount,
+            guard let gap = rest.popLEB128(), let count = rest.popDuration(),
+                count < LengthHistogram.largestCount,
                 gap < UInt64(Self.bucketCount - last)
             else { return nil }
             last += Int(gap)

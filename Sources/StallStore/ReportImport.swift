@@ -72,6 +72,7 @@ final class ReportImport {
             threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
             agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))
+        row.samples.omitImpliedWeights(in: row.duration_ns)
         for image in portable.images {
             let known = try self.image(
                 image.path, image.buildID, run: (run, report.run.id))

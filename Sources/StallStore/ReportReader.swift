@@ -191,9 +191,7 @@ struct ReportReader {
                     duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
                     threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
                     state: try rows.value(at: 2), verdict: try rows.value(at: 3),
-                    samples: try rows.samples(at: 12, in: rows.duration_ns(at: 5)).map {
-                        try sample($0, rows)
-                    },
+                    samples: try samples(rows.samples(at: 12), in: rows.duration_ns(at: 5), rows),
                     cause: try rows.cause(at: 13),
                     threads: try rows.threads(at: 16).map { try thread($0, rows) },
                     skippedThreadCount: Int(try rows.count(at: 18)),
@@ -202,14 +200,18 @@ struct ReportReader {
         return reports
     }
 
-    private func sample(_ stored: StoredSample, _ rows: Statement) throws -> Sample {
-        let stack = try stack(stored.stack, of: "sample", rows)
-        return Sample(
-            offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(stored.weight_ns),
-            isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
-            method: stored.method, isTruncated: stack?.isTruncated ?? false,
-            captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
-            locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+    private func samples(
+        _ samples: [StoredSample], in duration_ns: Int64, _ rows: Statement
+    ) throws -> [Sample] {
+        try zip(samples, samples.weights(in: duration_ns)).map { stored, weight in
+            let stack = try stack(stored.stack, of: "sample", rows)
+            return Sample(
+                offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(weight),
+                isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
+                method: stored.method, isTruncated: stack?.isTruncated ?? false,
+                captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
+                locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+        }
     }
 
     private func thread(_ stored: StoredThread, _ rows: Statement) throws -> ThreadSnapshot {

@@ -98,7 +98,7 @@ struct ReportRows {
     /// - Returns: nil when another report has this number already.
     func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
         let cause = row.cause.map { Int64($0.cause.rawValue) }
-        let samples = row.samples.encoded(in: row.duration_ns)
+        let samples = row.samples.encoded
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try add.run(
             source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,

@@ -105,7 +105,7 @@ extension StoreStatus {
             if verdict == .stalled, let loop = loops[rows.integer(at: 3)] {
                 noteLost(rows.integer(at: 4), loop: loop.name)
             }
-            samples += try rows.samples(at: 5, in: rows.duration_ns(at: 4)).count
+            samples += try rows.samples(at: 5).count
         }
         sampleCount = samples
     }

@@ -217,7 +217,7 @@ struct RollUpQuery {
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
-                    rows.samples(at: 9, in: report.entry.duration_ns), cause: report.cause,
+                    rows.samples(at: 9), of: report.entry.duration_ns, cause: report.cause,
                     executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {

@@ -151,7 +151,7 @@ private struct StoreCheck {
                 let _: StallState = try rows.value(at: 2)
                 let _: StallVerdict = try rows.value(at: 3)
                 for column: CInt in 4...6 { _ = try rows.duration_ns(at: column) }
-                for stack in try rows.sampleStacks(at: 7)
+                for stack in try rows.samples(at: 7).compactMap(\.stack)
                 where !stacks.contains(stack) {
                     throw rows.damage("a sample names stack \(stack), which is missing")
                 }

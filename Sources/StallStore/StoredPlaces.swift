@@ -102,7 +102,7 @@ package final class StoredPlaces {
         try condition.bind(to: rows)
         var stacks: Set<Int64> = []
         while try rows.step() {
-            stacks.formUnion(try rows.sampleStacks(at: 0))
+            stacks.formUnion(try rows.samples(at: 0).compactMap(\.stack))
             stacks.formUnion(try rows.threads(at: 1).compactMap(\.stack))
         }
         let findStack = try connection.prepare("select locations from stack where id = ?")

@@ -65,20 +65,11 @@ extension Statement {
         .nanoseconds(try duration_ns(at: column))
     }
 
-    /// - Parameter duration_ns: Of the report.
-    func samples(
-        at column: CInt, in duration_ns: Int64
-    ) throws(StoreError) -> [StoredSample] {
-        guard let samples = [StoredSample](encoded: blob(at: column), in: duration_ns) else {
+    func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
+        guard let samples = [StoredSample](encoded: blob(at: column)) else {
             throw damage("a report's samples are no list of samples")
         }
         return samples
-    }
-
-    /// The stacks of a report's samples, whenever those were taken.
-    func sampleStacks(at column: CInt) throws(StoreError) -> [Int64] {
-        // Only weights need the duration.
-        try samples(at: column, in: 0).compactMap(\.stack)
     }
 
     func threads(at column: CInt) throws(StoreError) -> [StoredThread] {

@@ -54,9 +54,10 @@ struct SummaryReader {
     static func stacks(
         _ rows: Statement, at column: CInt, in duration_ns: Int64
     ) throws -> [WeightedStack] {
-        try rows.samples(at: column, in: duration_ns).compactMap { sample in
+        let samples = try rows.samples(at: column)
+        return zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
             guard let stack = sample.stack, !sample.isLate else { return nil }
-            return WeightedStack(stack: stack, weight: .nanoseconds(sample.weight_ns))
+            return WeightedStack(stack: stack, weight: .nanoseconds(weight))
         }
     }
 
