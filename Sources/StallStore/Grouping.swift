@@ -10,6 +10,9 @@ final class Grouping {
     private let decider: GroupDecider
     private let cohorts: Cohorts
     private let rollUps: RollUpWriter
+    /// Most cells are met again and again: writing one costs more than holding its changes back. But
+    /// not more of them than this.
+    private let changeLimit: Int
     private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
     /// Places whose names changed in this batch.
     private var renamed: Set<Int64> = []
@@ -23,8 +26,11 @@ final class Grouping {
         var to: Int64
     }
 
-    init(_ connection: Connection, _ grouper: any ReportGrouper) throws {
+    init(
+        _ connection: Connection, _ grouper: any ReportGrouper, changeLimit: Int = 500_000
+    ) throws {
         self.connection = connection
+        self.changeLimit = changeLimit
         let signatures = try SignatureRows(connection)
         decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
         cohorts = try Cohorts(connection)
@@ -109,6 +115,12 @@ final class Grouping {
     func flush() throws {
         if !renamed.isEmpty { try regroup() }
         try rollUps.flush(entries: entries(ofDay:))
+    }
+
+    /// Writes roll-ups when much was noted of one file. Nothing of other files may be noted then: it
+    /// would be rolled back with this one.
+    func flushMany() throws {
+        if rollUps.mark > changeLimit { try rollUps.flush(entries: entries(ofDay:)) }
     }
 
     /// Decides the groups of reports that show places with new names.
@@ -235,8 +247,7 @@ final class Grouping {
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)
             for (report, samples) in batch { try rebuild(report, samples, from: first) }
-            // Most cells are met again and again; writing one costs more than holding it back.
-            if rollUps.mark > 500_000 { try rollUps.flush(entries: entries(ofDay:)) }
+            try flushMany()
         }
         try rollUps.flush(entries: entries(ofDay:))
         try setState.run(decider.rulesHash)

@@ -17,6 +17,8 @@ final class IncomingStore: @unchecked Sendable {
     private let connection: Connection
     private var preparedRows: IncomingRows?
     private var preparedExposure: ExposureTransfer?
+    /// More is new in it than is read ahead, as far as that is known: it is not to be held in memory.
+    private(set) var isLarge: Bool
     /// What is new of one source, read before anyone asked.
     private var ahead: (source: Int64, news: News)?
     private var namedAhead: (revision: Int64, places: [IncomingRows.NamedLocation])?
@@ -66,6 +68,7 @@ final class IncomingStore: @unchecked Sendable {
         self.path = path
         self.file = file
         role = file.role
+        isLarge = file.role == .central
         (connection, sources) = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
                 // It ends with the connection.
@@ -99,6 +102,7 @@ final class IncomingStore: @unchecked Sendable {
             let revision = known(source.store)
             guard source.revision > revision else { continue }
             ahead = (source.id, try readNews(of: source, after: revision))
+            isLarge = isLarge || ahead?.news.reports.areAll == false
             _ = try exposure()
             if role == .agent {
                 namedAhead = (

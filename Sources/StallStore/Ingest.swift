@@ -27,16 +27,22 @@ package final class Ingest {
 
     /// Opens the central store; creates or migrates it where needed. Its directory must exist.
     ///
-    /// - Parameter grouper: Decides the reports' groups. Where the store is grouped by other rules,
-    ///   the first batch groups all of it anew.
-    package init(into path: String, grouper: any ReportGrouper) throws(StoreError) {
+    /// - Parameters:
+    ///   - grouper: Decides the reports' groups. Where the store is grouped by other rules, the first
+    ///     batch groups all of it anew.
+    ///   - changeLimit: How many changes of roll-ups are held in memory.
+    package init(
+        into path: String, grouper: any ReportGrouper, changeLimit: Int = 500_000
+    ) throws(StoreError) {
         let file = try StoreFile.openForWriting(
             path: path, role: .central, followsLinks: true, wait: .seconds(60))
         self.file = file
         writer = try StoreError.catching(path: path) {
             try file.queue.inDatabase { database in
                 try database.execute(sql: "pragma cache_size = -65536")
-                return try IngestWriter(Connection(database, path: path), grouper)
+                let connection = Connection(database, path: path)
+                return try IngestWriter(
+                    connection, Grouping(connection, grouper, changeLimit: changeLimit))
             }
         }
     }
@@ -149,19 +155,21 @@ package final class Ingest {
         _ next: ReadAhead.Answer, _ known: KnownRevisions, _ database: Database,
         _ writer: IngestWriter
     ) throws -> IngestFileResult {
-        let mark = writer.mark
         let path = next.path
+        var mark: Int?
         var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
         do {
             let incoming = try next.store.get()
             defer { incoming.close() }
+            mark = try writer.mark(before: incoming)
             try database.inSavepoint {
                 result.outcome = try incoming.use { try writer.take(incoming) }
                 return .commit
             }
             known.note(incoming.sources)
         } catch let error as StoreError where error.path == path {
-            try writer.rollBack(to: mark)
+            // Nil where it could not even be opened.
+            if let mark { try writer.rollBack(to: mark) }
             result.outcome = .skipped(error)
             return result
         }

@@ -16,8 +16,8 @@ final class IngestWriter {
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
-    init(_ connection: Connection, _ grouper: any ReportGrouper) throws {
-        grouping = try Grouping(connection, grouper)
+    init(_ connection: Connection, _ grouping: Grouping) throws {
+        self.grouping = grouping
         interner = try Interner(connection)
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
@@ -56,7 +56,11 @@ final class IngestWriter {
     }
 
     /// What the rollback of a file returns to.
-    var mark: Int { grouping.mark }
+    func mark(before incoming: IncomingStore) throws -> Int {
+        // Of a large file roll-ups are written before its end, and those of others must not go with it.
+        if incoming.isLarge { try grouping.flush() }
+        return grouping.mark
+    }
     func rollBack(to mark: Int) throws {
         interner.forget()
         singles.forget()

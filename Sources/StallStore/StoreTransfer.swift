@@ -44,6 +44,7 @@ final class StoreTransfer {
                 case .changed: changed += 1
                 }
             }
+            if incoming.isLarge { try grouping.flushMany() }
             guard !next.areAll, let last = next.rows.last else { break }
             next = try incoming.rows().reports(
                 ofSource: source.id, after: revision, behind: last.seq)

@@ -158,6 +158,41 @@ import TestSupport
                 == ReportStore.open(path: path).reports(ReportFilter()))
     }
 
+    /// Method: three stores in one, with room for five changes of roll-ups; then the same with a report at its end that
+    /// cannot be taken, between two other stores.
+    @Test func `roll-ups of a large store are written before its end, and go with it`() throws {
+        var paths: [String] = []
+        for seed: UInt64 in 21...25 {
+            var generator = ReportGenerator(seed: seed)
+            paths.append(directory("\(seed).sqlite"))
+            let agent = try AgentStore(path: paths.last!, run: generator.run)
+            for _ in 0..<20 {
+                let report = generator.report(state: .ended)
+                try agent.record(report, images: generator.images)
+                try agent.symbolize(generator.names(of: report))
+            }
+            try agent.close()
+        }
+        let large = directory("large.central")
+        let first = try Ingest(into: large)
+        #expect(try first.run(Array(paths[..<3])).addedCount == 60)
+        try first.close()
+        let broken = directory("broken.central")
+        try FileManager.default.copyItem(atPath: large, toPath: broken)
+        let last = "source = 3 and seq = (select max(seq) from report where source = 3)"
+        _ = try RawDatabase(broken).query("update report set loop = 999 where \(last)")
+
+        let central = directory("central")
+        let ingest = try Ingest(into: central, grouper: PlainGrouper(), changeLimit: 5)
+        let summary = try ingest.run([paths[3], broken, paths[4]])
+        #expect(summary.addedCount == 40 && summary.skippedCount == 1)
+        #expect(try checkStore(path: central).isEmpty)
+        #expect(try ingest.run([large]).addedCount == 60)
+        try ingest.close()
+        #expect(try checkStore(path: central).isEmpty)
+        #expect(try ReportStore.open(path: central).reports(ReportFilter()).count == 100)
+    }
+
     @Test func `what was read ahead is not taken again when a copy of the store came before`()
         throws
     {
