@@ -1,7 +1,10 @@
 // Measuring several contestants side by side: rounds alternate between them, so that a busy moment of the machine
 // hits all, and the median of the rounds is compared.
 
+// Benchmarks/Peers, a package of its own, has this file and that module's in one module.
+#if canImport(BenchmarkSupport)
 internal import BenchmarkSupport
+#endif
 import Foundation
 
 /// One way to do the work that is compared. `measure` does it once and returns the cost of one operation.

@@ -1,0 +1,1 @@
+../../../LoopBenchmark/Bench.swift

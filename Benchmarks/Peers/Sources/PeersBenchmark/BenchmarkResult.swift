@@ -1,0 +1,1 @@
+../../../BenchmarkSupport/BenchmarkResult.swift

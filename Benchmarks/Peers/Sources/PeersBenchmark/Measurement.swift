@@ -1,1 +1,0 @@
-../../../LoopBenchmark/Measurement.swift
