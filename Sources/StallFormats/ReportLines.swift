@@ -63,24 +63,17 @@ package struct ReportLines: ReportFeed {
         let data = Data(bytes)
         do {
             let line = try decoder.decode(ReportLine.self, from: data)
-            if line.schema == LineHeader.known { return try line.report() }
+            guard line.schema == LineHeader.known else { throw LineProblem(schema: line.schema) }
+            return try line.report()
         } catch let problem as LineProblem {
             throw fault(problem.description)
         } catch let error as DecodingError {
             // A line of another schema lacks many things; which schema it is says more.
-            if (try? decoder.decode(LineHeader.self, from: data).schema) == LineHeader.known {
-                throw fault(error.clause)
-            }
+            let header = try? decoder.decode(LineHeader.self, from: data)
+            guard let header, header.schema != LineHeader.known else { throw fault(error.clause) }
+            throw fault(LineProblem(schema: header.schema).description)
         } catch {
             throw fault("cannot be read: \(error)")
-        }
-        do {
-            let schema = try decoder.decode(LineHeader.self, from: data).schema
-            throw fault("has the schema '\(schema.prefix(40))'; expected '\(LineHeader.known)'")
-        } catch let fault as LineFault {
-            throw fault
-        } catch {
-            throw fault((error as? DecodingError)?.clause ?? "cannot be read: \(error)")
         }
     }
 }
@@ -97,6 +90,12 @@ private struct LineHeader: Decodable {
     var schema: String
 }
 
+extension LineProblem {
+    fileprivate init(schema: String) {
+        self.init("has the schema '\(schema.prefix(40))'; expected '\(LineHeader.known)'")
+    }
+}
+
 extension DecodingError {
     /// The error as a clause that names the place in the object.
     fileprivate var clause: String {
@@ -105,10 +104,7 @@ extension DecodingError {
                 if let index = $1.intValue {
                     $0 += "[\(index)]"
                 } else {
-                    // The key as it is in the line, not as the decoder has it.
-                    $0 += $1.stringValue.reduce(into: ".") {
-                        $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1)
-                    }
+                    $0 += "." + $1.stringValue
                 }
             }
             return path.isEmpty ? "the line" : String(path.drop { $0 == "." })
