@@ -45,13 +45,7 @@ package func signature(
     of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID? = nil,
     rules: GroupingRules = .builtIn
 ) -> Signature {
-    let stacks = stacks.map { stack in
-        WeightedFrames(
-            stack: ClassifiedStack(
-                stack.frames.map { ClassifiedFrame($0, executable: executable, rules: rules) }),
-            weight: Double(stack.weight.nanoseconds))
-    }
-    return signature(of: stacks, rules: rules)
+    DefaultGrouper(rules: rules).signature(of: stacks, executable: executable)
 }
 
 /// A change of what enters the hash must change this number.

@@ -35,12 +35,13 @@ extension Listing {
         let selection = try store.newest(filter, count: counted)
         let newest = selection.reports.prefix(limit)
         let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
+        let grouper = DefaultGrouper(rules: rules)
         let entries = newest.map { report in
             let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
             let run = selection.runs[report.run]
             return Entry(
                 report: report, run: run,
-                signature: signature(of: stacks, executable: run.buildID, rules: rules))
+                signature: grouper.signature(of: stacks, executable: run.buildID))
         }
         self.init(
             entries: entries, reportCount: selection.reports.count,
