@@ -73,7 +73,7 @@ final class AgentWriter {
         let runID = try interner.run(run)
         let revision = try revision()
         let known =
-            last?.id == report.id ? last?.seq : try findOpen.integer(source, report.id.bytes)
+            last?.id == report.id ? last?.seq : try findOpen.integer(source, report.id)
         var row = ReportRow(
             seq: known ?? revision, revision: revision,
             id: report.id,
@@ -103,7 +103,7 @@ final class AgentWriter {
 
     func updateDuration(of id: UniqueID, to duration: Duration, cpuTime: Duration) throws {
         try refresh.run(
-            revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id.bytes)
+            revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id)
     }
 
     func unsymbolized(_ locations: [CodeLocation]) throws -> [CodeLocation] {

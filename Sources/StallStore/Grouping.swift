@@ -136,12 +136,11 @@ final class Grouping {
             "select \(CountedReport.columns), report.samples from \(reports)")
         var concerned: [(CountedReport, [StoredSample])] = []
         while try rows.step() {
-            let report = try CountedReport(rows, at: 0)
             let samples = try rows.samples(at: 9)
             guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
                 continue
             }
-            concerned.append((report, samples))
+            concerned.append((try CountedReport(rows, at: 0), samples))
         }
         for (report, samples) in concerned { try regroup(report, samples) }
         renamed.removeAll()
@@ -241,8 +240,7 @@ final class Grouping {
             try rows.bind(last.source, last.seq)
             var batch: [(CountedReport, [StoredSample])] = []
             while try rows.step() {
-                let report = try CountedReport(rows, at: 0)
-                batch.append((report, try rows.samples(at: 9)))
+                batch.append((try CountedReport(rows, at: 0), try rows.samples(at: 9)))
             }
             guard let end = batch.last?.0.entry else { break }
             last = (end.source, end.seq)

@@ -71,8 +71,8 @@ package final class Ingest {
         var rest = found.files.filter { !isQuarantined($0.path) }[...]
         summary.quarantinedCount =
             found.files.count + found.skipped.count - rest.count - summary.files.count
-        let known = try knownRevisions()
-        let ahead = ReadAhead(rest.filter { $0.kind == .store }.map(\.path), known: known)
+        let ahead = ReadAhead(
+            rest.filter { $0.kind == .store }.map(\.path), known: try knownRevisions())
         while let next = rest.first {
             if isCancelled() {
                 summary.isCancelled = true
@@ -92,7 +92,7 @@ package final class Ingest {
                 summary.files.append(result.file)
                 report(summary)
             } else {
-                try takeBatch(&rest, from: ahead, known, &summary, report)
+                try takeBatch(&rest, from: ahead, &summary, report)
             }
         }
         return summary
@@ -106,18 +106,17 @@ package final class Ingest {
         try file.close()
     }
 
-    private func knownRevisions() throws(StoreError) -> KnownRevisions {
+    private func knownRevisions() throws(StoreError) -> [UniqueID: Int64] {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
         return try StoreError.catching(path: file.path) {
-            try file.queue.inDatabase { _ in KnownRevisions(try writer.knownRevisions()) }
+            try file.queue.inDatabase { _ in try writer.knownRevisions() }
         }
     }
 
     /// Takes the next files, until the batch is full, in one transaction.
     private func takeBatch(
         _ rest: inout ArraySlice<(path: String, kind: SourceFiles.Kind)>,
-        from ahead: ReadAhead, _ known: KnownRevisions,
-        _ summary: inout IngestSummary,
+        from ahead: ReadAhead, _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
     ) throws(StoreError) {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
@@ -131,7 +130,7 @@ package final class Ingest {
                         summary.files.count - first < Self.filesPerBatch,
                         reportCount < Self.reportsPerBatch, let next = ahead.next()
                     {
-                        let result = try take(next, known, database, writer)
+                        let result = try take(next, from: ahead, database, writer)
                         let outcome = result.outcome
                         if case .taken(let added, let changed) = outcome {
                             reportCount += added + changed
@@ -152,7 +151,7 @@ package final class Ingest {
 
     /// Takes one store in a savepoint: all of it, or nothing.
     private func take(
-        _ next: ReadAhead.Answer, _ known: KnownRevisions, _ database: Database,
+        _ next: ReadAhead.Answer, from ahead: ReadAhead, _ database: Database,
         _ writer: IngestWriter
     ) throws -> IngestFileResult {
         let path = next.path
@@ -166,7 +165,7 @@ package final class Ingest {
                 result.outcome = try incoming.use { try writer.take(incoming) }
                 return .commit
             }
-            known.note(incoming.sources)
+            ahead.noteTaken(incoming)
         } catch let error as StoreError where error.path == path {
             // Nil where it could not even be opened.
             if let mark { try writer.rollBack(to: mark) }

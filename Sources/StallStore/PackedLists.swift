@@ -202,8 +202,7 @@ extension LengthHistogram {
         var rest = bytes[...]
         while !rest.isEmpty {
             guard let gap = rest.popLEB128(), let count = rest.popDuration(),
-                count < LengthHistogram.largestCount,
-                gap < UInt64(Self.bucketCount - last)
+                count < Self.largestCount, gap < UInt64(Self.bucketCount - last)
             else { return nil }
             last += Int(gap)
             counts[last, default: 0] += Int(count)

@@ -15,10 +15,12 @@ final class ReadAhead {
     /// How many stores are opened before they are needed: more only hold more memory and descriptors.
     private static let depth = 3
 
-    /// - Parameter paths: The stores that `next` answers, in their order.
-    init(_ paths: [String], known: KnownRevisions) {
+    /// - Parameters:
+    ///   - paths: The stores that `next` answers, in their order.
+    ///   - known: The revision that each source was last taken over at.
+    init(_ paths: [String], known: [UniqueID: Int64]) {
         rest = paths[...]
-        self.known = known
+        self.known = KnownRevisions(known)
     }
 
     /// A store whose reader is done with it, or why there is none.
@@ -38,11 +40,14 @@ final class ReadAhead {
         }
         return started.isEmpty ? nil : started.removeFirst().wait()
     }
+
+    /// Notes that all of a store was taken: what is read from now on may begin behind it.
+    func noteTaken(_ store: IncomingStore) { known.note(store.sources) }
 }
 
 /// The revision that each source was last taken over at, for those who read ahead. It may be out of
 /// date: then more is read than is new.
-final class KnownRevisions: Sendable {
+private final class KnownRevisions: Sendable {
     private let revisions: Mutex<[UniqueID: Int64]>
 
     init(_ revisions: [UniqueID: Int64]) { self.revisions = Mutex(revisions) }

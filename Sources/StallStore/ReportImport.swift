@@ -96,7 +96,7 @@ final class ReportImport {
 
     private func source(_ store: UniqueID) throws -> Int64 {
         if let source = sources[store] { return source }
-        let source = try findSource.integer(store.bytes) ?? addSource.insert(store)
+        let source = try findSource.integer(store) ?? addSource.insert(store)
         sources[store] = source
         return source
     }
