@@ -2,8 +2,10 @@
 
 /// One numbered step of the schema.
 package struct Migration: Sendable {
-    /// The file's name without its extension.
+    /// The file's name without its extension; it begins with four digits.
     package let name: String
+    /// The `user_version` of a store whose last migration it is.
+    package let version: Int
     package let sql: String
 
     /// The tables that it creates: `create table` begins a line in every migration.
@@ -11,6 +13,10 @@ package struct Migration: Sendable {
 
     init(name: String, bytes: [UInt8]) {
         self.name = name
+        // No file has the number 6, and `user_version` counted files up to 0009: 6, 7 and 8 mean 0007, 0008 and 0009 for
+        // ever. From 0010 on it is the file's number.
+        let number = Int(name.prefix(4))!
+        version = 7...9 ~= number ? number - 1 : number
         sql = String(decoding: bytes, as: UTF8.self)
         tables = sql.split(separator: "\n").compactMap { line in
             line.hasPrefix("create table ") ? String(line.split(separator: " ")[2]) : nil
@@ -18,7 +24,7 @@ package struct Migration: Sendable {
     }
 }
 
-/// Every migration, in order. A store's `user_version` says how many of them it has seen.
+/// Every migration, in order. A store's `user_version` says which was its last.
 /// The embedded members' names lose their first digit.
 package let embeddedMigrations = [
     Migration(name: "0001_create_reports", bytes: PackageResources._001_create_reports_sql),
@@ -29,7 +35,18 @@ package let embeddedMigrations = [
     Migration(name: "0007_add_agent_cost", bytes: PackageResources._007_add_agent_cost_sql),
     Migration(name: "0008_imply_weights", bytes: PackageResources._008_imply_weights_sql),
     Migration(name: "0009_add_hang_index", bytes: PackageResources._009_add_hang_index_sql),
+    Migration(name: "0010_add_checksums", bytes: PackageResources._010_add_checksums_sql),
 ]
+
+/// The `user_version` of a store of the newest schema.
+package let newestSchemaVersion = embeddedMigrations.last!.version
+
+/// How many of the migrations a store of this `user_version` has seen; nil for a number that no store has. The number
+/// comes out of a file: any is possible.
+func migrationCount(ofVersion version: Int) -> Int? {
+    if version == 0 { return 0 }
+    return embeddedMigrations.firstIndex { $0.version == version }.map { $0 + 1 }
+}
 
 /// Brings a store of either role to the newest schema.
 ///

@@ -38,7 +38,7 @@ struct StoreFile {
                 try database.execute(sql: "pragma journal_mode = wal")
                 try database.execute(sql: "pragma synchronous = normal")
                 try database.execute(sql: "pragma journal_size_limit = 1048576")
-                return embeddedMigrations.count
+                return newestSchemaVersion
             }
             return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
         }
@@ -76,13 +76,13 @@ struct StoreFile {
             configuration.busyMode = .timeout(60)
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             return try queue.inDatabase { database in
-                var found = embeddedMigrations.count
+                var found = newestSchemaVersion
                 try database.inTransaction(.immediate) {
                     (_, found) = try identify(database, path: path)
                     try migrate(database, from: found)
                     return .commit
                 }
-                return (found, embeddedMigrations.count)
+                return (found, newestSchemaVersion)
             }
         }
     }
@@ -131,7 +131,7 @@ struct StoreFile {
     /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own
     ///   to migrate.
     private func migratedInMemory() throws(StoreError) -> StoreFile {
-        let newest = embeddedMigrations.count
+        let newest = newestSchemaVersion
         guard schemaVersion < newest else { return self }
         guard role == .agent else {
             throw .older(path: path, version: schemaVersion, supported: newest)
@@ -180,16 +180,18 @@ struct StoreFile {
         guard let role = StoreRole(rawValue: id) else {
             throw StoreError.foreign(path: path, applicationID: id)
         }
-        guard version <= embeddedMigrations.count else {
-            throw StoreError.newer(
-                path: path, version: version, supported: embeddedMigrations.count)
+        guard version <= newestSchemaVersion else {
+            throw StoreError.newer(path: path, version: version, supported: newestSchemaVersion)
+        }
+        guard migrationCount(ofVersion: version) != nil else {
+            throw StoreError.damaged(path: path, detail: "no store has schema version \(version)")
         }
         return (role, version)
     }
 
     /// The tables that a store of a version has, by the migration that created them.
     static func tables(ofVersion version: Int) -> [String] {
-        embeddedMigrations.prefix(version).flatMap(\.tables)
+        embeddedMigrations.prefix(migrationCount(ofVersion: version) ?? 0).flatMap(\.tables)
     }
 
     /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
@@ -220,11 +222,13 @@ struct StoreFile {
 
     /// Applies the migrations that a store of schema `version` has not seen. Within a transaction.
     private static func migrate(_ database: Database, from version: Int) throws {
-        guard version < embeddedMigrations.count else { return }
-        for migration in embeddedMigrations.dropFirst(version) {
+        guard version < newestSchemaVersion, let count = migrationCount(ofVersion: version) else {
+            return
+        }
+        for migration in embeddedMigrations.dropFirst(count) {
             try database.execute(sql: migration.sql)
         }
-        try database.execute(sql: "pragma user_version = \(embeddedMigrations.count)")
+        try database.execute(sql: "pragma user_version = \(newestSchemaVersion)")
     }
 
     /// Adds the row that says which store this is: what its reports are known by wherever they go.

@@ -28,7 +28,7 @@ package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
 package struct StoreStatus: Hashable, Sendable {
     package var path: String
     package var role: StoreRole
-    /// The number of migrations applied to it.
+    /// Its `user_version`.
     package var schemaVersion: Int
     /// Of the file and its write-ahead log.
     package var bytes: Int64

@@ -50,7 +50,7 @@ struct Stallctl: ParsableCommand {
     }
 
     private static func writeVersion() throws {
-        let schema = embeddedMigrations.count
+        let schema = newestSchemaVersion
         try Output.write(lines: ["stallctl \(stallwatchVersion), store schema \(schema)"])
     }
 

@@ -60,7 +60,7 @@ import TestSupport
         expect(trap, .damaged(path: trap, detail: "it has no table report"))
         let newer = try makeStore("newer.sqlite")
         try RawDatabase(newer).query("pragma user_version = 99")
-        expect(newer, .newer(path: newer, version: 99, supported: embeddedMigrations.count))
+        expect(newer, .newer(path: newer, version: 99, supported: newestSchemaVersion))
     }
 
     @Test(
@@ -103,7 +103,7 @@ import TestSupport
         }
         let newer = try makeStore("newer.sqlite")
         try RawDatabase(newer).query("pragma user_version = 99")
-        try expect(newer, .newer(path: newer, version: 99, supported: embeddedMigrations.count))
+        try expect(newer, .newer(path: newer, version: 99, supported: newestSchemaVersion))
         try expect(
             directory("none/agent.sqlite"),
             .cannotOpen(
@@ -175,7 +175,7 @@ import TestSupport
         #expect(reasons[empty] == .empty(path: empty))
         #expect(reasons[text] == .notADatabase(path: text, content: .text))
         #expect(
-            reasons[newer] == .newer(path: newer, version: 99, supported: embeddedMigrations.count))
+            reasons[newer] == .newer(path: newer, version: 99, supported: newestSchemaVersion))
         #expect(reasons[locked] == .busy(path: locked))
         #expect(reasons[directory("missing.sqlite")] == .missing(path: directory("missing.sqlite")))
         guard case .damaged = reasons[truncated] else { throw reasons[truncated]! }

@@ -37,7 +37,7 @@ import TestSupport
         let generator = ReportGenerator(seed: 1)
         try AgentStore(path: directory("agent.sqlite"), run: generator.run).close()
         try Ingest(into: directory("central.sqlite")).close()
-        let version = [String(embeddedMigrations.count)]
+        let version = [String(newestSchemaVersion)]
         let agent = try RawDatabase(directory("agent.sqlite"))
         #expect(try agent.query("pragma application_id") == [[String(0x5354_4c31)]])
         #expect(try agent.query("pragma user_version") == [version])
@@ -50,18 +50,55 @@ import TestSupport
         _ = try Ingest(into: directory("central.sqlite"))
         let found = try RawDatabase(directory("central.sqlite")).query(
             "select name from sqlite_schema where type = 'table' order by name")
-        let expected = StoreFile.tables(ofVersion: embeddedMigrations.count).sorted()
+        let expected = StoreFile.tables(ofVersion: newestSchemaVersion).sorted()
         #expect(found.map { $0[0] } == expected)
+    }
+
+    /// The numbers of stores that are out there, for ever; from 0010 on a file's number is the version.
+    @Test func `a version says which migration was the last`() {
+        let counted = [
+            1: "0001", 2: "0002", 3: "0003", 4: "0004", 5: "0005", 6: "0007", 7: "0008", 8: "0009",
+            10: "0010",
+        ]
+        for (version, file) in counted {
+            let count = migrationCount(ofVersion: version)
+            #expect(count.map { embeddedMigrations[$0 - 1].name.hasPrefix(file) } == true)
+        }
+        for migration in embeddedMigrations.dropFirst(8) {
+            #expect(migration.name.hasPrefix(String(10_000 + migration.version).dropFirst()))
+        }
+        #expect(migrationCount(ofVersion: 0) == 0)
+        #expect(newestSchemaVersion == embeddedMigrations.map(\.version).max())
+    }
+
+    /// Goal: no number in the file's header stops a command, or the app itself.
+    /// Method: `user_version` is bytes 60 to 63; -2147483640 is version 8 with its first bit flipped.
+    @Test(arguments: [-2_147_483_640, Int(Int32.min), -1, 9, 11_000, Int(Int32.max)])
+    func `a version that no store has refuses the store`(version: Int) throws {
+        let path = directory("agent.sqlite")
+        let generator = ReportGenerator(seed: 1)
+        try AgentStore(path: path, run: generator.run).close()
+        try RawDatabase(path).query("pragma user_version = \(version)")
+        let expected: StoreError =
+            version > newestSchemaVersion
+            ? .newer(path: path, version: version, supported: newestSchemaVersion)
+            : .damaged(path: path, detail: "no store has schema version \(version)")
+        #expect(throws: expected) { try ReportStore.open(path: path) }
+        #expect(throws: expected) { try AgentStore(path: path, run: generator.run) }
+        #expect(throws: expected) { try migrateStore(path: path) }
+        #expect(throws: expected) { try checkStore(path: path) }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([path]).files.map(\.outcome) == [.skipped(expected)])
     }
 
     @Test func `a store of this version needs no migration`() throws {
         try Ingest(into: directory("central.sqlite")).close()
         let (from, to) = try migrateStore(path: directory("central.sqlite"))
-        #expect(from == to && to == embeddedMigrations.count)
+        #expect(from == to && to == newestSchemaVersion)
     }
 
     /// Every earlier version's stores, as they were written then, are kept in sample-data.
-    @Test(arguments: 1..<embeddedMigrations.count)
+    @Test(arguments: embeddedMigrations.map(\.version).dropLast())
     func `a store of an earlier version is read, ingested and migrated`(version: Int) throws {
         let kept = Self.migrationFolder.appending(
             path: "../sample-data/stores/agent-version-\(version).sqlite")
@@ -85,7 +122,7 @@ import TestSupport
         #expect(try Data(contentsOf: URL(filePath: path)) == before)
 
         let (from, to) = try migrateStore(path: path)
-        #expect(from == version && to == embeddedMigrations.count)
+        #expect(from == version && to == newestSchemaVersion)
         #expect(try ReportStore.open(path: path).reports(ReportFilter()) == reports)
         try expectSound(path)
         // A migrated store has the schema of a new one.
@@ -100,7 +137,7 @@ import TestSupport
         try RawDatabase(path).query(
             "pragma application_id = \(0x5354_4c43); pragma user_version = 1; "
                 + embeddedMigrations[0].sql)
-        let newest = embeddedMigrations.count
+        let newest = newestSchemaVersion
         #expect(throws: StoreError.older(path: path, version: 1, supported: newest)) {
             try ReportStore.open(path: path)
         }

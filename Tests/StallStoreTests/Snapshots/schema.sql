@@ -71,7 +71,7 @@ CREATE TABLE image_load (
 CREATE TABLE label (
     id integer primary key,
     value text not null unique
-) strict;
+, checksum integer) strict;
 
 CREATE TABLE location (
     id integer primary key,
@@ -98,7 +98,7 @@ CREATE TABLE loop (
     id integer primary key,
     run integer not null references process_run,
     name text not null,
-    threshold_ns integer not null,
+    threshold_ns integer not null, checksum integer,
     unique (run, name, threshold_ns)
 ) strict;
 
@@ -122,7 +122,7 @@ CREATE TABLE process_run (
     boot_id text not null,
     start_ticks integer not null,
     started_us integer not null
-) strict;
+, checksum integer) strict;
 
 CREATE TABLE report (
     source integer not null references source,
@@ -144,7 +144,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer,
     primary key (source, seq)
 ) strict, without rowid;
 
