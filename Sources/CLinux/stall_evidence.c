@@ -121,47 +121,12 @@ void stall_evidence_look(const stall_evidence_files *files, stall_thread_look *l
     }
 }
 
-// The path of this process's group in a hierarchy: the line of /proc/self/cgroup that holds `controller`.
-static bool find_group(const char *groups, const char *controller, char *path, size_t capacity) {
-    const char *line = strstr(groups, controller);
-    const char *start = line ? strchr(line + 1, '/') : NULL;
-    if (!start) return false;
-    size_t length = strcspn(start, "\n");
-    if (length >= capacity) return false;
-    memcpy(path, start, length);
-    path[length] = 0;
-    return true;
-}
-
-// A container often sees only its own group, mounted as the root: then the path does not exist, but the file does.
-static int open_group_file(const char *root, const char *group) {
-    char path[512] = "";
-    int file = -1;
-    if (append(path, sizeof path, root) && append(path, sizeof path, group) && append(path, sizeof path, "/cpu.stat"))
-        file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) return file;
-    strcpy(path, root);
-    append(path, sizeof path, "/cpu.stat");
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 void stall_process_open(stall_process_files *files) {
-    char groups[2048], group[384] = "";
-    int file = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    if (!read_text(file, groups, sizeof groups)) groups[0] = 0;
-    if (file >= 0) close(file);
-    files->cgroup_cpu = -1;
-    if (find_group(groups, ":cpu,cpuacct:", group, sizeof group) || find_group(groups, ":cpu:", group, sizeof group)) {
-        files->cgroup_cpu = open_group_file("/sys/fs/cgroup/cpu", group);
-    } else if (find_group(groups, "0::", group, sizeof group)) {
-        files->cgroup_cpu = open_group_file("/sys/fs/cgroup", group);
-    }
     static const char *const paths[] = {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"};
     for (int index = 0; index < 3; index++) files->pressure[index] = open(paths[index], O_RDONLY | O_CLOEXEC);
 }
 
 void stall_process_close(stall_process_files *files) {
-    if (files->cgroup_cpu >= 0) close(files->cgroup_cpu);
     for (int index = 0; index < 3; index++)
         if (files->pressure[index] >= 0) close(files->pressure[index]);
 }
@@ -172,13 +137,6 @@ void stall_process_look_at(const stall_process_files *files, stall_process_look 
     struct timespec used;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
         look->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-    if (read_text(files->cgroup_cpu, text, sizeof text)) {
-        look->throttled_us = number_after(text, "throttled_usec ");
-        // The first version of control groups counts nanoseconds.
-        if (look->throttled_us == 0) look->throttled_us = number_after(text, "throttled_time ") / 1000;
-    } else {
-        look->unreadable |= STALL_NO_CGROUP;
-    }
     for (int index = 0; index < 3; index++) {
         if (read_text(files->pressure[index], text, sizeof text)) {
             look->pressure_us[index] = number_after(text, "total=");

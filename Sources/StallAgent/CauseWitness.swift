@@ -8,7 +8,9 @@ internal import StallModel
 /// The counters of the process, kept open once for all loops.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
-    private let gatherer = ProcessGatherer()
+    private let gatherer: ProcessGatherer
+
+    init(_ controlGroup: ControlGroup) { gatherer = ProcessGatherer(controlGroup) }
 
     func look(_ counters: inout Counters) -> UnreadableFacts { gatherer.look(&counters) }
 }

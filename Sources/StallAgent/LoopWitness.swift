@@ -44,9 +44,12 @@ final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
 
-    let process = ProcessEvidence()
+    let process: ProcessEvidence
 
-    init() throws(CaptureError) { sampler = try StackSampler() }
+    init(_ controlGroup: ControlGroup) throws(CaptureError) {
+        process = ProcessEvidence(controlGroup)
+        sampler = try StackSampler()
+    }
 
     func captureStack(
         of thread: RegisteredThread, within limit: Duration
@@ -89,7 +92,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
 
     init(
         name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
-        sampler: SharedSampler?, controlGroup: ControlGroupProbe,
+        sampler: SharedSampler?, controlGroup: ControlGroup,
         queue: BoundedQueue<RecorderRequest>, threads: StallMonitor.ThreadScope
     ) {
         self.name = name
@@ -100,7 +103,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.queue = queue
         self.threads = threads
         account = ThreadAccount(place, controlGroup)
-        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence())
+        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
 
     private struct Incident: Hashable {

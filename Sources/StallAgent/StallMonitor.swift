@@ -8,6 +8,7 @@ internal import CLinux
 internal import Foundation
 internal import Logging
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 public import StallModel
 public import StallRunLoop
@@ -39,7 +40,7 @@ public final class StallMonitor: Sendable {
         let recorder: Recorder
         let sampler: SharedSampler?
         let heart = Heart()
-        let controlGroup = ControlGroupProbe()
+        let controlGroup: ControlGroup
         fileprivate let isStopped = Once()
     }
 
@@ -74,10 +75,12 @@ public final class StallMonitor: Sendable {
             return
         }
         var sampler: SharedSampler?
-        do { sampler = try SharedSampler() } catch {
+        let controlGroup = ControlGroup()
+        do { sampler = try SharedSampler(controlGroup) } catch {
             configuration.logger.error("stacks cannot be captured: \(error)")
         }
-        agent = Agent(watchdog: watchdog, recorder: recorder, sampler: sampler)
+        agent = Agent(
+            watchdog: watchdog, recorder: recorder, sampler: sampler, controlGroup: controlGroup)
         guard let path = configuration.settings else { return }
         let file = SettingsFile(path: path, logger: configuration.logger) { [weak self] settings in
             self?.apply(settings)

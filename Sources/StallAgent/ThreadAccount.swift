@@ -1,6 +1,7 @@
 // What the kernel says of a watched place's thread, also when the place's work moves from one thread to another.
 
 internal import StallCapture
+internal import StallCause
 internal import StallDetection
 internal import StallModel
 
@@ -14,9 +15,9 @@ struct ThreadAccount: ~Copyable {
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
 
-    private let controlGroup: ControlGroupProbe
+    private let controlGroup: ControlGroup
 
-    init(_ place: any WatchedPlace, _ controlGroup: ControlGroupProbe) {
+    init(_ place: any WatchedPlace, _ controlGroup: ControlGroup) {
         self.place = place
         self.controlGroup = controlGroup
     }
@@ -33,7 +34,7 @@ struct ThreadAccount: ~Copyable {
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
                 waitsForCPU: isAsked && place.isStarved(),
-                throttleCount: controlGroup.throttleCount())
+                throttleCount: controlGroup.throttling()?.count)
         }
         let before = isSuspect ? probe?.cpuTime() : nil
         let state = isSuspect ? probe?.state() : nil
@@ -46,7 +47,7 @@ struct ThreadAccount: ~Copyable {
             cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
             state: state, waitsForCPU: state == UInt8(ascii: "R") && before == now,
             isTraced: isSuspect && probe?.isTraced() == true,
-            throttleCount: controlGroup.throttleCount())
+            throttleCount: controlGroup.throttling()?.count)
     }
 
     private mutating func follow(_ newThread: RegisteredThread?) {

@@ -28,7 +28,9 @@ func evidence(
     if growth.waits + growth.preemptions > 0 {
         add("context switches", "\(growth.waits) own, \(growth.preemptions) forced")
     }
-    if growth.throttled >= .milliseconds(1) { add("throttled", growth.throttled.text) }
+    if growth.throttled >= .milliseconds(1) || growth.throttleCount > 0 {
+        add("throttled", "\(growth.throttled.text), \(growth.throttleCount) times")
+    }
     let names = ["cpu", "io", "memory"]
     let pressure = zip(names, growth.pressure).filter { $1 >= .milliseconds(20) }
     if !pressure.isEmpty {

@@ -39,8 +39,12 @@ package struct ThreadGatherer: ~Copyable {
 /// The evidence of the process, one for all threads.
 package struct ProcessGatherer: ~Copyable {
     private var files = stall_process_files()
+    private let controlGroup: ControlGroup
 
-    package init() { stall_process_open(&files) }
+    package init(_ controlGroup: ControlGroup) {
+        self.controlGroup = controlGroup
+        stall_process_open(&files)
+    }
 
     deinit {
         var files = files
@@ -52,12 +56,16 @@ package struct ProcessGatherer: ~Copyable {
         var look = stall_process_look()
         withUnsafePointer(to: files) { stall_process_look_at($0, &look) }
         counters.processTime = .nanoseconds(look.cpu_ns)
-        counters.throttled = .microseconds(look.throttled_us)
+        let throttling = controlGroup.throttling()
+        counters.throttled = throttling?.time ?? .zero
+        counters.throttleCount = UInt64(max(0, throttling?.count ?? 0))
         counters.pressure = [
             .microseconds(look.pressure_us.0), .microseconds(look.pressure_us.1),
             .microseconds(look.pressure_us.2),
         ]
-        return UnreadableFacts(rawValue: look.unreadable)
+        var unreadable = UnreadableFacts(rawValue: look.unreadable)
+        if throttling == nil { unreadable.insert(.controlGroup) }
+        return unreadable
     }
 }
 
@@ -183,12 +191,25 @@ extension WaitedDescriptor {
                 }
             } else if target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty") {
                 .terminal
+            } else if target.hasPrefix("/memfd:") || target.hasPrefix("/dev/shm/") {
+                .memory
+            } else if Self.isMadeByKernel(target) {
+                .other
             } else {
                 target.hasPrefix("/") ? .file : .other
             }
         self.init(
             number: number, kind: kind,
             target: isInternet ? (peer.isEmpty ? "internet socket" : peer) : target)
+    }
+
+    /// No disk is behind it.
+    private static func isMadeByKernel(_ path: String) -> Bool {
+        let devices: Set = [
+            "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kmsg",
+        ]
+        return devices.contains(path) || path.hasPrefix("/proc/") || path.hasPrefix("/sys/")
+            || path.hasPrefix("/dev/input/")
     }
 }
 

@@ -6,6 +6,8 @@ package import StallModel
 package enum DescriptorKind: Hashable, Sendable {
     /// A path of a file system.
     case file
+    /// A file that is only memory: `memfd_create`, `/dev/shm`.
+    case memory
     /// An internet socket.
     case networkSocket
     /// A socket between processes of this machine, or of a family that is not told apart.
@@ -112,6 +114,8 @@ package struct Counters: Hashable, Sendable {
     package var preemptions: UInt64 = 0
     package var processTime = Duration.zero
     package var throttled = Duration.zero
+    /// Periods in which the quota ran out.
+    package var throttleCount: UInt64 = 0
     /// Time in which some task of the machine waited for a CPU, for input and output, for memory.
     package var pressure: [Duration] = [.zero, .zero, .zero]
 
@@ -128,6 +132,7 @@ package struct Counters: Hashable, Sendable {
         growth.preemptions = preemptions.growth(since: earlier.preemptions)
         growth.processTime = max(.zero, processTime - earlier.processTime)
         growth.throttled = max(.zero, throttled - earlier.throttled)
+        growth.throttleCount = throttleCount.growth(since: earlier.throttleCount)
         growth.pressure = zip(pressure, earlier.pressure).map { max(.zero, $0 - $1) }
         return growth
     }

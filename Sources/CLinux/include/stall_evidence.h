@@ -15,7 +15,6 @@ typedef struct {
 
 /// The files of the process and its control group.
 typedef struct {
-    int32_t cgroup_cpu;      ///< cpu.stat
     int32_t pressure[3];     ///< cpu, io, memory
 } stall_process_files;
 
@@ -26,7 +25,6 @@ enum {
     STALL_NO_WAIT_CHANNEL = 4,
     STALL_NO_SCHEDULE = 8,
     STALL_NO_SWITCHES = 16,
-    STALL_NO_CGROUP = 32,
     STALL_NO_PRESSURE = 64,
 };
 
@@ -47,7 +45,6 @@ typedef struct {
 typedef struct {
     uint32_t unreadable;
     uint64_t cpu_ns;             ///< of all threads
-    uint64_t throttled_us;       ///< the control group's, since it exists
     uint64_t pressure_us[3];     ///< time in which some task waited for cpu, io, memory
 } stall_process_look;
 

@@ -1,40 +1,41 @@
-// Whether the control group of this process has used up its CPU quota. Both versions of the interface; where there is no
-// quota or it cannot be read, the answer is nil.
+// How much the CPU quotas of this process's control groups have held it up: its own group's, and those of the groups above.
+// The only reader of them: the verdict and the evidence rest on the same numbers.
 
+internal import CLinux
 internal import Glibc
-internal import Synchronization
+internal import StallModel
 
-/// Reads how often the process was throttled: the sum over its control group and the groups above.
+/// The control groups of this process, kept open.
 ///
+/// **Thread safety:** any thread. **Cost:** one read of a file of `/sys` a group; no allocation.
 /// **Source:** Documentation/admin-guide/cgroup-v2.rst, "cpu.stat"; Documentation/scheduler/sched-bwc.rst.
-final class ControlGroupProbe: Sendable {
-    private let files: [CInt]
+package final class ControlGroup: Sendable {
+    private let group: stall_control_group
 
-    init() {
-        files = Self.statisticsPaths().compactMap { path in
-            let file = open(path, O_RDONLY | O_CLOEXEC)
-            return file >= 0 ? file : nil
-        }
+    package init() {
+        var group = stall_control_group()
+        for path in Self.statisticsPaths() { stall_control_group_add(&group, path) }
+        self.group = group
     }
 
-    deinit { for file in files { close(file) } }
+    deinit {
+        var group = group
+        stall_control_group_close(&group)
+    }
 
-    /// The periods in which the quota ran out so far.
-    func throttleCount() -> Int? {
-        let counts = files.compactMap { file -> Int? in
-            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2048) { text in
-                let count = pread(file, text.baseAddress!, text.count, 0)
-                guard count > 0 else { return nil }
-                for line in text[..<count].split(separator: UInt8(ascii: "\n")) {
-                    let words = line.split(separator: UInt8(ascii: " "))
-                    if words.count == 2, words[0].elementsEqual("nr_throttled".utf8) {
-                        return Int(String(decoding: words[1], as: UTF8.self))
-                    }
-                }
-                return nil
-            }
-        }
-        return counts.isEmpty ? nil : counts.reduce(0, +)
+    /// What the quotas have done so far; nil where there is no account of it.
+    package func throttling() -> Throttling? {
+        var look = stall_throttling()
+        withUnsafePointer(to: group) { stall_control_group_look($0, &look) }
+        guard look.is_readable else { return nil }
+        return Throttling(
+            count: Int(clamping: look.throttle_count), time: .microseconds(look.throttled_us))
+    }
+
+    /// The periods in which a quota ran out, and for how long; the time is booked when a throttling is over.
+    package struct Throttling: Hashable, Sendable {
+        package var count: Int
+        package var time: Duration
     }
 
     /// `cpu.stat` of the process's group and of every group above it that is visible here.

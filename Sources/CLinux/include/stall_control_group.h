@@ -1,0 +1,25 @@
+// The CPU accounts of the control groups that this process is in: its own and those above, kept open. Both versions of the
+// interface. There is one reader, so that a verdict and the evidence for it cannot disagree.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STALL_CONTROL_GROUP_FILES 16
+
+/// `cpu.stat` of each group.
+typedef struct {
+    int32_t files[STALL_CONTROL_GROUP_FILES];
+    uint32_t count;
+} stall_control_group;
+
+/// Sums over the groups.
+typedef struct {
+    bool is_readable;         ///< of at least one group
+    uint64_t throttle_count;  ///< periods in which a quota ran out
+    uint64_t throttled_us;    ///< booked when a throttling is over
+} stall_throttling;
+
+/// Adds a group by the path of its `cpu.stat`; ignored when it cannot be opened or there is no room.
+void stall_control_group_add(stall_control_group *_Nonnull group, const char *_Nonnull path);
+void stall_control_group_close(stall_control_group *_Nonnull group);
+void stall_control_group_look(const stall_control_group *_Nonnull group, stall_throttling *_Nonnull look);

@@ -1,0 +1,40 @@
+#define _GNU_SOURCE
+#include "stall_control_group.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void stall_control_group_add(stall_control_group *group, const char *path) {
+    if (group->count == STALL_CONTROL_GROUP_FILES) return;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) group->files[group->count++] = file;
+}
+
+void stall_control_group_close(stall_control_group *group) {
+    for (uint32_t index = 0; index < group->count; index++) close(group->files[index]);
+    group->count = 0;
+}
+
+// The number behind a label at the beginning of a line; 0 when there is none.
+static uint64_t number_after(const char *text, const char *label) {
+    size_t length = strlen(label);
+    for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
+        if (strncmp(line, label, length) == 0) return strtoull(line + length, NULL, 10);
+    return 0;
+}
+
+void stall_control_group_look(const stall_control_group *group, stall_throttling *look) {
+    *look = (stall_throttling){0};
+    for (uint32_t index = 0; index < group->count; index++) {
+        char text[2048];
+        ssize_t count = pread(group->files[index], text, sizeof text - 1, 0);
+        if (count <= 0) continue;
+        text[count] = 0;
+        look->is_readable = true;
+        look->throttle_count += number_after(text, "nr_throttled ");
+        // The first version counts nanoseconds.
+        look->throttled_us += number_after(text, "throttled_usec ") + number_after(text, "throttled_time ") / 1000;
+    }
+}
