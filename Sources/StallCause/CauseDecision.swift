@@ -54,6 +54,8 @@ struct SampleFinding: Hashable {
     /// From 0 to 1.
     var confidence: Double
     var isRunning: Bool
+    /// Of a running thread: what its stack says it would have waited for, had it been blocked between the samples.
+    var between: CauseClass?
 }
 
 /// A cause, and the threads that a stall with the cause `lock` waited for.
@@ -94,8 +96,10 @@ func decideCause(_ facts: CauseFacts) -> StallCause {
     if unreadable.contains(.systemCall) { confidence *= 0.6 }
     if unreadable.contains(.schedule) { confidence *= 0.8 }
     if unreadable.contains(.state) { confidence *= 0.8 }
+    // A sample of another class would contradict what the counters say: that the thread ran.
     let heaviest =
-        own.max { $0.1.weight < $1.1.weight } ?? findings.max { $0.1.weight < $1.1.weight }
+        own.max { $0.1.weight < $1.1.weight }
+        ?? (first.cause == .cpu ? nil : findings.max { $0.1.weight < $1.1.weight })
     return StallCause(
         first.cause, confidence: (confidence * 1000).rounded() / 1000, shares: ordered,
         evidence: evidence(facts, heaviest?.1, heaviest?.0, unreadable))
@@ -114,20 +118,13 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
         return found(.stopped, 0.95)
     }
     let isUnread = wait.unreadable.contains(.systemCall)
-    if wait.isRunning || (isUnread && wait.state == UInt8(ascii: "R")) {
-        switch hint {
-        case .lock(let kind): return found(.lock, 0.7, lock: kind, isRunning: true)
-        case .file: return found(.disk, 0.6, isRunning: true)
-        case .resolver: return found(.network, 0.7, isRunning: true)
-        case .memory, nil: return found(.cpu, 0.95, isRunning: true)
-        }
-    }
+    if wait.isRunning || (isUnread && wait.state == UInt8(ascii: "R")) { return running(hint) }
     if isUnread { return unread(wait, hint) }
     if hint == .resolver { return found(.network, 0.95) }
     if wait.isBlockedOutsideCalls { return found(.pageFault, 0.9) }
     guard let call = wait.call else { return byChannel(wait) }
     switch call.kind {
-    case .file: return found(.disk, 0.95)
+    case .file: return byFile(wait, call)
     case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
     case .poll:
         return wait.descriptors.isEmpty ? found(.sleep, 0.9) : byDescriptors(wait.descriptors, call)
@@ -143,6 +140,32 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     }
 }
 
+/// A running thread computes, whatever it calls: also in a read of what needs no waiting. Only who spins for a lock waits.
+private func running(_ hint: FrameHint?) -> SampleFinding {
+    var found = SampleFinding(cause: .cpu, confidence: 0.95, isRunning: true)
+    switch hint {
+    case .lock(.spin):
+        found = SampleFinding(cause: .lock, lock: .spin, confidence: 0.9, isRunning: true)
+    case .lock: found.between = .lock
+    case .file: found.between = .disk
+    case .resolver: found.between = .network
+    case .memory, nil: break
+    }
+    return found
+}
+
+/// A call on a file. `open` of a FIFO waits for its other end, and a descriptor may be a socket.
+private func byFile(_ wait: Wait, _ call: SystemCall) -> SampleFinding {
+    let channels = ["wait_for_partner", "fifo_open", "pipe", "tty_"]
+    if channels.contains(where: wait.waitChannel.contains) {
+        return SampleFinding(cause: .ipc, confidence: 0.95, isRunning: false)
+    }
+    guard wait.descriptors.isEmpty || wait.descriptors[0].kind == .file else {
+        return byDescriptors(wait.descriptors, call)
+    }
+    return SampleFinding(cause: .disk, confidence: 0.95, isRunning: false)
+}
+
 /// Where the kernel does not show system calls: the stack, and the kernel function that it sleeps in.
 private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
     switch hint {
@@ -155,7 +178,8 @@ private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
 
 private func byChannel(_ wait: Wait) -> SampleFinding {
     let channels: [(part: String, cause: CauseClass)] = [
-        ("futex", .lock), ("nanosleep", .sleep), ("pipe", .ipc), ("unix", .ipc), ("do_wait", .ipc),
+        ("futex", .lock), ("nanosleep", .sleep), ("pipe", .ipc), ("wait_for_partner", .ipc),
+        ("unix", .ipc), ("do_wait", .ipc),
         ("inet", .network), ("tcp", .network), ("udp", .network), ("skb", .network),
         ("folio", .disk), ("jbd2", .disk), ("io_schedule", .disk), ("ext4", .disk),
         ("signal_stop", .stopped),
@@ -179,6 +203,8 @@ private func byDescriptors(_ descriptors: [WaitedDescriptor], _ call: SystemCall
     if kinds.contains(.event) { return found(.ipc, 0.8) }
     if kinds.contains(.terminal) { return found(.ipc, 0.7) }
     if kinds.contains(.timer) { return found(.sleep, 0.85) }
+    // What is kept in memory is waited for only while memory is short.
+    if kinds.contains(.memory) { return found(.pageFault, 0.5) }
     // A socket call whose descriptor is gone by now.
     return call.kind == .socket ? found(.network, 0.4) : found(.unknown, 0.4)
 }
@@ -227,6 +253,10 @@ private func shares(
         for (cause, weight) in weights { shares[cause, default: 0] += share * weight / total }
     }
     let (whileRunning, whileBlocked) = (weights(true), weights(false))
+    let between = findings.reduce(into: [CauseClass: Double]()) { weights, finding in
+        guard let cause = finding.0.between else { return }
+        weights[cause, default: 0] += max(finding.1.weight / facts.duration, 1e-6)
+    }
     // A fault that reads memory in costs the kernel some time on the CPU as well, and that is not computing.
     let faulting = min(running, Double(facts.growth.majorFaults) * (faultCost / facts.duration))
     shares[.pageFault, default: 0] += faulting > 0.05 ? faulting : 0
@@ -234,11 +264,13 @@ private func shares(
     shares[.starved, default: 0] += delayed
     shares[.throttled, default: 0] += throttled
     if whileBlocked.isEmpty {
-        // Blocked between the looks only: short waits of what the stack is about.
-        var about = whileRunning
-        about[.cpu] = nil
+        // Blocked between the looks only: short waits of what the stack is about. A thread that never left the CPU by itself
+        // was not blocked: what is missing was taken from the whole machine.
+        let hasWaited = facts.growth.waits > 0 || facts.observed <= .zero
+        var about = hasWaited ? between : [:]
         if facts.growth.majorFaults > 0, about.isEmpty { about[.pageFault] = 1 }
-        give(blocked, about, otherwise: blocked < 0.1 && running > 0 ? .cpu : .unknown)
+        let isNoise = running > 0 && (blocked < 0.1 || !hasWaited && running > 0.5)
+        give(blocked, about, otherwise: isNoise ? .cpu : .unknown)
     } else {
         give(blocked, whileBlocked, otherwise: .unknown)
     }

@@ -14,6 +14,8 @@ package enum LockKind: String, Hashable, Sendable {
     case threadEnd = "the end of a thread"
     case barrier = "a barrier"
     case file = "a file lock"
+    /// Waited for on the CPU.
+    case spin = "a spin lock"
     case other = "a lock"
 }
 
@@ -82,7 +84,8 @@ private let locks: [String: LockKind] = [
     "pthread_join": .threadEnd, "pthread_timedjoin_np": .threadEnd,
     "pthread_clockjoin_np": .threadEnd, "pthread_clockjoin_ex": .threadEnd,
     "pthread_barrier_wait": .barrier,
-    "pthread_once": .once, "dispatch_once_wait": .once, "call_once": .once,
+    "pthread_spin_lock": .spin, "pthread_once": .once, "dispatch_once_wait": .once,
+    "call_once": .once,
 ]
 
 private let resolverNames: Set<String> = [

@@ -39,7 +39,7 @@ extension LockKind {
         case .swiftMutex, .threadEnd: [.word]
         case .rwlock: [.rwlockWriterFromReader, .rwlockWriterFromWriter]
         case .dispatchQueue: [.queueState]
-        case .condition, .semaphore, .dispatchGroup, .once, .barrier, .file, .other: []
+        case .condition, .semaphore, .dispatchGroup, .once, .barrier, .file, .spin, .other: []
         }
     }
 }

@@ -107,8 +107,11 @@ struct CauseTruth {
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -19)
         beSilentNameserver()
         let field = Field(try .start(configuration(store)))
-        field.plantAll(Plant.locks + Plant.waits, rounds: rounds, threads: 12)
-        field.plantAll(Plant.work, rounds: rounds, threads: 1)
+        field.plantAll(
+            Plant.locks + Plant.waits + Plant.calls.filter { $0.pace != .alone },
+            rounds: rounds, threads: 12)
+        field.plantAll(
+            Plant.work + Plant.calls.filter { $0.pace == .alone }, rounds: rounds, threads: 1)
         field.plantForEver(Plant.deadlocks, rounds: max(1, rounds / 3))
         field.monitor.stop()
         var planted = field.planted.withLock { $0 }
@@ -140,7 +143,7 @@ struct CauseTruth {
 
     /// The evidence of one look, on threads blocked in each kind of wait. The thread itself is not disturbed.
     static func measureCost(looks: Int) {
-        let process = ProcessGatherer()
+        let process = ProcessGatherer(ControlGroup())
         let waits = ["mutex", "read from TCP", "usleep", "poll of TCP"]
         for plant in Plant.locks + Plant.waits where waits.contains(plant.name) {
             let state = CostState()

@@ -36,7 +36,7 @@ extension Plant {
         Plant(name: "fsync", cause: .disk, pace: .alone) {
             withFile { descriptor, _ in
                 let bytes = [UInt8](repeating: 42, count: 8 << 20)
-                return io {
+                return io(whatWaits: true) {
                     pwrite(descriptor, bytes, bytes.count, 0)
                     fsync(descriptor)
                 }
@@ -46,7 +46,7 @@ extension Plant {
             withFile(megabytes: 64) { descriptor, _ in
                 var bytes = [UInt8](repeating: 0, count: 64 << 10)
                 var offset = 0
-                return io {
+                return io(whatWaits: true) {
                     if offset % (64 << 20) == 0 {
                         posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
                         posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM)
@@ -64,19 +64,10 @@ extension Plant {
                 let buffer = UnsafeMutableRawPointer.allocate(byteCount: 1 << 20, alignment: 4096)
                 defer { buffer.deallocate() }
                 var offset = 0
-                return io {
+                return io(whatWaits: true) {
                     pread(direct, buffer, 1 << 20, off_t(offset % (64 << 20)))
                     offset += 1 << 20
                 }
-            }
-        },
-        Plant(name: "directory scan", cause: .disk, pace: .alone) {
-            let caches = open("/proc/sys/vm/drop_caches", O_WRONLY)
-            guard caches >= 0 else { return nil }
-            defer { close(caches) }
-            return io(isMostlyCached: true) {
-                write(caches, "2", 1)
-                scan("/usr/share", depth: 3)
             }
         },
         Plant(name: "mmap of a cold file", cause: .pageFault, pace: .alone) {
@@ -118,7 +109,7 @@ private func account() -> (cpu: Duration, delay: Duration) {
 
 nonisolated(unsafe) private var sink: UInt64 = 0
 
-private func computing(_ piece: () -> UInt64) -> Outcome {
+func computing(_ piece: () -> UInt64) -> Outcome {
     let before = account()
     var cpu = Duration.zero
     while cpu < stallTime {
@@ -130,18 +121,17 @@ private func computing(_ piece: () -> UInt64) -> Outcome {
     return Outcome(isSpoiled: (account().delay - before.delay) > cpu)
 }
 
-/// - Parameter isMostlyCached: The kernel computes for most of it, so that only waits for a CPU can spoil it.
-private func io(isMostlyCached: Bool = false, _ piece: () -> Void) -> Outcome {
+/// - Parameter whatWaits: It is spoiled, too, when it computed for longer than it waited: a fast disk.
+private func io(whatWaits: Bool = false, _ piece: () -> Void) -> Outcome {
     let (before, began) = (account(), ContinuousClock.now)
     while ContinuousClock.now - began < stallTime { piece() }
     let (after, elapsed) = (account(), ContinuousClock.now - began)
-    let delay = after.delay - before.delay
-    // It waited for a CPU longer than for what was planted.
-    let rest = isMostlyCached ? elapsed / 2 : elapsed - (after.cpu - before.cpu) - delay
-    return Outcome(isSpoiled: delay > rest)
+    let (cpu, delay) = (after.cpu - before.cpu, after.delay - before.delay)
+    let rest = elapsed - cpu - delay
+    return Outcome(isSpoiled: delay > rest || whatWaits && cpu > rest)
 }
 
-private func withFile(
+func withFile(
     megabytes: Int = 1, _ body: (Int32, String) -> Outcome?
 ) -> Outcome? {
     let path = scratch + "/truth-\(megabytes)"
@@ -158,22 +148,6 @@ private func withFile(
         return Outcome(isSpoiled: true)
     }
     return body(descriptor, path)
-}
-
-private func scan(_ path: String, depth: Int) {
-    guard let directory = opendir(path) else { return }
-    defer { closedir(directory) }
-    while let entry = readdir(directory) {
-        let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        guard name != ".", name != ".." else { continue }
-        var facts = stat()
-        lstat(path + "/" + name, &facts)
-        if depth > 0, facts.st_mode & S_IFMT == S_IFDIR {
-            scan(path + "/" + name, depth: depth - 1)
-        }
-    }
 }
 
 private func starve() -> Outcome? {

@@ -79,6 +79,8 @@ import Testing
             .network
         ),
         (wait("read", on: (.pipe, "pipe:[5]")), ["read"], .ipc),
+        (wait("read", on: (.memory, "/memfd:plant")), ["read"], .pageFault),
+        (wait("close", on: (.networkSocket, "10.0.0.7:80")), ["close"], .network),
         (wait("recvfrom", on: (.localSocket, "socket:[5]")), ["recv"], .ipc),
         (wait("read", on: (.event, "anon_inode:[eventfd]")), [], .ipc),
         (wait("wait4"), ["waitpid"], .ipc),
@@ -103,7 +105,29 @@ import Testing
     @Test func `a thread that runs computes, or spins for what its stack says`() {
         #expect(decideCause(Self.facts(Self.running, ["work()"], cpu: 1)).cause == .cpu)
         #expect(
-            decideCause(Self.facts(Self.running, ["pthread_mutex_lock"], cpu: 1)).cause == .lock)
+            decideCause(Self.facts(Self.running, ["pthread_spin_lock"], cpu: 1)).cause == .lock)
+        #expect(
+            decideCause(Self.facts(Self.running, ["pthread_mutex_lock"], cpu: 1)).cause == .cpu)
+    }
+
+    @Test(arguments: ["read", "write", "__lxstat", "stat", "getaddrinfo"], [0.82, 1])
+    func `a running thread does not wait, whatever it calls`(call: String, cpu: Double) {
+        let decided = decideCause(Self.facts(Self.running, [call], cpu: cpu))
+        #expect(decided.cause == .cpu)
+        #expect(decided.shares == [CauseShare(.cpu, 1)])
+        #expect(!decided.evidence.contains { $0.name == "system call" })
+    }
+
+    @Test func `short waits between the samples are about what the stack says`() {
+        let decided = decideCause(
+            Self.facts(Self.running, ["pread64"], cpu: 0.3) { $0.growth.waits = 200 })
+        #expect(decided.shares == [CauseShare(.disk, 0.7), CauseShare(.cpu, 0.3)])
+    }
+
+    @Test func `opening a FIFO waits for its other end`() {
+        var wait = Self.wait("openat")
+        wait.waitChannel = "wait_for_partner"
+        #expect(decideCause(Self.facts(wait, ["open64"])).cause == .ipc)
     }
 
     @Test func `time ready to run without a CPU is starvation, or throttling when the group was`() {
