@@ -114,7 +114,7 @@ package func rank(
         }
     }
     let hotspots = joined(groups).map { signature, stalls in
-        Hotspot(signature, stalls, reports: reports, runs: runs, buckets: buckets)
+        Hotspot(signature, stalls, key: key, reports: reports, runs: runs, buckets: buckets)
     }
     return sorted(hotspots, by: order)
 }
@@ -248,8 +248,8 @@ private func contentHash(_ kind: String, _ text: String?) -> Int64 {
 
 extension Hotspot {
     fileprivate init(
-        _ signature: Signature, _ stalls: [Stall], reports: [ReportSummary], runs: [ProcessRun],
-        buckets: TimeBuckets?
+        _ signature: Signature, _ stalls: [Stall], key: GroupKey, reports: [ReportSummary],
+        runs: [ProcessRun], buckets: TimeBuckets?
     ) {
         // In order, so that sums of fractions are the same whatever order the reports came in.
         let stalls = stalls.sorted { $0.duration < $1.duration }
@@ -280,6 +280,7 @@ extension Hotspot {
             apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
             firstSeen: starts.min()!, lastSeen: starts.max()!,
             example: reports[longest.report].id)
+        title = signature.title(under: cause, in: key)
     }
 }
 

@@ -58,9 +58,9 @@ struct RegroupRow: Encodable {
 
     init(_ moved: RegroupedReports) {
         signatureBefore = moved.before.map { hexadecimal($0.signature) }
-        titleBefore = moved.before?.title
+        titleBefore = moved.before.map { Signature($0).title(under: nil) }
         signature = hexadecimal(moved.after.signature)
-        title = moved.after.title
+        title = Signature(moved.after).title(under: nil)
         count = moved.count
     }
 }
@@ -75,9 +75,10 @@ struct RegroupView {
         let count = moved.reduce(0) { $0 + $1.count }
         guard count > 0 else { return ["\(path.printable): every report is in its group"] }
         let rows = moved.map { move -> [Table.Cell] in
-            [
-                .init("\(move.count)"), .init(move.before?.title ?? "none", style: .faint),
-                .init("-> " + move.after.title, style: .strong),
+            let row = RegroupRow(move)
+            return [
+                .init("\(row.count)"), .init(row.titleBefore ?? "none", style: .faint),
+                .init("-> " + row.title, style: .strong),
             ]
         }
         let table = Table(

@@ -2,6 +2,7 @@
 // Totals go on from what the file said before.
 
 internal import Foundation
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
@@ -76,9 +77,10 @@ struct Metrics {
         family("stallctl_stalls", "gauge", "Stalls in the store by group, the worst groups first.")
         let groups = rollUps.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
         for group in groups.prefix(Self.groupLimit) {
+            let title = Signature(group.group).title(under: group.cause)
             lines.append(
                 "stallctl_stalls{signature=\"\(hexadecimal(group.group.signature))\","
-                    + "title=\"\(Self.escaped(group.group.title))\"} \(group.count)")
+                    + "title=\"\(Self.escaped(title))\"} \(group.count)")
         }
         let others = groups.dropFirst(Self.groupLimit).reduce(0) { $0 + $1.count }
         if others > 0 {

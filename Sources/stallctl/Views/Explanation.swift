@@ -27,6 +27,7 @@ struct Explanation {
 
     var report: StallReport
     var signature: Signature
+    var title: String { signature.title(under: report.cause?.cause) }
     /// The heaviest first.
     var stacks: [Stack]
 
@@ -73,7 +74,7 @@ struct WhyView {
         let signature = explanation.signature
         var lines = [
             "Report \(explanation.report.id) is in group "
-                + terminal.paint(signature.title.printable, .strong),
+                + terminal.paint(explanation.title.printable, .strong),
             "signature \(hexadecimal(signature.hash)), family \(hexadecimal(signature.family))",
         ]
         if let rule = signature.rule { lines.append("by \(rule)".printable) }
@@ -138,7 +139,7 @@ struct WhyRow: Encodable {
         id = explanation.report.id.description
         signature = hexadecimal(explanation.signature.hash)
         family = hexadecimal(explanation.signature.family)
-        title = explanation.signature.title
+        title = explanation.title
         frames = explanation.signature.keyFrames
         withoutAppFrame = explanation.signature.isWithoutAppFrame
         wait = explanation.signature.wait?.rawValue

@@ -82,7 +82,7 @@ struct ListingRow: Encodable {
         pid = entry.run.pid
         loop = entry.report.loop
         signature = hexadecimal(entry.signature.hash)
-        title = entry.signature.title
+        title = entry.signature.title(under: entry.report.cause)
         frames = entry.signature.keyFrames
         wait = entry.signature.wait?.rawValue
         cause = entry.report.cause?.word

@@ -174,5 +174,6 @@ extension Hotspot {
             apps: rollUp.apps,
             versions: rollUp.versions, firstSeen: rollUp.first, lastSeen: rollUp.last,
             example: rollUp.example)
+        title = signature.title(under: cause, in: key)
     }
 }

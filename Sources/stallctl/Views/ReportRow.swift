@@ -77,7 +77,7 @@ struct ReportRow: Encodable {
         cause = report.cause.map(CauseRow.init)
         self.signature = hexadecimal(signature.hash)
         family = hexadecimal(signature.family)
-        title = signature.title
+        title = signature.title(under: report.cause?.cause)
         frames = signature.keyFrames
         withoutAppFrame = signature.isWithoutAppFrame
         wait = signature.wait?.rawValue

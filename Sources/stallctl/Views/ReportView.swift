@@ -64,7 +64,10 @@ struct ReportView {
             "Its thread used \(report.cpuTime.precise) of CPU (\(share)). The threshold was "
                 + "\(report.threshold.precise); it was noticed \(report.detectionDelay.compact) late."
         )
-        if !signature.keyFrames.isEmpty { lines.append("Grouped as: \(signature.title.printable)") }
+        if !signature.keyFrames.isEmpty {
+            let title = signature.title(under: report.cause?.cause)
+            lines.append("Grouped as: \(title.printable)")
+        }
         lines.append("Report \(report.id)")
         return lines
     }

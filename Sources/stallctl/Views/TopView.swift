@@ -85,7 +85,7 @@ struct TopView {
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
-                .init(hotspot.cause?.word ?? hotspot.signature.wait?.rawValue ?? ""),
+                .init((hotspot.cause ?? hotspot.signature.wait?.cause)?.word ?? ""),
                 .init(
                     ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
