@@ -21,6 +21,8 @@ extension StallMonitor {
         public var limits = RateLimits()
         /// What becomes of stalls while a debugger is attached.
         public var debuggerPolicy = DebuggerPolicy.record
+        /// The threshold of the environment: it goes before whatever the app says of a loop.
+        var operatorThreshold: Duration?
         /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for none.
         /// `docs/settings.md` describes it.
         public var settings: String?
@@ -79,6 +81,7 @@ extension StallMonitor {
             if let text = environment["STALLWATCH_THRESHOLD_MS"] {
                 if let milliseconds = Int(text), milliseconds >= 20 {
                     configuration.threshold = .milliseconds(milliseconds)
+                    configuration.operatorThreshold = .milliseconds(milliseconds)
                 } else {
                     logger.warning(
                         "STALLWATCH_THRESHOLD_MS is \(text); expected a whole number of at least 20; ignored"

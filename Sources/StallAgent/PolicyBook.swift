@@ -1,5 +1,5 @@
-// Which policy a loop is judged by. The last word has the operator's file, then what the app set at run time, then what it
-// said when it asked to watch.
+// Which policy a loop is judged by. The last word has the operator: the settings file, then the environment. Then comes what
+// the app set at run time, then what it said when it asked to watch.
 
 internal import StallDetection
 internal import StallModel
@@ -15,6 +15,7 @@ struct PolicyBook {
     /// - Parameter asked: The threshold that `watch` was told.
     func policies(for name: String, asked: Duration?) -> ModePolicies {
         var policy = policy(of: name, asked: asked)
+        if let threshold = configuration.operatorThreshold { policy.threshold = threshold }
         settings.adjust(&policy, of: name)
         return policy.detection
     }

@@ -30,6 +30,18 @@ import Testing
         book.policies(for: name, asked: asked).base.threshold.milliseconds
     }
 
+    /// The operator's environment goes before all that the app says, his file before both.
+    @Test func `the environment's threshold goes before what watch was told`() throws {
+        let configuration = StallMonitor.Configuration(app: "photos", version: "1")
+            .environment(["STALLWATCH_THRESHOLD_MS": "75"])
+        var book = PolicyBook(configuration)
+        #expect(threshold(book, "main", asked: .milliseconds(250)) == 75)
+        book.changeThreshold(.milliseconds(500), of: "main")
+        #expect(threshold(book, "main") == 75)
+        book.apply(try settings(#"{"threshold_ms": 60}"#))
+        #expect(threshold(book, "main", asked: .milliseconds(250)) == 60)
+    }
+
     @Test func `each word goes before those that were said before it`() throws {
         var book = book
         #expect(threshold(book, "main") == 400 && threshold(book, "slow") == 2000)
