@@ -85,9 +85,17 @@ private struct Recording {
             limiter.limits = limits
             limiter.debuggerPolicy = debuggerPolicy
         }
+        notifyDurable()
+    }
+
+    /// Callbacks hear of reports that are in the store, and of no others.
+    private mutating func notifyDurable() {
+        for report in store.takeDurable() { notifier.notify(report) }
     }
 
     mutating func finish() {
+        store.flushForEnd()
+        notifyDurable()
         notifier.stop()
         countLosses()
         store.close()
@@ -118,7 +126,7 @@ private struct Recording {
         guard configuration.symbolizes else {
             pending.explain(&report, images: images) { _ in [] }
             store.record(report, images: images)
-            return notifier.notify(report)
+            return store.noticeOnceDurable(report)
         }
         if names.count > 20_000 { names = [:] }
         let locations = Set(report.locations + pending.suspectLocations(images))
@@ -146,7 +154,7 @@ private struct Recording {
         for index in report.threads.indices {
             report.threads[index].frames = frames(of: report.threads[index].locations)
         }
-        notifier.notify(report)
+        store.noticeOnceDurable(report)
     }
 
     private func frames(of locations: [CodeLocation]) -> [Frame] {

@@ -20,6 +20,9 @@ struct StoreConnection {
     private var lastComplaint: String?
     /// Reports that could not be written yet, in the order they came.
     private var waiting: [(report: StallReport, images: ImageTable)] = []
+    /// What callbacks are to hear of once it is written, by the report's id.
+    private var notices: [UniqueID: StallReport] = [:]
+    private var durable: [StallReport] = []
     /// Exposure and counts that could not be written yet.
     private var waitingCounts: [(AgentStore) throws(StoreError) -> Void] = []
     /// What was not kept and is not counted in the store yet.
@@ -61,9 +64,24 @@ struct StoreConnection {
         open()
         flush()
         while waiting.count > Self.waitingLimit {
-            waiting.removeFirst()
+            notices[waiting.removeFirst().report.id] = nil
             losses[.unwritable, default: 0] += 1
         }
+    }
+
+    /// Hands the report to `takeDurable` as soon as it is written: at once, later, or never.
+    mutating func noticeOnceDurable(_ report: StallReport) {
+        if waiting.contains(where: { $0.report.id == report.id }) {
+            notices[report.id] = report
+        } else {
+            durable.append(report)
+        }
+    }
+
+    /// The noticed reports that have become durable since the last call.
+    mutating func takeDurable() -> [StallReport] {
+        defer { durable = [] }
+        return durable
     }
 
     /// Keeps a stretch of watched time, now or later.
@@ -109,6 +127,7 @@ struct StoreConnection {
             }
             guard isKept == true else { return }
             waiting.removeFirst()
+            if let notice = notices.removeValue(forKey: next.report.id) { durable.append(notice) }
         }
         flushCounts()
         writeLosses()
@@ -141,13 +160,17 @@ struct StoreConnection {
         }
     }
 
+    /// Tries once more to write what waits, however recently that failed.
+    mutating func flushForEnd() {
+        guard !waiting.isEmpty || !losses.isEmpty || !waitingCounts.isEmpty else { return }
+        nextAttempt = now
+        open()
+        flush()
+    }
+
     /// Tries once more to write what waits, and closes the store.
     mutating func close() {
-        if !waiting.isEmpty || !losses.isEmpty || !waitingCounts.isEmpty {
-            nextAttempt = now
-            open()
-            flush()
-        }
+        flushForEnd()
         let lost = losses.values.reduce(waiting.count, +)
         // The condition itself was told when it was met; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }

@@ -43,6 +43,29 @@ import Testing
         }
     }
 
+    @Test func `callbacks hear of a report when it is in the store, and not before`() throws {
+        try withTemporaryDirectory { directory in
+            let obstacle = directory.appending(path: "state")
+            try Data().write(to: obstacle)
+            let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+            var connection = StoreConnection(
+                path: obstacle.appending(path: "stalls.sqlite").path, run: run,
+                logger: Lines().logger)
+            let report = StallReport(
+                id: run.id, run: run, loop: "main", mode: "default", phase: .timer,
+                start: run.started, duration: .milliseconds(300), threshold: .milliseconds(250),
+                state: .ended)
+            connection.record(report, images: ImageTable(images: []))
+            connection.noticeOnceDurable(report)
+            #expect(connection.takeDurable().isEmpty)
+            try FileManager.default.removeItem(at: obstacle)
+            connection.flushForEnd()
+            #expect(connection.takeDurable().map(\.id) == [report.id])
+            #expect(connection.takeDurable().isEmpty)
+            connection.close()
+        }
+    }
+
     @Test func `a store that was deleted is made anew, and has what came since`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite")
