@@ -56,12 +56,18 @@ void stall_tally_long_span(stall_tally *tally, uint64_t span_ns) {
     STALL_TALLY_ADD(tally->micro_stall_ns, span_ns);
 }
 
-void stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
+bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
     if (!__atomic_compare_exchange_n(
             &beacon->alarm, &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        return;
+        return false;
     __atomic_store_n(&beacon->ended, now_ns, __ATOMIC_RELEASE);
+    return true;
+}
+
+void stall_beacon_ring(stall_beacon *beacon) {
+    // The store of the word comes before the look at the bell, as the announcement before the look at the word.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
     if (bell) stall_bell_ring(bell);
 }

@@ -96,6 +96,8 @@ struct Watch: ~Copyable {
 
     private mutating func leave(_ index: Int) {
         let loop = posts[index].loop
+        // What has ended already is not ended by this.
+        if posts[index].detector.suspectedWord != nil { look(at: index) }
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = posts[index].detector.stop(
             evidence, at: now(), absences: attendance.absences)

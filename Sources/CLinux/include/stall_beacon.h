@@ -120,8 +120,10 @@ static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) 
     return __atomic_load_n(&beacon->bell, __ATOMIC_RELAXED) != NULL;
 }
 
-/// Notes when the suspected word ended and rings. Out of line: it runs once a suspicion.
-void stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
+/// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then ring,
+/// but only once the new word stands. A watchdog that was rung before would see the old one and go back to sleep.
+bool stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
+void stall_beacon_ring(stall_beacon *_Nonnull beacon);
 
 /// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change. IDLE ends an iteration,
 /// WAITING is a rest within one.
@@ -131,20 +133,22 @@ static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t s
         if (status != STALL_LOOP_BUSY) STALL_TALLY_ADD(beacon->tally.rests, 1);
         if (status == STALL_LOOP_IDLE) stall_tally_iteration(beacon);
     }
-    if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
-        stall_beacon_answer_alarm(beacon, now_ns);
+    bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
+        && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
+    if (__builtin_expect(rings, 0)) stall_beacon_ring(beacon);
 }
 /// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
 /// store before the look at the bell; `stall_bell_announce` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) stall_tally_span(beacon, now_ns);
-    if (__builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0))
-        stall_beacon_answer_alarm(beacon, now_ns);
+    bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
+        && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
     stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
     if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
         stall_bell_ring(bell);
+    if (__builtin_expect(rings, 0)) stall_beacon_ring(beacon);
 }
 /// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
 static inline bool stall_beacon_correct(
