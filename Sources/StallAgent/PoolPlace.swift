@@ -15,7 +15,11 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     private let global = DispatchQueue.global()
     /// The address of Swift's queue, which lives for ever; 0 until a task has told it.
     private let pool = Atomic<UInt>(0)
-    /// The member that samples show, as long as it lives.
+    /// The beat's own item in a list; 0 when it is not known, or has run.
+    private let beatItem = Atomic<UInt64>(0)
+    /// Odd while a beat is out.
+    private let beatNumber = Atomic<UInt64>(0)
+    /// The member that samples show, as long as it is at work.
     private var shown: RegisteredThread?
 
     init(beacon: SharedBeacon) {
@@ -28,24 +32,53 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     /// A task waits in one of two lists: in Swift's while all threads that Swift wants are taken, in Dispatch's while
-    /// other work of the app has them.
+    /// other work of the app has them. The first list alone tells whether the pool gets on: Dispatch adds a worker when
+    /// its own are blocked for about half a second, which finds the pool's width taken and leaves it.
     func look() -> HeartbeatLook? {
+        guard let (tasks, all) = lists else { return .unknown }
+        let list = tasks.is_empty ? all : tasks
+        if list.is_empty { return .idle }
+        // Nobody waits but our own beat: all threads may be taken, but no task is late.
+        let beat = beatItem.load(ordering: .acquiring)
+        if beat != 0, list.head == beat, list.tail == beat { return .idle }
+        return .working(head: list.head)
+    }
+
+    private var lists: (tasks: stall_queue_look, all: stall_queue_look)? {
         guard let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring)),
             let shared = global.dispatchObject
-        else { return .unknown }
+        else { return nil }
         let (tasks, all) = (stall_queue_look_at(own), stall_queue_look_at(shared))
-        guard tasks.is_known else { return .unknown }
-        if tasks.is_empty, all.is_empty { return .idle }
-        return .working(head: tasks.head &* 31 ^ all.head)
+        return tasks.is_known ? (tasks, all) : nil
     }
 
     var mustAnswerFirst: Bool { false }
 
-    func post(_ beat: @escaping @Sendable () -> Void) { Task.detached { beat() } }
+    /// The item that the beat is shows itself as the new tail of the list that it waits in.
+    func post(_ beat: @escaping @Sendable () -> Void) {
+        let before = lists
+        beatItem.store(0, ordering: .releasing)
+        let number = beatNumber.add(1, ordering: .relaxed).newValue
+        Task.detached { [self] in
+            // A later item may come to lie where this one was.
+            beatNumber.add(1, ordering: .relaxed)
+            beatItem.store(0, ordering: .releasing)
+            beat()
+        }
+        guard let before, let after = lists else { return }
+        let item =
+            after.tasks.tail != before.tasks.tail
+            ? after.tasks.tail : after.all.tail != before.all.tail ? after.all.tail : 0
+        beatItem.store(item, ordering: .releasing)
+        // It may have run in between.
+        if beatNumber.load(ordering: .relaxed) != number {
+            beatItem.store(0, ordering: .releasing)
+        }
+    }
 
-    /// One member for all: the one with the lowest id.
+    /// One member for all: the one with the lowest id that is at work.
     func findThread() -> RegisteredThread? {
-        if let shown, !shown.hasEnded { return shown }
+        if let shown, !shown.hasEnded, !isIdle(shown) { return shown }
         shown = members().min { $0.id.rawValue < $1.id.rawValue }
         if let shown { stall_beacon_publish_thread(beacon.pointer, shown.id.rawValue) }
         return shown
@@ -58,5 +91,14 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
-    func members() -> [RegisteredThread] { PoolThreads.all(named: PoolThreads.cooperative) }
+
+    /// The threads that are at work: workers that sleep until there is some hold nothing up.
+    func members() -> [RegisteredThread] {
+        PoolThreads.all(named: PoolThreads.cooperative).filter { !isIdle($0) }
+    }
+
+    private func isIdle(_ thread: RegisteredThread) -> Bool {
+        guard let shared = global.dispatchObject else { return false }
+        return stall_queue_worker_is_idle(shared, thread.id.rawValue)
+    }
 }

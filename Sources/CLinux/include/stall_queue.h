@@ -16,6 +16,7 @@ typedef struct {
     int32_t drainer;    ///< gettid of the thread that runs its items now; the main thread's, always, for a main queue that
                         ///< belongs to a run loop; 0: none, or a concurrent queue that runs no barrier
     uint64_t head;      ///< the item that waits longest: while it stays, no item has begun
+    uint64_t tail;      ///< the item that came last
 } stall_queue_look;
 
 /// Finds out where the words lie, once. Call it before a look; from any thread. Waits for no other queue.
@@ -26,6 +27,10 @@ stall_queue_look stall_queue_look_at(const void *_Nonnull queue);
 
 /// The thread that runs the items of the queue, or of the queues that it targets; 0 when there is none.
 int32_t stall_queue_find_drainer(const void *_Nonnull queue);
+
+/// Whether a worker of the global queue `root` sleeps until there is work for it. Dispatch's workers wait in the context that
+/// their global queue points at; work that blocks waits elsewhere. Costs one read from `/proc`.
+bool stall_queue_worker_is_idle(const void *_Nonnull root, int32_t thread);
 
 /// The queue that the calling code runs on, NULL without Dispatch. Swift's pool is a queue that nobody else can name.
 const void *_Nullable stall_current_queue(void);
