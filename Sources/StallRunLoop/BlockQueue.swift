@@ -1,7 +1,7 @@
 // Performed blocks: any thread posts without a lock, the loop's thread drains.
 //
 //     post:   claim the next slot (one atomic addition), fill it, mark it filled
-//     drain:  note where the end is now; run the blocks before it that the mode allows, keep the others
+//     drain:  note where the end is now; run the blocks before it that the mode allows, keep the others (KeptBlocks.swift)
 //
 // Slots lie side by side in segments, so that both sides walk through memory in order and nobody hands nodes back. A
 // claimed slot belongs to one thread until it is marked filled. Whoever needs it meanwhile waits, as for a lock: the
@@ -27,9 +27,16 @@ struct Block {
 final class BlockQueue: @unchecked Sendable {
     /// What one drain may run: blocks that earlier drains kept, then slots.
     struct Batch {
-        fileprivate var kept: BlockList
+        fileprivate var kept: KeptBlocks
         fileprivate var position: BlockPosition
         fileprivate let end: BlockPosition
+        fileprivate let drain: UInt64
+        /// The last block of `kept` that it ran.
+        fileprivate var passed = KeptBlock.Position.start
+        /// No block of `kept` is left to run, also if the mode becomes a common one now.
+        fileprivate var isPastKept = false
+        /// What it could not run, in the order it was posted.
+        fileprivate var notAllowed: [KeptBlock] = []
     }
 
     /// The next slot to claim; behind the last one of its segment until the next segment is there. On a cache line of
@@ -38,11 +45,11 @@ final class BlockQueue: @unchecked Sendable {
     /// The position of the first slot that no drain has taken. Changed by the loop's thread, with the loop's lock held.
     @exclusivity(unchecked) private var begin: BlockPosition
     /// Blocks of earlier drains whose mode did not run. Guarded like `begin`.
-    @exclusivity(unchecked) private var kept = BlockList()
-    /// Segments for the next threads that need one. A flood leaves many; later drains free them one by one.
+    @exclusivity(unchecked) private var kept = KeptBlocks()
+    @exclusivity(unchecked) private var drains: UInt64 = 0
+    /// Segments for the next threads that need one.
     private let spares = Locked<[BlockSegment]>([])
-    private let hasSurplus = Atomic<Bool>(false)
-    private static let surplus = 32
+    private static let mostSpares = 32
 
     init() {
         begin = BlockPosition(startOf: BlockSegment())
@@ -52,7 +59,7 @@ final class BlockQueue: @unchecked Sendable {
     }
 
     deinit {
-        drop(takeAllAsList())
+        _ = takeEverything()
         begin.segment.deallocate()
         for segment in spares.withLock({ $0 }) { segment.deallocate() }
         end.deallocate()
@@ -65,61 +72,82 @@ final class BlockQueue: @unchecked Sendable {
         position.isFilled.pointee.store(1, ordering: .releasing)
     }
 
-    /// Whether there may be a block to run. The loop's thread.
-    @inline(__always) var isEmpty: Bool {
-        end.pointee.load(ordering: .sequentiallyConsistent) == begin.word && kept.isEmpty
+    /// Whether there may be a block that `mode` allows, or that no drain has looked at. The loop's thread.
+    @inline(__always) func mayHoldBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
+        end.pointee.load(ordering: .sequentiallyConsistent) != begin.word
+            || kept.mayHoldBlock(for: mode, isCommon: isCommon)
     }
 
-    /// Takes everything that was posted so far, oldest first. The loop's thread, with the lock held.
+    /// Takes everything that was posted so far. The loop's thread, with the lock held.
     func takeAll() -> Batch {
-        let batch = Batch(kept: kept, position: begin, end: endNow())
-        if hasSurplus.load(ordering: .relaxed), batch.end.segment == begin.segment {
-            freeOneSpare()
-        }
-        kept = BlockList()
+        drains += 1
+        let batch = Batch(kept: kept, position: begin, end: endNow(), drain: drains)
+        kept = KeptBlocks()
         begin = batch.end
         return batch
     }
 
-    /// Takes the first block of the batch that `mode` allows. Those before it move to `kept`.
+    /// Takes the first block of the batch that `mode` allows.
     @inline(__always) func next(
-        in batch: inout Batch, mode: LoopMode, isCommon: Bool, kept: inout BlockList
+        in batch: inout Batch, mode: LoopMode, isCommon: Bool
     ) -> (() -> Void)? {
-        while let node = batch.kept.popFirst() {
-            if node.pointee.block.isAllowed(in: mode, isCommon: isCommon) {
-                return BlockList.free(node).body
+        if !batch.isPastKept {
+            if batch.kept.mayHoldBlock(for: mode, isCommon: isCommon),
+                let body = batch.kept.takeFirst(
+                    for: mode, isCommon: isCommon, after: &batch.passed)
+            {
+                return body
             }
-            kept.append(node)
+            batch.isPastKept = true
         }
         while batch.position != batch.end {
             let block = take(&batch.position)
             if block.isAllowed(in: mode, isCommon: isCommon) { return block.body }
-            kept.append(block)
+            keep(block, in: &batch)
         }
         return nil
     }
 
-    /// Puts back what a drain did not run, ahead of what a nested drain kept.
-    func putBack(_ list: consuming BlockList) {
-        guard !list.isEmpty else { return }
-        list.append(contentsOf: kept)
-        kept = list
+    @inline(never) private func keep(_ block: consuming Block, in batch: inout Batch) {
+        let number = UInt64(batch.notAllowed.count)
+        batch.notAllowed.append(
+            KeptBlock(block, at: .init(drain: batch.drain, number: number)))
     }
 
-    /// Whether a block waits that `mode` allows. The loop's thread.
+    /// Keeps what a drain did not run, ahead of what nested drains have kept. With the lock held.
+    func finish(_ batch: consuming Batch) {
+        batch.kept.append(batch.notAllowed)
+        batch.kept.append(kept)
+        kept = batch.kept
+    }
+
+    /// Whether a block waits that `mode` allows. The loop's thread, with the lock held.
     func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
-        kept = takeAllAsList()
-        return kept.contains { $0.isAllowed(in: mode, isCommon: isCommon) }
+        keepAll()
+        return kept.holdsBlock(for: mode, isCommon: isCommon)
+    }
+
+    /// Moves all blocks out of their slots.
+    private func keepAll() {
+        var batch = takeAll()
+        while batch.position != batch.end { keep(take(&batch.position), in: &batch) }
+        finish(batch)
+    }
+
+    /// Takes everything out. It is to be dropped without the loop's lock.
+    func takeEverything() -> KeptBlocks {
+        keepAll()
+        defer { kept = KeptBlocks() }
+        return kept
     }
 
     /// How many blocks no drain has taken yet, by mode; one for several modes counts in each. Any thread, with the loop's lock
     /// held. Leaves out what is being posted at this moment.
     func countByMode() -> [LoopMode: Int] {
-        var counts: [LoopMode: Int] = [:]
+        var counts = kept.countByMode()
         func count(_ block: Block) {
             for mode in [block.mode] + (block.others ?? []) { counts[mode, default: 0] += 1 }
         }
-        kept.forEach(count)
         let end = end.pointee.load(ordering: .acquiring)
         var position = begin
         while position.word != end && position.isFilled.pointee.load(ordering: .acquiring) != 0 {
@@ -127,18 +155,6 @@ final class BlockQueue: @unchecked Sendable {
             position = position.next
         }
         return counts
-    }
-
-    /// Takes everything, out of the slots also. What is dropped without the loop's lock must not be in them.
-    func takeAllAsList() -> BlockList {
-        var batch = takeAll()
-        while batch.position != batch.end { batch.kept.append(take(&batch.position)) }
-        return batch.kept
-    }
-
-    /// Lets go of blocks without running them.
-    func drop(_ list: consuming BlockList) {
-        while let node = list.popFirst() { _ = BlockList.free(node) }
     }
 
     /// Moves a block out of its slot, and the position to the next one.
@@ -202,22 +218,14 @@ final class BlockQueue: @unchecked Sendable {
         }
     }
 
-    /// Keeps a segment for later use, with `left` and the marks as in a new one.
+    /// Keeps a segment for later use, with `left` and the marks as in a new one; a flood leaves more than are kept.
     @inline(never) private func reuse(_ segment: BlockSegment) {
         segment.left = BlockSegment.slotCount
-        let count = spares.withLock { spares in
-            spares.append(segment)
-            return spares.count
+        let isKept = spares.withLock { spares in
+            if spares.count < Self.mostSpares { spares.append(segment) }
+            return spares.last == segment
         }
-        if count > Self.surplus { hasSurplus.store(true, ordering: .relaxed) }
-    }
-
-    @inline(never) private func freeOneSpare() {
-        let segment = spares.withLock { spares in
-            hasSurplus.store(spares.count > Self.surplus + 1, ordering: .relaxed)
-            return spares.count > Self.surplus ? spares.popLast() : nil
-        }
-        segment?.deallocate()
+        if !isKept { segment.deallocate() }
     }
 }
 
@@ -242,9 +250,9 @@ private struct BlockPosition: Equatable {
 
     /// Every claim that comes too late counts on, and must not count into the address.
     func requireRoom() {
-        precondition(
-            number < BlockSegment.alignment / 2, "thousands of threads post to one run loop at once"
-        )
+        guard number < BlockSegment.alignment / 2 else {
+            fatalError("thousands of threads post to one run loop at once")
+        }
     }
 
     var block: UnsafeMutablePointer<Block> {
@@ -307,62 +315,5 @@ private struct BlockSegment: Equatable {
     var left: Int {
         get { (base + 8).load(as: Int.self) }
         nonmutating set { (base + 8).storeBytes(of: newValue, as: Int.self) }
-    }
-}
-
-/// A list of blocks that wait for their mode, in order. Whoever has it empties it or puts it back.
-struct BlockList {
-    struct Node {
-        var block: Block
-        var next: UnsafeMutablePointer<Node>?
-    }
-
-    private var first: UnsafeMutablePointer<Node>?
-    private var last: UnsafeMutablePointer<Node>?
-
-    var isEmpty: Bool { first == nil }
-
-    func contains(where test: (Block) -> Bool) -> Bool {
-        var isFound = false
-        forEach { isFound = isFound || test($0) }
-        return isFound
-    }
-
-    func forEach(_ body: (Block) -> Void) {
-        var node = first
-        while let current = node {
-            body(current.pointee.block)
-            node = current.pointee.next
-        }
-    }
-
-    mutating func append(_ block: Block) {
-        let node = UnsafeMutablePointer<Node>.allocate(capacity: 1)
-        node.initialize(to: Node(block: block, next: nil))
-        append(node)
-    }
-
-    mutating func append(_ node: UnsafeMutablePointer<Node>) {
-        node.pointee.next = nil
-        if let last { last.pointee.next = node } else { first = node }
-        last = node
-    }
-
-    mutating func append(contentsOf other: BlockList) {
-        guard let head = other.first else { return }
-        if let last { last.pointee.next = head } else { first = head }
-        last = other.last
-    }
-
-    mutating func popFirst() -> UnsafeMutablePointer<Node>? {
-        guard let node = first else { return nil }
-        first = node.pointee.next
-        if first == nil { last = nil }
-        return node
-    }
-
-    static func free(_ node: UnsafeMutablePointer<Node>) -> Block {
-        defer { node.deallocate() }
-        return node.move().block
     }
 }

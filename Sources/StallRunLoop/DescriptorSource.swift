@@ -36,8 +36,8 @@ public final class DescriptorSource: @unchecked Sendable {
 
     let handler: (DescriptorSource, DescriptorEvents) -> Void
     let validity = Atomic<Bool>(true)
-    /// The loops it is in, one entry a mode.
-    let owners = Locked<[EventRunLoop]>([])
+    /// Where it is, one entry a mode.
+    let places = Locked<[ItemPlace]>([])
 
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
     public init(
@@ -55,6 +55,6 @@ public final class DescriptorSource: @unchecked Sendable {
     /// Removes it from all loops for good. Its descriptor stays open.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        for loop in owners.withLock({ $0 }) { loop.removeFromAllModes(self) }
+        for place in places.withLock({ $0 }) { place.loop.removeFromAllModes(self) }
     }
 }

@@ -28,7 +28,7 @@ extension EventRunLoop {
     }
 
     @inline(never) private func callObservers(_ activity: LoopActivity, in items: ModeItems) {
-        let observers = items.observers.filter {
+        let observers = items.orderedObservers().filter {
             $0.activities.contains(activity) && $0.isValid && !$0.isFiring
         }
         lock.unlock()
@@ -47,47 +47,43 @@ extension EventRunLoop {
 
     /// Runs the blocks that were there when it began and that the mode allows.
     @inline(__always) func drainBlocks(in items: ModeItems) {
-        if !blocks.isEmpty { runBlocks(in: items) }
+        if blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon) { runBlocks(in: items) }
     }
 
     @inline(never) private func runBlocks(in items: ModeItems) {
         var batch = blocks.takeAll()
         drainDepth += 1
         lock.unlock()
-        var kept = BlockList()
-        while let body = blocks.next(
-            in: &batch, mode: items.mode, isCommon: items.isCommon, kept: &kept)
-        {
+        while let body = blocks.next(in: &batch, mode: items.mode, isCommon: items.isCommon) {
             callOut(.block, body)
         }
         lock.lock()
         drainDepth -= 1
-        blocks.putBack(kept)
+        blocks.finish(batch)
     }
 
     /// Serves the signalled sources of the mode, by order and then by the time of their signal; with `onlyOne`,
     /// the first of them.
     @inline(__always) func serveSources(in items: ModeItems, onlyOne: Bool) -> Bool {
-        guard let index = items.sources.firstIndex(where: { $0.isSignalled }) else { return false }
-        return serveSources(from: index, in: items, onlyOne: onlyOne)
+        items.mayHaveSignals && serveSignalledSources(in: items, onlyOne: onlyOne)
     }
 
-    private func serveSources(from index: Int, in items: ModeItems, onlyOne: Bool) -> Bool {
-        let first = items.sources[index]
-        let isLast = index == items.sources.count - 1
-        let others = isLast ? [] : items.sources[(index + 1)...].filter { $0.isSignalled }
+    @inline(never) private func serveSignalledSources(in items: ModeItems, onlyOne: Bool) -> Bool {
+        if let only = items.onlySignalledSource() {
+            lock.unlock()
+            defer { lock.lock() }
+            return serve(consume only)
+        }
+        guard items.mayHaveSignals else { return false }
+        let signalled = items.signalledSources()
         lock.unlock()
         defer { lock.lock() }
-        if others.isEmpty { return serve(consume first) }
-        return serve([consume first] + others, onlyOne: onlyOne)
+        return serve(consume signalled, onlyOne: onlyOne)
     }
 
-    private func serve(_ sources: consuming [LoopSource], onlyOne: Bool) -> Bool {
-        let ordered = sources.map {
-            (order: $0.order, ticket: $0.signalTicket.load(ordering: .relaxed), source: $0)
-        }.sorted { ($0.order, $0.ticket) < ($1.order, $1.ticket) }
+    private func serve(_ signalled: consuming [SignalledSource], onlyOne: Bool) -> Bool {
         var handled = false
-        for (_, _, source) in ordered where serve(source) {
+        for signal in signalled where serve(signal.source) {
             handled = true
             if onlyOne { break }
         }

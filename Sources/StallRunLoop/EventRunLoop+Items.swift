@@ -1,61 +1,118 @@
 // Moving items in and out of modes, with the loop's lock held; then what takes the lock itself: invalidated items leave
-// all modes, common items enter new common modes.
+// all modes.
 
 internal import Synchronization
 
 extension EventRunLoop {
-    func requireAlive() {
-        precondition(!isDead, "nothing can be added to a run loop whose thread has ended")
-    }
-
-    /// Takes an item that may be in several loops: one entry a mode. `invalidate()` clears the validity before it looks at
-    /// the owners, so one of the two always sees the other.
-    func claim(_ owners: inout [EventRunLoop], isValid: borrowing Atomic<Bool>) -> Bool {
-        guard isValid.load(ordering: .acquiring) else { return false }
-        owners.append(self)
-        return true
-    }
-
-    func disclaim(_ owners: inout [EventRunLoop]) {
-        if let index = owners.firstIndex(where: { $0 === self }) { owners.remove(at: index) }
-    }
-
-    /// The common modes that exist here. The tracking mode exists from its first use.
-    func commonModesInUse() -> [LoopMode] { commonModes.filter { items(of: $0) != nil } }
-
-    /// The items of a mode that exists. There are few modes, so each is looked at; the default mode at once.
+    /// The items of a mode that exists. A few modes are looked at in turn, the default mode at once.
     @inline(__always) func items(of mode: LoopMode) -> ModeItems? {
-        mode == .default ? defaultItems : modes.first { $0.mode == mode }
+        if mode == .default { return defaultItems }
+        if modes.count > Self.fewModes { return modesByName[mode] }
+        return modes.first { $0.mode == mode }
     }
 
-    /// The items of a mode, which comes to exist. Lets go of the lock to add the common items to a new common mode.
+    private static var fewModes: Int { 8 }
+
+    /// The items of a mode, which comes to exist. Lets go of the lock to schedule the common sources of a new common mode.
     func itemsToAdd(to mode: LoopMode) -> ModeItems {
         if let items = items(of: mode) { return items }
         let items = ModeItems(mode, isCommon: commonModes.contains(mode))
         modes.append(items)
-        if items.isCommon {
-            lock.unlock()
-            addCommonItems(to: mode)
-            lock.lock()
+        if modes.count > Self.fewModes {
+            if modesByName.isEmpty {
+                for known in modes { modesByName[known.mode] = known }
+            }
+            modesByName[mode] = items
         }
+        if items.isCommon { addCommonItems(to: items) }
         return items
     }
 
-    @discardableResult
-    func removeLocked(_ observer: LoopObserver, from mode: LoopMode) -> Bool {
-        guard let items = items(of: mode), items.remove(observer) else { return false }
-        observer.modeCount -= 1
-        if observer.modeCount == 0 { observer.owner.disclaim() }
-        return true
+    /// Makes an existing mode one of the common ones. Lets go of the lock to schedule sources.
+    func addCommonItems(to items: ModeItems) {
+        commonModeItems.append(items)
+        for observer in commonObservers { addLocked(observer, to: items) }
+        for timer in commonTimers { addLocked(timer, to: items) }
+        for source in commonDescriptors { _ = try? addLocked(source, to: items) }
+        let scheduled = commonSources.filter { addLocked($0, to: items) && $0.onSchedule != nil }
+        if !commonTimers.isEmpty { wake.nudge() }
+        guard !scheduled.isEmpty else { return }
+        lock.unlock()
+        for source in scheduled { source.onSchedule?(self, items.mode) }
+        lock.lock()
     }
 
+    // MARK: Adding
+
+    func addLocked(_ observer: LoopObserver, to items: ModeItems) {
+        guard !observer.places.contains(where: { $0.mode == items.mode }) else { return }
+        observer.places.append((items.mode, items.add(observer)))
+    }
+
+    /// Whether the loop may have to wake up earlier because of it.
     @discardableResult
-    func removeLocked(_ timer: LoopTimer, from mode: LoopMode) -> Bool {
-        guard let items = items(of: mode), let slot = timer.places.remove(items.timers)
-        else { return false }
+    @inline(__always) func addLocked(_ timer: LoopTimer, to items: ModeItems) -> Bool {
+        guard timer.places.isEmpty || !timer.places.contains(items.timers) else { return false }
+        let slot = items.timers.pointee.insert(timer, deadline: timer.deadline)
+        if timer.isFiring { items.timers.pointee.suspend(slot) }
+        timer.places.append(items.timers, slot)
+        // Behind timers with a tolerance, also one that is not the earliest may be the first to wake for.
+        return items.timers.pointee.earliest == timer.deadline || items.timers.pointee.hasTolerance
+    }
+
+    /// False when it is there already, or invalid. `invalidate()` clears the validity before it looks at the places, so one
+    /// of the two always sees the other.
+    func addLocked(_ source: LoopSource, to items: ModeItems) -> Bool {
+        source.places.withLock { places in
+            guard source.isValid, places.first(in: items.mode, of: self) == nil else {
+                return false
+            }
+            places.append(
+                ItemPlace(loop: self, mode: items.mode, slot: items.add(source), items: items))
+            return true
+        }
+    }
+
+    /// False when it is there already, or invalid.
+    func addLocked(_ source: DescriptorSource, to items: ModeItems) throws(LoopError) -> Bool {
+        let result: Result<Bool, LoopError> = source.places.withLock { places in
+            guard source.isValid, places.first(in: items.mode, of: self) == nil else {
+                return .success(false)
+            }
+            do throws(LoopError) {
+                let slot = try items.add(source, of: self)
+                places.append(ItemPlace(loop: self, mode: items.mode, slot: slot, items: items))
+                return .success(true)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    // MARK: Removing
+
+    func removeLocked(_ observer: LoopObserver, from mode: LoopMode) {
+        guard let items = items(of: mode),
+            let index = observer.places.firstIndex(where: { $0.mode == mode })
+        else { return }
+        items.removeObserver(observer.places.remove(at: index).slot)
+        if observer.places.isEmpty { observer.owner.disclaim() }
+    }
+
+    func removeLocked(_ timer: LoopTimer, from items: ModeItems) {
+        guard let slot = timer.places.remove(items.timers) else { return }
         items.timers.pointee.remove(slot, of: timer)
-        if timer.places.isEmpty { timer.owner.disclaim() }
-        return true
+        if timer.places.isEmpty && timer.commonSlot == ItemList<LoopTimer>.none {
+            timer.owner.disclaim()
+        }
+    }
+
+    /// Takes a timer out of the common items.
+    func removeFromCommon(_ timer: LoopTimer) {
+        guard timer.commonSlot != ItemList<LoopTimer>.none else { return }
+        commonTimers.remove(timer.commonSlot)
+        timer.commonSlot = ItemList<LoopTimer>.none
     }
 
     /// Takes a timer out of all modes for good; false when it belongs to another loop, or to none. The caller keeps it
@@ -63,66 +120,76 @@ extension EventRunLoop {
     func invalidateLocked(_ timer: LoopTimer) -> Bool {
         guard timer.owner.loopNumber == number else { return false }
         timer.places.leave(timer)
-        if !commonTimers.isEmpty { commonTimers.removeAll { $0 === timer } }
+        removeFromCommon(timer)
         timer.owner.invalidateOwned()
         return true
     }
 
-    @discardableResult
+    /// Whether it was there.
     func removeLocked(_ source: LoopSource, from mode: LoopMode) -> Bool {
-        guard let items = items(of: mode), items.remove(source) else { return false }
-        source.owners.withLock { disclaim(&$0) }
+        guard let place = source.places.withLock({ $0.remove(from: mode, of: self) }) else {
+            return false
+        }
+        place.items?.removeSource(place.slot)
         return true
     }
 
-    @discardableResult
-    func removeLocked(_ source: DescriptorSource, from mode: LoopMode) -> Bool {
-        guard let items = items(of: mode), items.remove(source) else { return false }
-        source.owners.withLock { disclaim(&$0) }
-        return true
+    func removeLocked(_ source: DescriptorSource, from mode: LoopMode) {
+        guard let place = source.places.withLock({ $0.remove(from: mode, of: self) }) else {
+            return
+        }
+        place.items?.removeDescriptor(place.slot)
     }
 }
 
-// MARK: - Invalidation and common items
+// MARK: - Invalidation
 
 extension EventRunLoop {
     func removeFromAllModes(_ observer: LoopObserver) {
         lock.lock()
-        for mode in modes.map(\.mode) { removeLocked(observer, from: mode) }
-        commonObservers.removeAll { $0 === observer }
+        for place in observer.places {
+            if place.mode == .common {
+                commonObservers.remove(place.slot)
+            } else {
+                items(of: place.mode)?.removeObserver(place.slot)
+            }
+        }
+        observer.places = []
         lock.unlock()
     }
 
     func removeFromAllModes(_ source: LoopSource) {
         lock.lock()
-        let left = modes.map(\.mode).filter { removeLocked(source, from: $0) }
-        commonSources.removeAll { $0 === source }
+        let left = takePlaces(of: source.places)
+        for place in left {
+            if let items = place.items {
+                items.removeSource(place.slot)
+            } else {
+                commonSources.remove(place.slot)
+            }
+        }
         lock.unlock()
-        for mode in left { source.onCancel?(self, mode) }
+        for place in left where place.items != nil { source.onCancel?(self, place.mode) }
     }
 
     func removeFromAllModes(_ source: DescriptorSource) {
         lock.lock()
-        for mode in modes.map(\.mode) { removeLocked(source, from: mode) }
-        commonDescriptors.removeAll { $0 === source }
+        for place in takePlaces(of: source.places) {
+            if let items = place.items {
+                items.removeDescriptor(place.slot)
+            } else {
+                commonDescriptors.remove(place.slot)
+            }
+        }
         lock.unlock()
     }
 
-    /// Makes a common mode exist, with the common items in it.
-    func prepare(_ mode: LoopMode) {
-        lock.lock()
-        if commonModes.contains(mode) { _ = itemsToAdd(to: mode) }
-        lock.unlock()
-    }
-
-    func addCommonItems(to mode: LoopMode) {
-        lock.lock()
-        let (observers, timers, sources, descriptors) =
-            (commonObservers, commonTimers, commonSources, commonDescriptors)
-        lock.unlock()
-        for observer in observers { add(observer, toMode: mode) }
-        for timer in timers { add(timer, toMode: mode) }
-        for source in sources { add(source, toMode: mode) }
-        for source in descriptors { _ = try? add(source, toMode: mode) }
+    /// Takes the places in this loop out of those of an item that may be in several.
+    func takePlaces(of places: borrowing Locked<[ItemPlace]>) -> [ItemPlace] {
+        places.withLock { places in
+            let own = places.filter { $0.loop === self }
+            places.removeAll { $0.loop === self }
+            return own
+        }
     }
 }

@@ -8,69 +8,57 @@ extension EventRunLoop {
     public func addCommonMode(_ mode: LoopMode) {
         guard mode != .common else { return }
         lock.lock()
+        defer { lock.unlock() }
+        guard !isDead else { return }
         let isNew = commonModes.insert(mode).inserted
-        let items = items(of: mode)
-        items?.isCommon = true
-        lock.unlock()
-        if items == nil { prepare(mode) } else if isNew { addCommonItems(to: mode) }
+        if let items = items(of: mode) {
+            items.isCommon = true
+            if isNew { addCommonItems(to: items) }
+        } else {
+            _ = itemsToAdd(to: mode)
+        }
     }
 
     /// Adds an observer to a mode, or to all common modes. Adding it twice changes nothing.
     ///
-    /// - Returns: false when the observer is invalid or belongs to another loop.
+    /// - Returns: false when the observer is invalid or belongs to another loop, and when the loop's thread has ended.
     @discardableResult
     public func add(_ observer: LoopObserver, toMode mode: LoopMode) -> Bool {
         lock.lock()
-        requireAlive()
-        guard observer.owner.claim(for: number) else {
-            lock.unlock()
-            return false
-        }
-        guard mode != .common else {
-            if !commonObservers.contains(where: { $0 === observer }) {
-                commonObservers.append(observer)
-            }
-            let common = commonModesInUse()
-            lock.unlock()
-            for mode in common { add(observer, toMode: mode) }
+        defer { lock.unlock() }
+        let items = mode == .common ? nil : itemsToAdd(to: mode)
+        guard !isDead, observer.owner.claim(for: number) else { return false }
+        if let items {
+            addLocked(observer, to: items)
             return true
         }
-        let items = itemsToAdd(to: mode)
-        if !items.contains(observer) {
-            items.add(observer)
-            observer.modeCount += 1
+        if !observer.places.contains(where: { $0.mode == .common }) {
+            observer.places.append((.common, commonObservers.append(observer)))
         }
-        lock.unlock()
+        for items in commonModeItems { addLocked(observer, to: items) }
         return true
     }
 
     /// Adds a timer to a mode, or to all common modes. Adding it twice changes nothing.
     ///
-    /// - Returns: false when the timer is invalid or belongs to another loop.
+    /// - Returns: false when the timer is invalid or belongs to another loop, and when the loop's thread has ended.
     @discardableResult
     public func add(_ timer: LoopTimer, toMode mode: LoopMode) -> Bool {
         lock.lock()
-        requireAlive()
-        guard timer.owner.claim(for: number) else {
+        let items: ModeItems? =
+            mode == .default ? defaultItems : mode == .common ? nil : itemsToAdd(to: mode)
+        guard !isDead, timer.owner.claim(for: number) else {
             lock.unlock()
             return false
         }
-        guard mode != .common else {
-            if !commonTimers.contains(where: { $0 === timer }) { commonTimers.append(timer) }
-            let common = commonModesInUse()
-            lock.unlock()
-            for mode in common { add(timer, toMode: mode) }
-            return true
-        }
-        let items = mode == .default ? defaultItems : itemsToAdd(to: mode)
         var mayFireFirst = false
-        if timer.places.isEmpty || !timer.places.contains(items.timers) {
-            let slot = items.timers.pointee.insert(timer, deadline: timer.deadline)
-            if timer.isFiring { items.timers.pointee.suspend(slot) }
-            timer.places.append(items.timers, slot)
-            // Behind timers with a tolerance, also one that is not the earliest may be the first to wake for.
-            mayFireFirst =
-                items.timers.pointee.earliest == timer.deadline || items.timers.pointee.hasTolerance
+        if let items {
+            mayFireFirst = addLocked(timer, to: items)
+        } else {
+            if timer.commonSlot == ItemList<LoopTimer>.none {
+                timer.commonSlot = commonTimers.append(timer)
+            }
+            for items in commonModeItems where addLocked(timer, to: items) { mayFireFirst = true }
         }
         lock.unlock()
         if mayFireFirst { wake.nudge() }
@@ -80,96 +68,94 @@ extension EventRunLoop {
     /// Adds a source to a mode, or to all common modes, and calls its schedule handler for each. Adding it
     /// twice changes nothing. Does not wake the loop.
     ///
-    /// - Returns: false when the source is invalid.
+    /// - Returns: false when the source is invalid, and when the loop's thread has ended.
     @discardableResult
     public func add(_ source: LoopSource, toMode mode: LoopMode) -> Bool {
         lock.lock()
-        requireAlive()
-        guard mode != .common else {
-            guard source.isValid else {
-                lock.unlock()
-                return false
-            }
-            if !commonSources.contains(where: { $0 === source }) { commonSources.append(source) }
-            let common = commonModesInUse()
+        let only = mode == .common ? nil : itemsToAdd(to: mode)
+        guard !isDead, source.isValid else {
             lock.unlock()
-            for mode in common { add(source, toMode: mode) }
-            return true
+            return false
         }
-        let items = itemsToAdd(to: mode)
-        let isNew =
-            !items.contains(source)
-            && source.owners.withLock { claim(&$0, isValid: source.validity) }
-        if isNew { items.add(source) }
+        var scheduled: [LoopMode] = []
+        if let only {
+            if addLocked(source, to: only) { scheduled = [mode] }
+        } else {
+            source.places.withLock { places in
+                guard source.isValid, places.first(in: .common, of: self) == nil else { return }
+                let slot = commonSources.append(source)
+                places.append(ItemPlace(loop: self, mode: .common, slot: slot, items: nil))
+            }
+            for items in commonModeItems where addLocked(source, to: items) {
+                scheduled.append(items.mode)
+            }
+        }
         lock.unlock()
-        if isNew { source.onSchedule?(self, mode) }
+        if let onSchedule = source.onSchedule {
+            for mode in scheduled { onSchedule(self, mode) }
+        }
         return true
     }
 
     /// Adds a descriptor to a mode, or to all common modes. Adding it twice changes nothing. A loop that sleeps
     /// in that mode notices it at once.
     ///
-    /// - Returns: false when the source is invalid.
+    /// - Returns: false when the source is invalid, and when the loop's thread has ended.
     /// - Throws: ``LoopError/system(call:errno:)`` when the kernel cannot watch the descriptor: it is not open
     ///   (`EBADF`), or a plain file, which is always ready (`EPERM`).
     @discardableResult
     public func add(_ source: DescriptorSource, toMode mode: LoopMode) throws(LoopError) -> Bool {
         lock.lock()
-        requireAlive()
-        guard mode != .common else {
-            let common = source.isValid ? commonModesInUse() : []
-            lock.unlock()
-            guard !common.isEmpty else { return false }
-            do {
-                for mode in common { try add(source, toMode: mode) }
-            } catch {
-                for mode in common { remove(source, fromMode: mode) }
-                throw error
-            }
-            lock.lock()
-            if !commonDescriptors.contains(where: { $0 === source }) {
-                commonDescriptors.append(source)
-            }
-            lock.unlock()
-            return true
-        }
         defer { lock.unlock() }
-        let items = itemsToAdd(to: mode)
-        guard !items.contains(source) else { return true }
-        guard source.owners.withLock({ claim(&$0, isValid: source.validity) }) else { return false }
+        let only = mode == .common ? nil : itemsToAdd(to: mode)
+        guard !isDead, source.isValid else { return false }
+        if let only {
+            _ = try addLocked(source, to: only)
+            return source.isValid
+        }
+        var added: [LoopMode] = []
         do {
-            try items.add(source, of: self)
+            for items in commonModeItems where try addLocked(source, to: items) {
+                added.append(items.mode)
+            }
         } catch {
-            source.owners.withLock { disclaim(&$0) }
+            for mode in added { removeLocked(source, from: mode) }
             throw error
         }
-        return true
+        return source.places.withLock { places in
+            guard source.isValid else { return false }
+            if places.first(in: .common, of: self) == nil {
+                let slot = commonDescriptors.append(source)
+                places.append(ItemPlace(loop: self, mode: .common, slot: slot, items: nil))
+            }
+            return true
+        }
     }
 
     /// Removes an observer from a mode, or from the common items. It may be added again.
     public func remove(_ observer: LoopObserver, fromMode mode: LoopMode) {
         lock.lock()
-        if mode == .common {
-            let wasCommon = commonObservers.contains { $0 === observer }
-            commonObservers.removeAll { $0 === observer }
-            if wasCommon { for mode in commonModesInUse() { removeLocked(observer, from: mode) } }
-        } else {
-            removeLocked(observer, from: mode)
-        }
-        lock.unlock()
+        defer { lock.unlock() }
+        guard observer.owner.loopNumber == number else { return }
+        guard mode == .common else { return removeLocked(observer, from: mode) }
+        guard let index = observer.places.firstIndex(where: { $0.mode == .common }) else { return }
+        commonObservers.remove(observer.places.remove(at: index).slot)
+        for items in commonModeItems { removeLocked(observer, from: items.mode) }
+        if observer.places.isEmpty { observer.owner.disclaim() }
     }
 
     /// Removes a timer from a mode, or from the common items. It may be added again.
     public func remove(_ timer: LoopTimer, fromMode mode: LoopMode) {
         lock.lock()
-        if mode == .common {
-            let wasCommon = commonTimers.contains { $0 === timer }
-            commonTimers.removeAll { $0 === timer }
-            if wasCommon { for mode in commonModesInUse() { removeLocked(timer, from: mode) } }
-        } else {
-            removeLocked(timer, from: mode)
+        defer { lock.unlock() }
+        guard timer.owner.loopNumber == number else { return }
+        if mode != .common {
+            if let items = items(of: mode) { removeLocked(timer, from: items) }
+        } else if timer.commonSlot != ItemList<LoopTimer>.none {
+            removeFromCommon(timer)
+            for items in commonModeItems { removeLocked(timer, from: items) }
+            if timer.places.isEmpty { timer.owner.disclaim() }
         }
-        lock.unlock()
     }
 
     /// Removes a source from a mode, or from the common items, and calls its cancel handler for each mode it
@@ -177,12 +163,11 @@ extension EventRunLoop {
     public func remove(_ source: LoopSource, fromMode mode: LoopMode) {
         lock.lock()
         var left: [LoopMode] = []
-        if mode == .common {
-            let wasCommon = commonSources.contains { $0 === source }
-            commonSources.removeAll { $0 === source }
-            if wasCommon { left = commonModesInUse().filter { removeLocked(source, from: $0) } }
-        } else if removeLocked(source, from: mode) {
-            left = [mode]
+        if mode != .common {
+            if removeLocked(source, from: mode) { left = [mode] }
+        } else if let place = source.places.withLock({ $0.remove(from: .common, of: self) }) {
+            commonSources.remove(place.slot)
+            left = commonModeItems.map(\.mode).filter { removeLocked(source, from: $0) }
         }
         lock.unlock()
         for mode in left { source.onCancel?(self, mode) }
@@ -191,46 +176,40 @@ extension EventRunLoop {
     /// Removes a descriptor from a mode, or from the common items. It may be added again.
     public func remove(_ source: DescriptorSource, fromMode mode: LoopMode) {
         lock.lock()
-        if mode == .common {
-            let wasCommon = commonDescriptors.contains { $0 === source }
-            commonDescriptors.removeAll { $0 === source }
-            if wasCommon { for mode in commonModesInUse() { removeLocked(source, from: mode) } }
-        } else {
-            removeLocked(source, from: mode)
+        defer { lock.unlock() }
+        guard mode == .common else { return removeLocked(source, from: mode) }
+        guard let place = source.places.withLock({ $0.remove(from: .common, of: self) }) else {
+            return
         }
-        lock.unlock()
+        commonDescriptors.remove(place.slot)
+        for items in commonModeItems { removeLocked(source, from: items.mode) }
     }
 
     /// Whether an observer is in a mode, or among the common items.
     public func contains(_ observer: LoopObserver, inMode mode: LoopMode) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        if mode == .common { return commonObservers.contains { $0 === observer } }
-        return items(of: mode)?.contains(observer) ?? false
+        return observer.owner.loopNumber == number
+            && observer.places.contains { $0.mode == mode }
     }
 
     /// Whether a timer is in a mode, or among the common items.
     public func contains(_ timer: LoopTimer, inMode mode: LoopMode) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        if mode == .common { return commonTimers.contains { $0 === timer } }
+        guard timer.owner.loopNumber == number else { return false }
+        if mode == .common { return timer.commonSlot != ItemList<LoopTimer>.none }
         guard let items = items(of: mode) else { return false }
         return timer.places.contains(items.timers)
     }
 
     /// Whether a source is in a mode, or among the common items.
     public func contains(_ source: LoopSource, inMode mode: LoopMode) -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        if mode == .common { return commonSources.contains { $0 === source } }
-        return items(of: mode)?.contains(source) ?? false
+        source.places.withLock { $0.first(in: mode, of: self) != nil }
     }
 
     /// Whether a descriptor is in a mode, or among the common items.
     public func contains(_ source: DescriptorSource, inMode mode: LoopMode) -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        if mode == .common { return commonDescriptors.contains { $0 === source } }
-        return items(of: mode)?.contains(source) ?? false
+        source.places.withLock { $0.first(in: mode, of: self) != nil }
     }
 }

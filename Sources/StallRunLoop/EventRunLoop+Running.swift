@@ -57,7 +57,7 @@ extension EventRunLoop {
     private func run(
         _ mode: LoopMode, deadline: UInt64, returnAfterSourceHandled: Bool
     ) -> LoopRunResult {
-        precondition(isCurrent, "a run loop can be run only by its own thread")
+        guard isCurrent else { fatalError("a run loop can be run only by its own thread") }
         guard mode != .common else { return .finished }
         lock.lock()
         let items = itemsToAdd(to: mode)
@@ -175,7 +175,8 @@ extension EventRunLoop {
     private func isEmpty(_ items: ModeItems) -> Bool {
         guard items.isEmpty else { return false }
         if isMain && items.isCommon && !isInMainQueue { return false }
-        return blocks.isEmpty || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
+        return !blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
+            || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
     }
 
     /// Wake-ups count from here on; those that came while they did not are dropped.

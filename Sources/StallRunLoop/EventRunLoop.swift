@@ -31,8 +31,12 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The thread that runs it.
     public let thread: ThreadID
 
-    /// How ready descriptors are served. Set it on the loop's own thread, before running it.
-    @exclusivity(unchecked) public var descriptorDelivery = DescriptorDelivery.strict
+    /// How ready descriptors are served, from the next time that the loop asks for them. Any thread may set it.
+    public var descriptorDelivery: DescriptorDelivery {
+        get { deliversBatches.load(ordering: .relaxed) ? .batch : .strict }
+        set { deliversBatches.store(newValue == .batch, ordering: .relaxed) }
+    }
+    let deliversBatches = Atomic<Bool>(false)
 
     /// What the loop publishes for a watchdog. Lives at least as long as the loop; retain it to keep it longer.
     package let beacon: UnsafeMutablePointer<stall_beacon>
@@ -40,7 +44,7 @@ public final class EventRunLoop: @unchecked Sendable {
     /// Its number among all loops the process ever had.
     let number = LivingLoops.newNumber()
     let wake = WakeSignal()
-    /// The thread has ended; only for the message of a precondition, which may come too late.
+    /// The thread has ended: no block is taken any more.
     let hasEnded = Atomic<Bool>(false)
     let blocks = BlockQueue()
     let timerDescriptor: CInt
@@ -49,14 +53,17 @@ public final class EventRunLoop: @unchecked Sendable {
 
     // Guarded by `lock`. Not checked for exclusive access at run time: the lock, and the one thread, see to that, and
     // the checks would cost as much as the rest of an iteration.
-    /// The modes that exist, the default mode first.
+    /// The modes that exist, the default mode first; by name as soon as there are many.
     @exclusivity(unchecked) var modes: [ModeItems]
+    var modesByName: [LoopMode: ModeItems] = [:]
     let defaultItems = ModeItems(.default, isCommon: true)
     var commonModes: Set<LoopMode> = [.default, .tracking]
-    var commonObservers: [LoopObserver] = []
-    @exclusivity(unchecked) var commonTimers: [LoopTimer] = []
-    var commonSources: [LoopSource] = []
-    var commonDescriptors: [DescriptorSource] = []
+    /// The common modes that exist. The tracking mode exists from its first use.
+    @exclusivity(unchecked) var commonModeItems: [ModeItems]
+    var commonObservers = ItemList<LoopObserver>()
+    @exclusivity(unchecked) var commonTimers = ItemList<LoopTimer>()
+    var commonSources = ItemList<LoopSource>()
+    var commonDescriptors = ItemList<DescriptorSource>()
     var idleWork: [LoopMode: IdleWork] = [:]
     @exclusivity(unchecked) var isDead = false
     /// The innermost run: its mode, and whether `stop()` was called for it.
@@ -108,6 +115,7 @@ public final class EventRunLoop: @unchecked Sendable {
         mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
+        commonModeItems = [defaultItems]
         LivingLoops.add(self)
         if isMain { Self.mainExists.store(true, ordering: .releasing) }
     }
@@ -152,44 +160,59 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
     package func modeName(number: UInt32) -> String? { LoopModeNames.nameIfAvailable(of: number) }
 
-    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks.
+    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks. The items' handlers may hold the loop:
+    /// whatever stays in it would keep it for ever.
     func threadEnded() {
         LivingLoops.remove(self)
         lock.lock()
         isDead = true
         hasEnded.store(true, ordering: .sequentiallyConsistent)
-        let (ended, common, idle) = (
-            modes, (commonObservers, commonTimers, commonSources, commonDescriptors), idleWork
-        )
-        modes = []
-        (commonObservers, commonTimers, commonSources, commonDescriptors) = ([], [], [], [])
-        idleWork = [:]
-        for observer in common.0 { observer.owner.disclaim() }
-        for items in ended {
-            for observer in items.observers { observer.owner.disclaim() }
-            items.timers.pointee.forEach {
-                $0.places.removeAll()
-                $0.owner.disclaim()
-            }
-        }
+        let cancelled = forgetPlaces()
+        var contents: [AnyObject] = Array(commonObservers) + Array(commonTimers)
+        contents += Array(commonSources) as [AnyObject] + Array(commonDescriptors)
+        contents += modes.flatMap { $0.removeAll() }
+        let idle = idleWork
+        (commonObservers, commonTimers) = (ItemList(), ItemList())
+        (commonSources, commonDescriptors) = (ItemList(), ItemList())
+        (modes, modesByName, commonModeItems, idleWork) = ([], [:], [], [:])
         lock.unlock()
-        for items in ended {
-            for source in items.descriptors {
-                source.owners.withLock { $0.removeAll { $0 === self } }
-            }
+        for (source, mode) in cancelled { source.onCancel?(self, mode) }
+        withExtendedLifetime((contents, idle)) { dropBlocks() }
+    }
+
+    /// No item belongs to the loop any more. Returns the sources that leave a mode by it.
+    private func forgetPlaces() -> [(LoopSource, LoopMode)] {
+        var cancelled: [(LoopSource, LoopMode)] = []
+        func forget(_ observer: LoopObserver) {
+            observer.places = []
+            observer.owner.disclaim()
+        }
+        func forget(_ timer: LoopTimer) {
+            timer.places.removeAll()
+            timer.commonSlot = ItemList<LoopTimer>.none
+            timer.owner.disclaim()
+        }
+        commonObservers.forEach(forget)
+        commonTimers.forEach(forget)
+        for source in commonSources { _ = takePlaces(of: source.places) }
+        for source in commonDescriptors { _ = takePlaces(of: source.places) }
+        for items in modes {
+            items.observers.forEach(forget)
+            items.timers.pointee.forEach(forget)
+            for source in items.descriptors { _ = takePlaces(of: source.places) }
             for source in items.sources {
-                source.owners.withLock { $0.removeAll { $0 === self } }
-                source.onCancel?(self, items.mode)
+                _ = takePlaces(of: source.places)
+                cancelled.append((source, items.mode))
             }
         }
-        withExtendedLifetime((ended, common, idle)) { dropBlocks() }
+        return cancelled
     }
 
     /// Lets go of the blocks of an ended loop, also of one that was posted while it ended.
     func dropBlocks() {
         lock.lock()
-        let list = blocks.takeAllAsList()
+        let dropped = blocks.takeEverything()
         lock.unlock()
-        blocks.drop(list)
+        withExtendedLifetime(dropped) {}
     }
 }

@@ -16,8 +16,8 @@ public final class LoopObserver: @unchecked Sendable {
     let handler: (LoopObserver, LoopActivity) -> Void
     /// Changed with its loop's lock held.
     let owner = ItemOwner()
-    /// In how many modes it is; guarded by its loop's lock.
-    var modeCount = 0
+    /// The modes it is in, `.common` for the common items, each with its slot there; guarded by its loop's lock.
+    var places: [(mode: LoopMode, slot: UInt32)] = []
     /// Its handler is running; touched by the loop's thread alone.
     var isFiring = false
 

@@ -11,7 +11,7 @@ enum LoopOfThread {
             guard let value else { return }
             Unmanaged<EventRunLoop>.fromOpaque(value).takeRetainedValue().threadEnded()
         }
-        precondition(error == 0, "pthread_key_create failed with errno \(error)")
+        guard error == 0 else { fatalError("pthread_key_create failed with errno \(error)") }
         return key
     }()
 

@@ -19,8 +19,8 @@ public final class LoopSource: @unchecked Sendable {
     let validity = Atomic<Bool>(true)
     /// 0: not signalled; otherwise the position of its signal among all signals of the process.
     let signalTicket = Atomic<UInt64>(0)
-    /// The loops it is in, one entry a mode.
-    let owners = Locked<[EventRunLoop]>([])
+    /// Where it is, one entry a mode.
+    let places = Locked<[ItemPlace]>([])
 
     private static let tickets = Atomic<UInt64>(0)
 
@@ -52,8 +52,11 @@ public final class LoopSource: @unchecked Sendable {
     public func signal() {
         guard isValid, signalTicket.load(ordering: .relaxed) == 0 else { return }
         let ticket = Self.tickets.wrappingAdd(1, ordering: .relaxed).newValue
-        _ = signalTicket.compareExchange(
-            expected: 0, desired: ticket, ordering: .acquiringAndReleasing)
+        let isFirst = signalTicket.compareExchange(
+            expected: 0, desired: ticket, ordering: .acquiringAndReleasing
+        ).exchanged
+        guard isFirst else { return }
+        places.withLock { for place in $0 { place.items?.noteSignal(of: place.slot) } }
     }
 
     /// Takes the signal; false when there was none.
@@ -63,6 +66,6 @@ public final class LoopSource: @unchecked Sendable {
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         signalTicket.store(0, ordering: .releasing)
-        for loop in owners.withLock({ $0 }) { loop.removeFromAllModes(self) }
+        for place in places.withLock({ $0 }) { place.loop.removeFromAllModes(self) }
     }
 }

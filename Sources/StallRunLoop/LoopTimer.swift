@@ -20,6 +20,8 @@ public final class LoopTimer: @unchecked Sendable {
     @exclusivity(unchecked) var places = TimerPlaces()
     /// Its handler is running; guarded by its loop's lock.
     @exclusivity(unchecked) var isFiring = false
+    /// Its slot among the common items of its loop; guarded by the loop's lock.
+    @exclusivity(unchecked) var commonSlot = ItemList<LoopTimer>.none
     /// Guarded like `deadline`.
     @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
     /// 0 for a timer that is called once.
@@ -98,9 +100,7 @@ public final class LoopTimer: @unchecked Sendable {
         set {
             withLock {
                 toleranceNanoseconds = clamped(newValue)
-                if toleranceNanoseconds > 0 {
-                    places.forEach { heap, _ in heap.pointee.hasTolerance = true }
-                }
+                places.forEach { $0.pointee.toleranceChanged($1, deadline: deadline) }
             }
         }
     }

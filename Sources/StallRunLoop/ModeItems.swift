@@ -7,12 +7,16 @@ final class ModeItems {
     let mode: LoopMode
     /// Whether it is one of the common modes. Read without the lock between blocks: one of them may have changed it.
     private let common: Atomic<Bool>
-    /// In calling order.
-    @exclusivity(unchecked) private(set) var observers: [LoopObserver] = []
-    /// All activities that some observer ever asked for.
+    @exclusivity(unchecked) private(set) var observers = ItemList<LoopObserver>()
+    /// The same by their order; nil when one came or went since it was last needed.
+    @exclusivity(unchecked) private var observersInOrder: [LoopObserver]? = []
+    /// All activities that an observer asked for since there was none.
     @exclusivity(unchecked) private(set) var observerMask: LoopActivity = []
-    @exclusivity(unchecked) private(set) var sources: [LoopSource] = []
-    @exclusivity(unchecked) private(set) var descriptors: [DescriptorSource] = []
+    @exclusivity(unchecked) private(set) var sources = ItemList<LoopSource>()
+    /// The slots of sources that were signalled since the last pass. A slot may be there twice, or be free by now.
+    private let signals = Locked<[UInt32]>([])
+    private let hasSignals = Atomic<Bool>(false)
+    @exclusivity(unchecked) private(set) var descriptors = ItemList<DescriptorSource>()
     /// At a fixed address: timers point to the heaps they are in.
     let timers: UnsafeMutablePointer<TimerHeap>
     /// Made when the mode first sleeps or gets a descriptor.
@@ -72,41 +76,131 @@ final class ModeItems {
         pollerHasChanged()
     }
 
-    func contains(_ observer: LoopObserver) -> Bool { observers.contains { $0 === observer } }
-    func contains(_ source: LoopSource) -> Bool { sources.contains { $0 === source } }
-    func contains(_ source: DescriptorSource) -> Bool { descriptors.contains { $0 === source } }
+    // MARK: Observers
 
-    func add(_ observer: LoopObserver) {
-        let index = observers.lastIndex { $0.order <= observer.order }
-        observers.insert(observer, at: index.map { $0 + 1 } ?? 0)
+    func add(_ observer: LoopObserver) -> UInt32 {
+        observersInOrder = nil
         observerMask.formUnion(observer.activities)
+        return observers.append(observer)
     }
 
-    func remove(_ observer: LoopObserver) -> Bool {
-        guard let index = observers.firstIndex(where: { $0 === observer }) else { return false }
-        observers.remove(at: index)
-        return true
+    func removeObserver(_ slot: UInt32) {
+        observersInOrder = nil
+        observers.remove(slot)
+        if observers.isEmpty { observerMask = [] }
     }
 
-    func add(_ source: LoopSource) { sources.append(source) }
-
-    func remove(_ source: LoopSource) -> Bool {
-        guard let index = sources.firstIndex(where: { $0 === source }) else { return false }
-        sources.remove(at: index)
-        return true
+    /// The observers in calling order: by their order, then as they were added.
+    func orderedObservers() -> [LoopObserver] {
+        if let observersInOrder { return observersInOrder }
+        var ordered = Array(observers)
+        if let first = ordered.first, ordered.contains(where: { $0.order != first.order }) {
+            ordered = ordered.enumerated()
+                .sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
+                .map(\.element)
+        }
+        observersInOrder = ordered
+        return ordered
     }
 
-    func add(_ source: DescriptorSource, of loop: EventRunLoop) throws(LoopError) {
-        try makePoller(of: loop).add(source)
-        descriptors.append(source)
+    // MARK: Sources
+
+    /// Adds a source. With its `owners` locked, so that a signal is either seen here or sees the new place.
+    func add(_ source: LoopSource) -> UInt32 {
+        let slot = sources.append(source)
+        if source.isSignalled { noteSignal(of: slot) }
+        return slot
+    }
+
+    func removeSource(_ slot: UInt32) { sources.remove(slot) }
+
+    /// Remembers that the source in a slot was signalled. Any thread, without the loop's lock.
+    func noteSignal(of slot: UInt32) {
+        signals.withLock {
+            if $0.last != slot { $0.append(slot) }
+            hasSignals.store(true, ordering: .releasing)
+        }
+    }
+
+    /// Whether a source may have been signalled since the last pass.
+    @inline(__always) var mayHaveSignals: Bool { hasSignals.load(ordering: .acquiring) }
+
+    /// The sources that are signalled now, by order and then by the time of their signal. They stay noted until a later pass
+    /// finds them served: a run that is nested in one of them may serve the others.
+    func signalledSources() -> [SignalledSource] {
+        let slots = signals.withLock { slots in
+            hasSignals.store(false, ordering: .relaxed)
+            defer { slots = [] }
+            return slots
+        }
+        var found = slots.compactMap { signalledSource(in: $0) }
+        found.sort { ($0.source.order, $0.ticket) < ($1.source.order, $1.ticket) }
+        var last: UInt64 = 0
+        found.removeAll { signal in
+            defer { last = signal.ticket }
+            return signal.ticket == last
+        }
+        for signal in found { noteSignal(of: signal.slot) }
+        return found
+    }
+
+    /// The source that is signalled, when only one is noted: the common case, without an allocation. Nil when there are
+    /// more; then, or when it has been served, `mayHaveSignals` says whether to ask for all.
+    func onlySignalledSource() -> LoopSource? {
+        signals.withLock { slots in
+            guard slots.count == 1 else { return nil }
+            if let signal = signalledSource(in: slots[0]) { return signal.source }
+            slots.removeAll(keepingCapacity: true)
+            hasSignals.store(false, ordering: .relaxed)
+            return nil
+        }
+    }
+
+    private func signalledSource(in slot: UInt32) -> SignalledSource? {
+        guard let source = sources[slot] else { return nil }
+        let ticket = source.signalTicket.load(ordering: .acquiring)
+        return ticket == 0 ? nil : SignalledSource(source: source, ticket: ticket, slot: slot)
+    }
+
+    // MARK: Descriptors
+
+    func add(_ source: DescriptorSource, of loop: EventRunLoop) throws(LoopError) -> UInt32 {
+        let slot = descriptors.append(source)
+        do { try makePoller(of: loop).add(source, slot: slot) } catch {
+            descriptors.remove(slot)
+            throw error
+        }
+        pollerHasChanged()
+        return slot
+    }
+
+    func removeDescriptor(_ slot: UInt32) {
+        descriptors.remove(slot)
+        poller?.remove(slot: slot)
         pollerHasChanged()
     }
 
-    func remove(_ source: DescriptorSource) -> Bool {
-        guard let index = descriptors.firstIndex(where: { $0 === source }) else { return false }
-        descriptors.remove(at: index)
-        poller?.remove(source)
-        pollerHasChanged()
-        return true
+    // MARK: The end
+
+    /// Lets go of everything, because the loop's thread has ended. What is returned is dropped without the loop's lock.
+    func removeAll() -> [AnyObject] {
+        var contents: [AnyObject] = Array(observers) + Array(sources) + Array(descriptors)
+        if let poller { contents.append(poller) }
+        timers.pointee.forEach { contents.append($0) }
+        observers = ItemList()
+        observersInOrder = []
+        sources = ItemList()
+        descriptors = ItemList()
+        poller = nil
+        epoll = -1
+        timers.pointee = TimerHeap()
+        return contents
     }
+}
+
+/// A source whose turn has come, with the position of its signal.
+struct SignalledSource {
+    let source: LoopSource
+    let ticket: UInt64
+    let slot: UInt32
 }

@@ -26,8 +26,8 @@ final class Poller {
     private static let mainQueueToken = UInt64.max - 1
     /// The epoll set.
     let epoll: CInt
+    /// By the slot of the source in its mode.
     @exclusivity(unchecked) private var registrations: [Registration] = []
-    private var freeSlots: [Int] = []
     private(set) var watchesMainQueue = false
     /// How many descriptors it watches besides the loop's own.
     private(set) var descriptorCount = 0
@@ -49,9 +49,12 @@ final class Poller {
         close(epoll)
     }
 
-    func add(_ source: DescriptorSource) throws(LoopError) {
-        let slot = freeSlots.last ?? registrations.count
-        let generation = slot < registrations.count ? registrations[slot].generation &+ 1 : 0
+    func add(_ source: DescriptorSource, slot: UInt32) throws(LoopError) {
+        let slot = Int(slot)
+        while registrations.count <= slot {
+            registrations.append(Registration(source: nil, descriptor: -1, generation: 0))
+        }
+        let generation = registrations[slot].generation &+ 1
         let token = UInt64(generation) << 32 | UInt64(slot)
         var descriptor = source.descriptor
         if stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
@@ -64,24 +67,17 @@ final class Poller {
                 throw .system(call: "epoll_ctl", errno: error)
             }
         }
-        let registration = Registration(
+        registrations[slot] = Registration(
             source: source, descriptor: descriptor, generation: generation)
-        if slot < registrations.count {
-            freeSlots.removeLast()
-            registrations[slot] = registration
-        } else {
-            registrations.append(registration)
-        }
         descriptorCount += 1
     }
 
     /// Stops watching. The descriptor may be closed already; then the kernel has forgotten it.
-    func remove(_ source: DescriptorSource) {
-        guard let slot = registrations.firstIndex(where: { $0.source === source }) else { return }
+    func remove(slot: UInt32) {
+        let slot = Int(slot)
         _ = stall_poller_remove(epoll, registrations[slot].descriptor)
         closeDuplicate(registrations[slot])
         registrations[slot].source = nil
-        freeSlots.append(slot)
         descriptorCount -= 1
         removals.add(1, ordering: .relaxed)
     }

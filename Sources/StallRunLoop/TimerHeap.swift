@@ -1,82 +1,66 @@
-// The timers of one mode, in a 4-ary heap by deadline, then by the order they were added.
+// The timers of one mode: by deadline, in order to fire them; and, as soon as one of them has a tolerance, by the latest
+// instant at which each may fire, in order to sleep for as long as all of them allow.
 //
-// A timer keeps a slot for as long as it is in the mode; the slot knows where its entry is. Entries, positions and timers
-// are three flat buffers, so that moving an entry touches no timer, and cancelling one only its position: with a million
-// timers, each buffer touched is a cache miss. While a timer's handler runs, its slot has no entry.
+// A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps.
 
 struct TimerHeap: ~Copyable {
-    private struct Entry {
-        var deadline: UInt64
-        var sequence: UInt32
-        var slot: UInt32
-
-        /// The sequence wraps around; only timers with equal deadlines compare it.
-        @inline(__always) static func < (left: Entry, right: Entry) -> Bool {
-            left.deadline != right.deadline
-                ? left.deadline < right.deadline
-                : Int32(truncatingIfNeeded: left.sequence &- right.sequence) < 0
-        }
-    }
-
-    /// A slot whose timer is firing and has no entry.
-    private static let suspended: UInt32 = 0x7fff_ffff
-    /// Marks a free slot; the other bits are the next free one.
-    private static let free: UInt32 = 0x8000_0000
-
-    /// Placed so that the four children of an entry share a cache line.
-    private var entries: UnsafeMutablePointer<Entry>
-    /// By slot: the index of its entry, `suspended`, or `free` and the next free slot.
-    private var positions: UnsafeMutablePointer<UInt32>
-    /// By slot; only those of used slots mean something.
-    private var timers: UnsafeMutablePointer<Unmanaged<LoopTimer>>
-    private var entryCount: UInt32 = 0
+    /// By slot: the address of a retained timer, or, with the lowest bit set, the next free slot shifted by one.
+    private var timers: UnsafeMutablePointer<UInt>
+    private var byDeadline: SlotHeap
+    /// By deadline plus tolerance. Used while `hasTolerance`.
+    private var byLatest = SlotHeap(capacity: 1)
+    /// Some timer has a tolerance, so that the wake-up time is not simply the earliest deadline.
+    private(set) var hasTolerance = false
     private var slotCount: UInt32 = 0
     private var capacity: UInt32 = 16
-    private var firstFree = TimerHeap.suspended
-    private var nextSequence: UInt32 = 0
+    private var firstFree = TimerHeap.noSlot
+
+    private static let noSlot = UInt32.max >> 1
 
     /// How many timers are in the mode, those whose handler runs included.
     private(set) var count = 0
-    /// Some timer has a tolerance, so that the wake-up time is not simply the earliest deadline.
-    var hasTolerance = false
 
     init() {
-        entries = Self.allocateEntries(Int(capacity))
-        positions = .allocate(capacity: Int(capacity))
         timers = .allocate(capacity: Int(capacity))
+        byDeadline = SlotHeap(capacity: capacity)
     }
 
     deinit {
-        for slot in 0..<Int(slotCount) where isUsed(slot) { timers[slot].release() }
-        (entries - Self.unusedEntries).deallocate()
-        positions.deallocate()
+        for slot in 0..<slotCount where isUsed(slot) { reference(in: slot).release() }
         timers.deallocate()
     }
 
     /// The earliest deadline; the largest number when there is none.
-    var earliest: UInt64 { entryCount == 0 ? .max : entries[0].deadline }
+    var earliest: UInt64 { byDeadline.earliest }
+
+    /// The latest instant to wake at so that every timer fires within its tolerance.
+    func wakeDeadline() -> UInt64 {
+        hasTolerance ? byLatest.earliest : byDeadline.earliest
+    }
 
     /// The timer that is due at `limit`, if it is the only one.
     func onlyDue(at limit: UInt64) -> LoopTimer? {
-        guard entryCount > 0, entries[0].deadline <= limit else { return nil }
-        for child in 1..<max(1, min(5, Int(entryCount))) where entries[child].deadline <= limit {
-            return nil
-        }
-        return timer(in: entries[0].slot)
+        byDeadline.onlySlot(upTo: limit).map { timer(in: $0) }
     }
 
+    /// All timers with a deadline up to `limit`, in the order they are to be called.
+    func due(at limit: UInt64) -> [LoopTimer] {
+        byDeadline.entries(upTo: limit).map { timer(in: $0.slot) }
+    }
+
+    /// Adds a timer and returns its slot.
     mutating func insert(_ timer: LoopTimer, deadline: UInt64) -> UInt32 {
         var slot = firstFree
-        if slot != Self.suspended {
-            firstFree = positions[Int(slot)] & ~Self.free
+        if slot != Self.noSlot {
+            firstFree = UInt32(truncatingIfNeeded: timers[Int(slot)] >> 1)
         } else {
             if slotCount == capacity { grow() }
             slot = slotCount
             slotCount += 1
         }
-        (timers + Int(slot)).initialize(to: .passRetained(timer))
+        timers[Int(slot)] = UInt(bitPattern: Unmanaged.passRetained(timer).toOpaque())
         count += 1
-        if timer.toleranceNanoseconds > 0 { hasTolerance = true }
+        if timer.toleranceNanoseconds > 0 && !hasTolerance { makeByLatest() }
         resume(slot, deadline: deadline)
         return slot
     }
@@ -84,150 +68,87 @@ struct TimerHeap: ~Copyable {
     /// Takes `timer` out of its slot; the caller keeps it alive until the lock is released.
     mutating func remove(_ slot: UInt32, of timer: LoopTimer) {
         suspend(slot)
-        positions[Int(slot)] = Self.free | firstFree
+        timers[Int(slot)] = UInt(firstFree) << 1 | 1
         firstFree = slot
         Unmanaged.passUnretained(timer).release()
         count -= 1
-        if count == 0 { hasTolerance = false }
+        guard count == 0, hasTolerance else { return }
+        hasTolerance = false
+        byLatest = SlotHeap(capacity: 1)
     }
 
     /// Takes the entry out while the handler runs. The timer stays in the mode.
     mutating func suspend(_ slot: UInt32) {
-        let position = positions[Int(slot)]
-        guard position != Self.suspended else { return }
-        positions[Int(slot)] = Self.suspended
-        entryCount -= 1
-        guard position != entryCount else { return }
-        place(entries[Int(entryCount)], from: position)
+        byDeadline.remove(slot)
+        if hasTolerance { byLatest.remove(slot) }
     }
 
     /// Puts the entry back after `suspend`.
     mutating func resume(_ slot: UInt32, deadline: UInt64) {
-        let entry = Entry(deadline: deadline, sequence: nextSequence, slot: slot)
-        nextSequence &+= 1
-        entryCount += 1
-        siftUp(entry, from: entryCount - 1)
+        byDeadline.insert(slot, at: deadline)
+        guard hasTolerance else { return }
+        let latest = latest(of: slot, deadline)
+        byLatest.insert(slot, at: latest)
     }
 
     mutating func move(_ slot: UInt32, to deadline: UInt64) {
-        let position = positions[Int(slot)]
-        guard position != Self.suspended else { return }
-        let entry = Entry(deadline: deadline, sequence: nextSequence, slot: slot)
-        nextSequence &+= 1
-        place(entry, from: position)
+        byDeadline.move(slot, to: deadline)
+        guard hasTolerance else { return }
+        let latest = latest(of: slot, deadline)
+        byLatest.move(slot, to: latest)
     }
 
-    /// All timers with a deadline up to `limit`, in the order they are to be called.
-    func due(at limit: UInt64) -> [LoopTimer] {
-        var found: [Entry] = []
-        visit(where: { $0.deadline <= limit }) { found.append($0) }
-        if found.count > 1 { found.sort(by: <) }
-        return found.map { timer(in: $0.slot) }
-    }
-
-    /// The latest instant to wake at so that every timer fires within its tolerance.
-    func wakeDeadline() -> UInt64 {
-        guard hasTolerance else { return earliest }
-        var latest = UInt64.max
-        visit(where: { $0.deadline <= latest }) { entry in
-            let (sum, overflow) = entry.deadline.addingReportingOverflow(
-                timer(in: entry.slot).toleranceNanoseconds)
-            latest = min(latest, overflow ? .max : sum)
+    /// The tolerance of the timer in a slot has changed.
+    mutating func toleranceChanged(_ slot: UInt32, deadline: UInt64) {
+        if hasTolerance {
+            let latest = latest(of: slot, deadline)
+            byLatest.move(slot, to: latest)
+        } else if timer(in: slot).toleranceNanoseconds > 0 {
+            makeByLatest()
         }
-        return latest
     }
 
     /// All timers, those whose handler runs included, in no order.
     func forEach(_ body: (LoopTimer) -> Void) {
-        for slot in 0..<Int(slotCount) where isUsed(slot) {
-            body(timers[slot].takeUnretainedValue())
+        for slot in 0..<slotCount where isUsed(slot) { body(timer(in: slot)) }
+    }
+
+    private mutating func makeByLatest() {
+        hasTolerance = true
+        byLatest = SlotHeap(capacity: capacity)
+        for entry in byDeadline.entries(upTo: .max) {
+            let latest = latest(of: entry.slot, entry.instant)
+            byLatest.insert(entry.slot, at: latest)
         }
     }
 
-    private func isUsed(_ slot: Int) -> Bool { positions[slot] & Self.free == 0 }
+    private func latest(of slot: UInt32, _ deadline: UInt64) -> UInt64 {
+        let (sum, overflow) = deadline.addingReportingOverflow(
+            timer(in: slot).toleranceNanoseconds)
+        return overflow ? .max : sum
+    }
+
+    private func isUsed(_ slot: UInt32) -> Bool { timers[Int(slot)] & 1 == 0 }
+
+    @inline(__always) private func reference(in slot: UInt32) -> Unmanaged<LoopTimer> {
+        Unmanaged.fromOpaque(UnsafeRawPointer(bitPattern: timers[Int(slot)])!)
+    }
 
     @inline(__always) private func timer(in slot: UInt32) -> LoopTimer {
-        timers[Int(slot)].takeUnretainedValue()
-    }
-
-    /// Visits entries from the top; what fails the test hides everything below it, which is later.
-    private func visit(where test: (Entry) -> Bool, _ body: (Entry) -> Void) {
-        var pending: [UInt32] = entryCount > 0 ? [0] : []
-        while let index = pending.popLast() {
-            let entry = entries[Int(index)]
-            guard test(entry) else { continue }
-            body(entry)
-            let child = 4 * index + 1
-            if child < entryCount { pending.append(contentsOf: child..<min(child + 4, entryCount)) }
-        }
-    }
-
-    /// Puts an entry where the one at `position` was, or wherever it belongs from there.
-    private mutating func place(_ entry: Entry, from position: UInt32) {
-        if position > 0, entry < entries[Int((position - 1) / 4)] {
-            siftUp(entry, from: position)
-        } else {
-            siftDown(entry, from: position)
-        }
-    }
-
-    private mutating func siftUp(_ entry: Entry, from start: UInt32) {
-        var position = start
-        while position > 0 {
-            let parent = (position - 1) / 4
-            guard entry < entries[Int(parent)] else { break }
-            store(entries[Int(parent)], at: position)
-            position = parent
-        }
-        store(entry, at: position)
-    }
-
-    private mutating func siftDown(_ entry: Entry, from start: UInt32) {
-        var position = start
-        while true {
-            let child = 4 * position + 1
-            guard child < entryCount else { break }
-            var least = child
-            for other in child + 1..<max(child + 1, min(child + 4, entryCount))
-            where entries[Int(other)] < entries[Int(least)] { least = other }
-            guard entries[Int(least)] < entry else { break }
-            store(entries[Int(least)], at: position)
-            position = least
-        }
-        store(entry, at: position)
-    }
-
-    @inline(__always) private mutating func store(_ entry: Entry, at position: UInt32) {
-        (entries + Int(position)).initialize(to: entry)
-        positions[Int(entry.slot)] = position
+        reference(in: slot).takeUnretainedValue()
     }
 
     private mutating func grow() {
-        precondition(capacity < Self.suspended / 2, "a mode holds at most a billion timers")
+        guard capacity < Self.noSlot / 2 else {
+            fatalError("a mode holds at most a billion timers")
+        }
         let larger = capacity * 2
-        let moved = Self.allocateEntries(Int(larger))
-        moved.moveInitialize(from: entries, count: Int(entryCount))
-        (entries - Self.unusedEntries).deallocate()
-        entries = moved
-        Self.move(&positions, Int(slotCount), toCapacity: Int(larger))
-        Self.move(&timers, Int(slotCount), toCapacity: Int(larger))
+        byDeadline.grow(to: larger)
+        if hasTolerance { byLatest.grow(to: larger) }
+        let moved = UnsafeMutablePointer<UInt>.allocate(capacity: Int(larger))
+        moved.moveInitialize(from: timers, count: Int(slotCount))
+        timers.deallocate()
+        timers = moved
         capacity = larger
-    }
-
-    private static let unusedEntries = 3
-
-    private static func allocateEntries(_ capacity: Int) -> UnsafeMutablePointer<Entry> {
-        UnsafeMutableRawPointer.allocate(
-            byteCount: (unusedEntries + capacity) * MemoryLayout<Entry>.stride, alignment: 64
-        ).bindMemory(to: Entry.self, capacity: unusedEntries + capacity) + unusedEntries
-    }
-
-    private static func move<Element>(
-        _ buffer: inout UnsafeMutablePointer<Element>, _ count: Int, toCapacity capacity: Int
-    ) {
-        let larger = UnsafeMutablePointer<Element>.allocate(capacity: capacity)
-        larger.moveInitialize(from: buffer, count: count)
-        buffer.deallocate()
-        buffer = larger
     }
 }

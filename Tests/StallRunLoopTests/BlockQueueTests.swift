@@ -1,6 +1,7 @@
 import Foundation
 import LoopConformance
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallRunLoop
@@ -23,6 +24,40 @@ import Testing
             log = []
             loop.run(mode: "other", for: .zero)
             #expect(log == (0..<2_000).filter { $0.isMultiple(of: 3) })
+        }
+    }
+
+    /// Goal: whatever the modes of blocks and runs, nested ones included, each block runs once, in the order it was posted.
+    /// Method: random posts and runs with a seed, beside a list that is searched.
+    @Test(arguments: 1...20)
+    func `blocks of any modes run as from one list`(seed: UInt64) {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            var random = SeededGenerator(seed: seed)
+            let modes: [LoopMode] = [.default, "common too", "other", "third"]
+            loop.addCommonMode("common too")
+            for mode in modes { loop.add(LoopSource { _ in }, toMode: mode) }
+            nonisolated(unsafe) var waiting: [(number: Int, modes: [LoopMode])] = []
+            nonisolated(unsafe) var ran: [Int] = []
+            for number in 0..<2_000 {
+                let all = modes + [.common]
+                let chosen = (0...Int.random(in: 0...2, using: &random)).map { _ in
+                    all.randomElement(using: &random)!
+                }
+                waiting.append((number, chosen))
+                loop.perform(inModes: chosen) { ran.append(number) }
+                guard Int.random(in: 0..<7, using: &random) == 0 else { continue }
+                let mode = modes.randomElement(using: &random)!
+                let isCommon = mode == .default || mode == "common too"
+                func isAllowed(_ block: (number: Int, modes: [LoopMode])) -> Bool {
+                    block.modes.contains(mode) || (isCommon && block.modes.contains(.common))
+                }
+                let expected = waiting.filter(isAllowed).map(\.number)
+                waiting.removeAll(where: isAllowed)
+                ran = []
+                loop.run(mode: mode, for: .zero)
+                #expect(ran == expected)
+            }
         }
     }
 

@@ -211,7 +211,7 @@ import Testing
             do { try loop.performAndWait {} } catch { failure = error as? LoopError }
             ended.signal()
         }.start()
-        while loop.blocks.isEmpty { sched_yield() }
+        while loop.blocks.countByMode().isEmpty { sched_yield() }
         end.signal()
         ended.wait()
         #expect(failure == .stopped)
@@ -285,15 +285,39 @@ import Testing
         }
     }
 
-    @Test func `posting to the loop of an ended thread stops the process with a sentence`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
-        {
-            nonisolated(unsafe) var loop: EventRunLoop!
-            onFreshThread { loop = .current }
-            loop.post {}
+    @Test func `the loop of an ended thread takes nothing and says so`() throws {
+        nonisolated(unsafe) var loop: EventRunLoop!
+        onFreshThread { loop = .current }
+        #expect(!loop.post {})
+        #expect(!loop.perform {})
+        #expect(!loop.perform(inModes: [.default, "other"]) {})
+        #expect(!loop.perform(after: .zero) {}.isValid)
+        #expect(!loop.add(LoopTimer(after: .zero) { _ in }, toMode: .common))
+        #expect(!loop.add(LoopSource { _ in }, toMode: .default))
+        #expect(!loop.add(LoopObserver { _, _ in }, toMode: "other"))
+        #expect(!(try loop.add(DescriptorSource(descriptor: 0) { _, _ in }, toMode: .default)))
+        #expect(throws: LoopError.stopped) { try loop.performAndWait {} }
+    }
+
+    /// Items may hold their loop: it and its descriptors go when its thread ends.
+    @Test(arguments: [LoopMode.default, .common, "other"])
+    func `items whose handlers hold their loop do not keep it`(mode: LoopMode) {
+        nonisolated(unsafe) weak var loop: EventRunLoop?
+        onFreshThread {
+            let own = EventRunLoop.current
+            loop = own
+            own.addCommonMode("other")
+            own.add(LoopTimer(after: .seconds(60)) { _ in _ = own }, toMode: mode)
+            own.add(LoopSource { _ in _ = own }, toMode: mode)
+            own.add(LoopObserver { _, _ in _ = own }, toMode: mode)
+            let pipe = stall_eventfd_create()
+            _ = try? own.add(DescriptorSource(descriptor: pipe) { _, _ in _ = own }, toMode: mode)
+            own.perform(inMode: "never run") { _ = own }
+            own.performWhenIdle(inMode: "never run") { _ = own }
+            own.run(for: .zero)
+            close(pipe)
         }
-        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("a run loop whose thread has ended takes no blocks"))
+        #expect(loop == nil)
     }
 
     @Test func `running another thread's loop stops the process with a sentence`() async {
@@ -303,17 +327,6 @@ import Testing
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         #expect(message.contains("a run loop can be run only by its own thread"))
-    }
-
-    @Test func `adding to the loop of an ended thread stops the process with a sentence`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent])
-        {
-            nonisolated(unsafe) var loop: EventRunLoop!
-            onFreshThread { loop = .current }
-            loop.add(LoopSource { _ in }, toMode: .default)
-        }
-        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("nothing can be added to a run loop whose thread has ended"))
     }
 }
 

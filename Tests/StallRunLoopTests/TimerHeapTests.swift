@@ -25,7 +25,9 @@ import TestSupport
             let deadline = UInt64.random(in: 0..<50, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
             case 0, 1:
-                let timer = LoopTimer(after: .zero) { _ in }
+                // Every other seed has tolerances, so that the second order is kept beside the first.
+                let tolerance = seed % 2 == 0 ? Int.random(in: 0..<20, using: &random) : 0
+                let timer = LoopTimer(after: .zero, tolerance: .nanoseconds(tolerance)) { _ in }
                 let slot = heap.insert(timer, deadline: deadline)
                 model.append(Entry(timer: timer, slot: slot, deadline: deadline, rank: rank))
             case 2 where !model.isEmpty:
@@ -44,6 +46,9 @@ import TestSupport
                 model[index].rank = rank
             default: break
             }
+            let latest =
+                model.map { $0.deadline + UInt64($0.timer.tolerance.nanoseconds) }.min() ?? .max
+            #expect(heap.wakeDeadline() == latest)
             let earliest = model.map(\.deadline).min() ?? .max
             #expect(heap.earliest == earliest)
             #expect(heap.count == model.count)
