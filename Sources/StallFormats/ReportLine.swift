@@ -27,6 +27,7 @@ struct ReportLine: Decodable {
     var thresholdMs: Double
     var detectionDelayMs: Double?
     var state: String
+    var ending: String?
     var verdict: String?
     var cause: CauseLine?
     var samples: [SampleLine]
@@ -41,7 +42,8 @@ struct ReportLine: Decodable {
 
     // Written out: Foundation's conversion of keys takes a fifth of the time of reading a line.
     enum CodingKeys: String, CodingKey {
-        case schema, id, app, version, host, pid, loop, mode, phase, activity, start, state, verdict
+        case schema, id, app, version, host, pid, loop, mode, phase, activity, start, state, ending
+        case verdict
         case cause, samples, threads, run, store, seq, revision, images
         case buildId = "build_id"
         case durationMs = "duration_ms"
@@ -177,6 +179,7 @@ struct ReportLine: Decodable {
             state: try Self.word(state, StallState.words, "state") ?? .ended,
             verdict: try Self.word(verdict, StallVerdict.words, "verdict") ?? .stalled,
             samples: try samples.enumerated().map { try sample($1, "samples[\($0)]") })
+        report.ending = try Self.word(ending, StallEnding.words, "ending")
         report.cause = try cause.map(Self.cause)
         report.agentTime = try Self.duration(agentMs ?? 0, "agent_ms")
         guard let skipped = UInt32(exactly: skippedThreads ?? 0) else {
@@ -428,6 +431,11 @@ private struct TimeText {
 extension StallState {
     static let words: [String: StallState] = ["open": .open, "ended": .ended, "hang": .hang]
 }
+
+extension StallEnding {
+    static let words = Dictionary(uniqueKeysWithValues: allCases.map { ($0.word, $0) })
+}
+
 extension StallVerdict {
     static let words: [String: StallVerdict] = [
         "stalled": .stalled, "starved": .starved, "stopped": .stopped, "throttled": .throttled,

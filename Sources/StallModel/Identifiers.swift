@@ -32,6 +32,9 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     private let high: UInt64
     private let low: UInt64
 
+    /// The first eight bytes and the last, as big-endian numbers.
+    package var words: (high: UInt64, low: UInt64) { (high, low) }
+
     /// Wraps sixteen bytes; nil for any other count.
     package init?(bytes: some Sequence<UInt8>) {
         var words: (high: UInt64, low: UInt64) = (0, 0)

@@ -42,6 +42,8 @@ package struct ReportSummary: Hashable, Sendable {
     package var start: UnixTime
     package var duration: Duration
     package var state: StallState
+    /// What ended it; nil while it lasts, and where nobody knows.
+    package var ending: StallEnding?
     package var verdict: StallVerdict
     /// Why it stalled, when the store knows.
     package var cause: CauseClass?
@@ -50,7 +52,7 @@ package struct ReportSummary: Hashable, Sendable {
 
     package init(
         id: UniqueID, run: Int, loop: String, start: UnixTime, duration: Duration,
-        state: StallState,
+        state: StallState, ending: StallEnding? = nil,
         verdict: StallVerdict, cause: CauseClass? = nil, stacks: [WeightedStack]
     ) {
         self.id = id
@@ -59,6 +61,7 @@ package struct ReportSummary: Hashable, Sendable {
         self.start = start
         self.duration = duration
         self.state = state
+        self.ending = ending
         self.verdict = verdict
         self.cause = cause
         self.stacks = stacks

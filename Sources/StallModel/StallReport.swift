@@ -115,6 +115,8 @@ public struct StallReport: Hashable, Sendable {
     public var detectionDelay: Duration
     /// Where it is in its life.
     public var state: StallState
+    /// What ended it; nil while it lasts, and where nobody knows.
+    public var ending: StallEnding?
     /// Whose fault it is.
     public var verdict: StallVerdict
     /// What was seen on the stalled thread, in order of time.
@@ -132,7 +134,8 @@ public struct StallReport: Hashable, Sendable {
         id: UniqueID, run: ProcessRun, loop: String, mode: String, phase: LoopPhase,
         activity: String? = nil,
         start: UnixTime, duration: Duration, cpuTime: Duration = .zero, threshold: Duration,
-        detectionDelay: Duration = .zero, state: StallState, verdict: StallVerdict = .stalled,
+        detectionDelay: Duration = .zero, state: StallState, ending: StallEnding? = nil,
+        verdict: StallVerdict = .stalled,
         samples: [Sample] = [], cause: StallCause? = nil, threads: [ThreadSnapshot] = [],
         skippedThreadCount: Int = 0, agentTime: Duration = .zero
     ) {
@@ -148,6 +151,7 @@ public struct StallReport: Hashable, Sendable {
         self.threshold = threshold
         self.detectionDelay = detectionDelay
         self.state = state
+        self.ending = ending
         self.verdict = verdict
         self.samples = samples
         self.cause = cause

@@ -15,7 +15,7 @@ final class IncomingRows {
             """
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
                 duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
-                cause_detail, threads, agent_ns, skipped_threads
+                cause_detail, threads, agent_ns, skipped_threads, ending
             from report where source = ? and seq > ? and revision > ? order by seq
             """)
         findRun = try connection.prepare(
@@ -83,7 +83,9 @@ final class IncomingRows {
                     seq: rows.integer(at: 0), revision: rows.integer(at: 1),
                     id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
                     activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
-                    state: rows.value(at: 7), verdict: rows.value(at: 8),
+                    state: rows.value(at: 7),
+                    ending: rows.isNull(at: 20) ? nil : rows.value(at: 20),
+                    verdict: rows.value(at: 8),
                     start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
                     cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
                     samples: rows.samples(at: 13), cause: rows.storedCause(at: 14),

@@ -36,6 +36,7 @@ package let embeddedMigrations = [
     Migration(name: "0008_imply_weights", bytes: PackageResources._008_imply_weights_sql),
     Migration(name: "0009_add_hang_index", bytes: PackageResources._009_add_hang_index_sql),
     Migration(name: "0010_add_checksums", bytes: PackageResources._010_add_checksums_sql),
+    Migration(name: "0011_add_ending", bytes: PackageResources._011_add_ending_sql),
 ]
 
 /// The `user_version` of a store of the newest schema.

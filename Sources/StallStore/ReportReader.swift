@@ -166,7 +166,7 @@ struct ReportReader {
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
             loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, report.cause,
             report.cause_confidence, report.cause_detail, report.threads, report.agent_ns,
-            report.skipped_threads, \(ProcessRun.columns)
+            report.skipped_threads, report.ending, \(ProcessRun.columns)
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
@@ -184,13 +184,15 @@ struct ReportReader {
         while try rows.step() {
             reports.append(
                 StallReport(
-                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 19),
+                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
                     loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
                     activity: rows.optionalText(at: 11),
                     start: UnixTime(microseconds: rows.integer(at: 4)),
                     duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
                     threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
-                    state: try rows.value(at: 2), verdict: try rows.value(at: 3),
+                    state: try rows.value(at: 2),
+                    ending: rows.isNull(at: 19) ? nil : try rows.value(at: 19),
+                    verdict: try rows.value(at: 3),
                     samples: try samples(rows.samples(at: 12), in: rows.duration_ns(at: 5), rows),
                     cause: try rows.cause(at: 13),
                     threads: try rows.threads(at: 16).map { try thread($0, rows) },

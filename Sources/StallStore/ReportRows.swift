@@ -12,6 +12,7 @@ struct ReportRow: Hashable {
     var activity: Int64?
     var phase: LoopPhase
     var state: StallState
+    var ending: StallEnding?
     var verdict: StallVerdict
     var start_us: Int64
     var duration_ns: Int64
@@ -72,15 +73,15 @@ struct ReportRows {
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
                 cause, cause_confidence, cause_detail, threads, agent_ns, skipped_threads,
-                signature)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                signature, ending)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
                 samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
-                agent_ns = ?, skipped_threads = ?, signature = ?
+                agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
@@ -98,6 +99,7 @@ struct ReportRows {
     /// - Returns: nil when another report has this number already.
     func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
         let cause = row.cause.map { Int64($0.cause.rawValue) }
+        let ending = row.ending.map { Int64($0.rawValue) }
         let samples = row.samples.encoded
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         try add.run(
@@ -105,7 +107,7 @@ struct ReportRows {
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples,
             cause, row.cause?.confidence, row.cause?.detail, threads, row.agent_ns,
-            row.skippedThreads, row.signature)
+            row.skippedThreads, row.signature, ending)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -116,7 +118,7 @@ struct ReportRows {
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
             row.cpu_ns, row.detectionDelay_ns, samples, cause, row.cause?.confidence,
             row.cause?.detail, threads, row.agent_ns, row.skippedThreads, row.signature,
-            source, row.seq, row.id)
+            ending, source, row.seq, row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

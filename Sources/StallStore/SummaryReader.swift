@@ -7,7 +7,7 @@ struct SummaryReader {
     /// The columns that `all` reads, in its order.
     static let columns = """
         report.id, report.loop, report.start_us, report.duration_ns, report.state, report.verdict,
-        report.samples, report.cause
+        report.samples, report.cause, report.ending
         """
 
     /// Every process of the store, whether it has reports or not.
@@ -44,6 +44,7 @@ struct SummaryReader {
                     id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
                     start: UnixTime(microseconds: rows.integer(at: 2)),
                     duration: .nanoseconds(duration), state: try rows.value(at: 4),
+                    ending: rows.isNull(at: 8) ? nil : try rows.value(at: 8),
                     verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
                     stacks: stacks))
         }

@@ -77,6 +77,20 @@ extension CodeAddressKind {
     }
 }
 
+extension StallEnding {
+    /// The rest of a sentence that says how long the stall lasted.
+    var clause: String {
+        switch self {
+        case .recovered: ""
+        case .exit: "; its process ended in it by exit"
+        case .exec: "; its process became another program in it"
+        case .crash: "; its process crashed in it"
+        case .killed: "; its process was killed in it, or ended by _exit"
+        case .stop: "; watching ended in it"
+        }
+    }
+}
+
 extension CaptureMethod {
     var word: String {
         switch self {

@@ -57,6 +57,8 @@ struct ListingRow: Encodable {
     var start: String
     var durationMs: Double
     var state: String
+    /// What ended it; null while it lasts, and where nobody knows.
+    @Nullable var ending: String?
     var verdict: String
     var app: String
     var version: String
@@ -75,6 +77,7 @@ struct ListingRow: Encodable {
         start = entry.report.start.rfc3339
         durationMs = entry.report.duration.milliseconds
         state = entry.report.state.word
+        ending = entry.report.ending?.word
         verdict = entry.report.verdict.word
         app = entry.run.app
         version = entry.run.version
@@ -90,7 +93,7 @@ struct ListingRow: Encodable {
 
     static let csvHeader = [
         "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
-        "signature", "title", "wait", "frames", "cause",
+        "signature", "title", "wait", "frames", "cause", "ending",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -99,7 +102,7 @@ struct ListingRow: Encodable {
             .text(app), .text(version), .text(host), .plain("\(pid)"), .text(loop),
             .plain(signature),
             .text(title), .plain(wait ?? ""), .text(frames.joined(separator: " <- ")),
-            .plain(cause ?? ""),
+            .plain(cause ?? ""), .plain(ending ?? ""),
         ]
     }
 }

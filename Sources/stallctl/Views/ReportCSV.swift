@@ -7,7 +7,7 @@ enum ReportCSV {
         "host",
         "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
         "sample_count",
-        "stack",
+        "stack", "ending",
     ]
 
     static func fields(_ row: ReportRow) -> [CSVWriter.Field] {
@@ -21,6 +21,7 @@ enum ReportCSV {
             .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
             .plain("\(row.samples.count)"),
             .text((heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")),
+            .plain(row.ending ?? ""),
         ]
     }
 }

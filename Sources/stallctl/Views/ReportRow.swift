@@ -22,6 +22,8 @@ struct ReportRow: Encodable {
     var thresholdMs: Double
     var detectionDelayMs: Double
     var state: String
+    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it lasts, and where nobody knows.
+    @Nullable var ending: String?
     var verdict: String
     /// Why it stalled; null when nothing looked for a cause.
     @Nullable var cause: CauseRow?
@@ -73,6 +75,7 @@ struct ReportRow: Encodable {
         thresholdMs = report.threshold.milliseconds
         detectionDelayMs = report.detectionDelay.milliseconds
         state = report.state.word
+        ending = report.ending?.word
         verdict = report.verdict.word
         cause = report.cause.map(CauseRow.init)
         self.signature = hexadecimal(signature.hash)

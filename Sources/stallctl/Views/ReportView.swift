@@ -37,8 +37,9 @@ struct ReportView {
         let (verb, preposition, end) =
             switch report.state {
             case .open: ("stalled so far for", "since", "; its end is not recorded yet")
-            case .ended: ("stalled for", "on", "")
-            case .hang: ("hung for at least", "on", "; its process died in it")
+            case .ended: ("stalled for", "on", report.ending?.clause ?? "")
+            case .hang:
+                ("hung for at least", "on", report.ending?.clause ?? "; its process died in it")
             }
         let run = report.run
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"

@@ -144,7 +144,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer,
     primary key (source, seq)
 ) strict, without rowid;
 
