@@ -45,7 +45,7 @@ let package = Package(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
-            name: "StallStore", dependencies: ["StallModel", "CSQLite", grdb],
+            name: "StallStore", dependencies: ["StallModel", "CLinux", "CSQLite", grdb],
             resources: [.embedInCode("migrations")], swiftSettings: settings),
         .target(
             name: "StallAnalysis", dependencies: ["StallModel"],

@@ -62,6 +62,8 @@ bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
             &beacon->alarm, &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return false;
     __atomic_store_n(&beacon->ended, now_ns, __ATOMIC_RELEASE);
+    stall_open_slot *slot = __atomic_load_n(&beacon->open_slot, __ATOMIC_ACQUIRE);
+    if (slot) stall_open_slot_end(slot, now_ns);
     return true;
 }
 

@@ -71,6 +71,7 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
+        stall_last_words_prepare(run.id.words.high, run.id.words.low)
         store = StoreConnection(
             path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
             logger: configuration.logger)
@@ -98,7 +99,7 @@ private struct Recording {
         notifyDurable()
         notifier.stop()
         countLosses()
-        store.close()
+        if store.close() { stall_last_words_remove(run.id.words.high, run.id.words.low) }
     }
 
     private mutating func countLosses() {
@@ -125,7 +126,7 @@ private struct Recording {
         countLosses()
         guard configuration.symbolizes else {
             pending.explain(&report, images: images) { _ in [] }
-            store.record(report, images: images)
+            keep(report, images, of: pending)
             return store.noticeOnceDurable(report)
         }
         if names.count > 20_000 { names = [:] }
@@ -133,7 +134,7 @@ private struct Recording {
         let unknown = locations.filter { names[$0] == nil }
         if !unknown.isEmpty {
             // Looking names up takes time, and the cause needs the names: what is known is safe first.
-            store.record(report, images: images)
+            keep(report, images, of: pending)
             let began = ContinuousClock.now
             names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
             if report.state == .open {
@@ -141,7 +142,7 @@ private struct Recording {
             }
         }
         pending.explain(&report, images: images) { frames(of: $0) }
-        store.record(report, images: images)
+        keep(report, images, of: pending)
         let unnamed = store.unsymbolized(report.locations)
         if !unnamed.isEmpty {
             store.symbolize(
@@ -155,6 +156,20 @@ private struct Recording {
             report.threads[index].frames = frames(of: report.threads[index].locations)
         }
         store.noticeOnceDurable(report)
+    }
+
+    /// Writes the report, and says so to whoever comes after the process.
+    private mutating func keep(
+        _ report: StallReport, _ images: ImageTable, of pending: PendingReport
+    ) {
+        store.record(report, images: images)
+        guard store.hasWritten(report.id) else { return }
+        let began = pending.incident.began.nanoseconds
+        if report.state == .open {
+            stall_last_words_name(began, report.id.words.high, report.id.words.low)
+        } else {
+            stall_last_words_close(began)
+        }
     }
 
     private func frames(of locations: [CodeLocation]) -> [Frame] {
@@ -191,7 +206,9 @@ extension StallReport {
             id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
             phase: culprit?.phase ?? .unknown, activity: culprit?.label, start: pending.start,
             duration: incident.duration, cpuTime: incident.cpuTime, threshold: incident.threshold,
-            detectionDelay: incident.detectionDelay, state: incident.hasEnded ? .ended : .open,
+            detectionDelay: incident.detectionDelay,
+            state: !incident.hasEnded ? .open : incident.ending == .exit ? .hang : .ended,
+            ending: incident.ending,
             verdict: incident.verdict,
             samples: zip(pending.samples, weights).map { sample, weight in
                 Sample(

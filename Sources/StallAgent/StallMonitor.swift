@@ -57,9 +57,11 @@ public final class StallMonitor: Sendable {
         guard configuration.threshold >= .milliseconds(20) else {
             throw .thresholdTooShort(configuration.threshold)
         }
-        return StallMonitor(
+        let monitor = StallMonitor(
             configuration.environment(ProcessInfo.processInfo.environment)
                 .inDirectory(FileManager.default.currentDirectoryPath))
+        if monitor.agent != nil { ProcessExit.stop(monitor) }
+        return monitor
     }
 
     private init(_ configuration: Configuration) {
@@ -194,6 +196,7 @@ public final class StallMonitor: Sendable {
     /// returns before that thread has ended.
     public func stop() {
         guard let agent, agent.isStopped.claim() else { return }
+        ProcessExit.forget(self)
         settings.withLock { $0.take() }?.stop()
         for watch in watches.close() { watch.detach() }
         agent.heart.stop()

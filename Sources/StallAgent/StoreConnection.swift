@@ -168,14 +168,24 @@ struct StoreConnection {
         flush()
     }
 
+    /// Whether the report is in the store, as it was recorded last.
+    func hasWritten(_ id: UniqueID) -> Bool {
+        store != nil && !waiting.contains { $0.report.id == id }
+    }
+
     /// Tries once more to write what waits, and closes the store.
-    mutating func close() {
+    ///
+    /// - Returns: Whether all of it is in the store.
+    @discardableResult
+    mutating func close() -> Bool {
         flushForEnd()
         let lost = losses.values.reduce(waiting.count, +)
         // The condition itself was told when it was met; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
+        let isClosed = store != nil && waiting.isEmpty
         attempt { connection throws(StoreError) in try connection.store?.close() }
         store = nil
+        return isClosed
     }
 
     /// Makes the store's directory, for its owner only. Where that fails, opening the store says why.

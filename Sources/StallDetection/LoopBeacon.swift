@@ -105,6 +105,10 @@ package final class LoopBeacon: @unchecked Sendable {
     }
 
     func connect(to bell: UnsafeMutablePointer<stall_bell>?) { stall_beacon_set_bell(beacon, bell) }
+    /// Where the loop is to note the end of the stall that is open.
+    func setOpenSlot(_ slot: UnsafeMutablePointer<stall_open_slot>?) {
+        stall_beacon_set_open_slot(beacon, slot)
+    }
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }
 

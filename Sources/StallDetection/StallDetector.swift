@@ -17,6 +17,8 @@ package struct StallIncident: Hashable, Sendable {
     package var detectionDelay: Duration
     package var verdict: StallVerdict
     package var hasEnded: Bool
+    /// What ended it; nil while it lasts.
+    package var ending: StallEnding?
 }
 
 /// What to do after a look, in this order.
@@ -121,10 +123,14 @@ package struct StallDetector: Sendable {
 
     /// Ends what is open, because nobody will look any more.
     package mutating func stop(
-        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences()
+        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences(),
+        ending: StallEnding = .stop
     ) -> StallIncident? {
         defer { suspicion = nil }
-        return suspicion.flatMap { conclude($0, evidence, at: now, now: now, absences: absences) }
+        return suspicion.flatMap {
+            conclude(
+                $0, evidence, at: now, now: now, absences: absences, ending: ending)
+        }
     }
 
     private func report(_ suspicion: inout Suspicion, at now: MonotonicInstant) -> StallIncident? {
@@ -149,7 +155,7 @@ package struct StallDetector: Sendable {
 
     private func conclude(
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
-        now: MonotonicInstant, absences: Absences
+        now: MonotonicInstant, absences: Absences, ending: StallEnding = .recovered
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
@@ -162,7 +168,7 @@ package struct StallDetector: Sendable {
             began: clock.began, duration: duration, threshold: policy.threshold,
             cpuTime: clock.cpuTime,
             detectionDelay: suspicion.detectionDelay ?? now - clock.began - policy.threshold,
-            verdict: clock.verdict(threshold: policy.threshold), hasEnded: true)
+            verdict: clock.verdict(threshold: policy.threshold), hasEnded: true, ending: ending)
     }
 
     private func deadline(of suspicion: Suspicion, at now: MonotonicInstant) -> MonotonicInstant {

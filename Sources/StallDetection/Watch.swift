@@ -33,6 +33,8 @@ struct Watch: ~Copyable {
         var saturationSamples: [RawSample] = []
         var seenWord: UInt64 = 0
         var alarmedWord: UInt64?
+        /// Where the stall that is open is kept for whoever comes after the process.
+        var openSlot: UnsafeMutablePointer<stall_open_slot>?
         /// The beginning of the stretch of watched time that is going on.
         var measured: LoopTally
     }
@@ -100,8 +102,10 @@ struct Watch: ~Copyable {
         if posts[index].detector.suspectedWord != nil { look(at: index) }
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = posts[index].detector.stop(
-            evidence, at: now(), absences: attendance.absences)
+            evidence, at: now(), absences: attendance.absences,
+            ending: stall_last_words_is_exiting() ? .exit : .stop)
         if let incident { tell(incident, index) }
+        keepOpenSlot(index, open: nil)
         if let incident = posts[index].saturation.finish(evidence, at: now()).incident {
             tell(incident, index)
         }
@@ -140,6 +144,10 @@ struct Watch: ~Copyable {
         let loop = posts[index].loop
         let beacon = loop.beacon
         let start = now()
+        // What a crash reporter takes is no part of the stall, and its functions are not the app's.
+        guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
+            return posts[index].nextLook = start + .seconds(1)
+        }
         var reading = beacon.read(at: start)
         let rests = beacon.rests
         let suspected = posts[index].detector.suspectedWord
@@ -172,6 +180,7 @@ struct Watch: ~Copyable {
             posts[index].samples = []
         }
         setAlarm(index)
+        keepOpenSlot(index, open: step.incident)
         if step.takesSample {
             var sample = sample(index, reading)
             sample.isLate = beacon.word != reading.word
@@ -222,6 +231,28 @@ struct Watch: ~Copyable {
             }
         }
         posts[index].loop.responder.stallChanged(incident, samples: samples)
+    }
+
+    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is
+    /// killed loses a sixteenth of the time at most.
+    private mutating func keepOpenSlot(_ index: Int, open incident: StallIncident?) {
+        guard posts[index].detector.isStalled else {
+            guard posts[index].openSlot != nil else { return }
+            posts[index].loop.beacon.setOpenSlot(nil)
+            posts[index].openSlot = nil
+            return
+        }
+        let now = now()
+        if posts[index].openSlot == nil, let incident, !incident.hasEnded {
+            posts[index].openSlot = stall_last_words_open(
+                incident.began.nanoseconds, now.nanoseconds)
+            posts[index].loop.beacon.setOpenSlot(posts[index].openSlot)
+        }
+        guard let slot = posts[index].openSlot else { return }
+        stall_open_slot_see(slot, now.nanoseconds)
+        let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
+        let next = now + max(.milliseconds(10), elapsed / 16)
+        posts[index].nextLook = posts[index].nextLook.map { min($0, next) } ?? next
     }
 
     /// Keeps the alarm on the word under suspicion, if any.

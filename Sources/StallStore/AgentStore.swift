@@ -116,11 +116,19 @@ package final class AgentStore {
         if recordsUntilCheck < 0 { try keepWithinLimits() }
     }
 
-    /// Turns open reports of processes that are gone into hangs, with the duration they had
-    /// reached.
+    /// Closes open reports of processes that are gone: as hangs, with the duration they had reached, or as what the process
+    /// left word of.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
-        try write { writer in try writer.closeAbandoned { here.isOver($0) } }
+        let runs = try write { writer in
+            try writer.closeAbandoned { $0.end(in: file.path, here) }
+            return try writer.latestRuns(256)
+        }
+        // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing to say.
+        for run in runs {
+            let words = LastWords(of: run, besideStore: file.path)
+            if words.isThere, here.ending(of: run, words) != nil { LastWords.remove(of: run) }
+        }
     }
 
     /// Deletes the oldest reports where the store is larger or older than it may be. Recording does

@@ -12,7 +12,7 @@ final class AgentWriter {
     private let openReports: OpenReports
     private let eviction: Eviction
     private let exposures: ExposureRows
-    private let nextRevision, contentVersion, findOpen, refresh, addLoss: Statement
+    private let nextRevision, contentVersion, findOpen, refresh, addLoss, latestRuns: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
     /// The report written last: it may come again with its cause when it has ended and no index finds it any more.
@@ -48,6 +48,8 @@ final class AgentWriter {
             update report indexed by report_open set revision = ?, duration_ns = ?, cpu_ns = ?
             where source = ? and state = 0 and id = ?
             """)
+        latestRuns = try connection.prepare(
+            "select \(ProcessRun.columns) from process_run order by id desc limit ?")
         addLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -81,7 +83,8 @@ final class AgentWriter {
                 run: runID, name: report.loop, threshold_ns: report.threshold.nanoseconds),
             mode: try interner.label(report.mode),
             activity: try report.activity.map(interner.label), phase: report.phase,
-            state: report.state, verdict: report.verdict, start_us: report.start.microseconds,
+            state: report.state, ending: report.ending, verdict: report.verdict,
+            start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
             detectionDelay_ns: report.detectionDelay.nanoseconds,
             samples: try report.samples.map(stored), cause: report.cause.map { StoredCause($0) },
@@ -156,10 +159,19 @@ final class AgentWriter {
             run: interner.run(run), name: name, threshold_ns: threshold.nanoseconds)
     }
 
-    func closeAbandoned(_ isOver: (ProcessRun) -> Bool) throws {
-        for (seq, run) in try openReports.of(source) where run.id != self.run.id && isOver(run) {
-            try openReports.markHang(seq, of: source, revision: revision())
+    func closeAbandoned(_ end: (OpenReport) -> OpenStallEnd?) throws {
+        for report in try openReports.of(source) where report.run.id != run.id {
+            guard let end = end(report) else { continue }
+            try openReports.close(report.seq, of: source, as: end, revision: revision())
         }
+    }
+
+    /// The last runs of the store, without this one.
+    func latestRuns(_ count: Int) throws -> [ProcessRun] {
+        try latestRuns.bind(Int64(count))
+        var runs: [ProcessRun] = []
+        while try latestRuns.step() { runs.append(try ProcessRun(latestRuns, at: 0)) }
+        return runs.filter { $0.id != run.id }
     }
 
     /// Deletes reports that are too old, and the oldest where the store is about to exceed `limit`

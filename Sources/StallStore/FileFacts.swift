@@ -7,6 +7,7 @@ internal import Glibc
 struct FileFacts: Hashable {
     let device: UInt64
     let inode: UInt64
+    let owner: UInt32
     let size: Int64
     let modifiedNanoseconds: Int64
     let isRegular: Bool
@@ -19,6 +20,7 @@ struct FileFacts: Hashable {
         guard (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
+        owner = status.st_uid
         size = Int64(status.st_size)
         modifiedNanoseconds =
             Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)

@@ -91,6 +91,12 @@ final class Grouping {
         try add(CountedReport(row, source: source))
     }
 
+    /// Counts a report by what its row says now.
+    func recount(_ before: CountedReport, as after: CountedReport) throws {
+        try remove(before)
+        try add(after)
+    }
+
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
         let cohort = try cohorts.id(

@@ -12,7 +12,7 @@ final class IngestWriter {
     private let grouping: Grouping
     private let singles: ReportImport
     private let findSource, addSource, allSources, setRevision: Statement
-    private let findLast, setLoss, contentVersion: Statement
+    private let findLast, findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -30,6 +30,8 @@ final class IngestWriter {
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
         findLast = try connection.prepare(
             "select seq, id from report where source = ? order by seq desc limit 1")
+        findCounted = try connection.prepare(
+            "select \(CountedReport.columns) from report where source = ? and seq = ?")
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -143,13 +145,26 @@ final class IngestWriter {
         of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
     ) throws -> Int {
         var count = 0
-        for (seq, run) in try openReports.of(target) {
-            guard
-                try here.isOver(run) || incoming.rows().isHang(seq: seq, ofSource: source.id)
-            else { continue }
-            try openReports.markHang(seq, of: target, revision: nil)
+        for report in try openReports.of(target) {
+            // A process that left no word is gone when its own store, or this machine, says so.
+            let isHang = try incoming.rows().isHang(seq: report.seq, ofSource: source.id)
+            let end =
+                report.end(in: incoming.path, here)
+                ?? (isHang ? OpenStallEnd(state: .hang, ending: .killed) : nil)
+            guard let end else { continue }
+            let before = try counted(report.seq, of: target)
+            try openReports.close(report.seq, of: target, as: end, revision: nil)
+            if let before, let after = try counted(report.seq, of: target) {
+                try grouping.recount(before, as: after)
+            }
             count += 1
         }
         return count
+    }
+
+    private func counted(_ seq: Int64, of source: Int64) throws -> CountedReport? {
+        try findCounted.bind(source, seq)
+        defer { findCounted.reset() }
+        return try findCounted.step() ? CountedReport(findCounted, at: 0) : nil
     }
 }

@@ -1,35 +1,59 @@
-// Reports that were still open when last heard of: their process may have died in the stall.
+// Reports that were still open when last heard of: their process may have died in the stall, or after its end.
 
 internal import StallModel
 
-/// Finds open reports and makes hangs of them. Works within the transaction of its caller.
+/// Finds open reports and closes them. Works within the transaction of its caller.
 struct OpenReports {
     private let find, mark: Statement
 
     init(_ connection: Connection) throws {
         find = try connection.prepare(
             """
-            select report.seq, \(ProcessRun.columns)
+            select report.seq, report.id, report.duration_ns, \(ProcessRun.columns)
             from report indexed by report_open join loop on loop.id = report.loop join process_run on process_run.id = loop.run
             where report.source = ? and report.state = 0
             """)
         mark = try connection.prepare(
-            "update report set state = 2, revision = ifnull(?, revision) where source = ? and seq = ?"
-        )
+            """
+            update report set state = ?, ending = ?, duration_ns = ifnull(?, duration_ns),
+                revision = ifnull(?, revision)
+            where source = ? and seq = ?
+            """)
     }
 
     /// The open reports of a source, with the process that each is about.
-    func of(_ source: Int64) throws -> [(seq: Int64, run: ProcessRun)] {
-        var reports: [(seq: Int64, run: ProcessRun)] = []
+    func of(_ source: Int64) throws -> [OpenReport] {
+        var reports: [OpenReport] = []
         try find.bind(source)
         while try find.step() {
-            reports.append((find.integer(at: 0), try ProcessRun(find, at: 1)))
+            reports.append(
+                OpenReport(
+                    seq: find.integer(at: 0), id: try find.uniqueID(at: 1),
+                    duration_ns: try find.duration_ns(at: 2), run: try ProcessRun(find, at: 3)))
         }
         return reports
     }
 
     /// - Parameter revision: nil keeps the revision that the report's own store gave it.
-    func markHang(_ seq: Int64, of source: Int64, revision: Int64?) throws {
-        try mark.run(revision, source, seq)
+    func close(_ seq: Int64, of source: Int64, as end: OpenStallEnd, revision: Int64?) throws {
+        try mark.run(
+            Int64(end.state.rawValue), Int64(end.ending.rawValue), end.duration_ns, revision,
+            source, seq)
+    }
+}
+
+/// A report that is open.
+struct OpenReport {
+    var seq: Int64
+    var id: UniqueID
+    var duration_ns: Int64
+    var run: ProcessRun
+
+    /// What became of it, if its process is over.
+    func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
+        let words = LastWords(of: run, besideStore: store)
+        return here.ending(of: run, words).map {
+            words.end(of: id, otherwise: $0, known_ns: duration_ns)
+        }
     }
 }

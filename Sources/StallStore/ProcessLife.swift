@@ -17,6 +17,14 @@ struct ProcessLife {
         return ProcessLife(host: host, bootID: String(bootID.prefix { !$0.isNewline }))
     }
 
+    /// How the process ended, when that is certain; nil while it may live.
+    func ending(of run: ProcessRun, _ words: LastWords) -> StallEnding? {
+        if isOver(run) { return .killed }
+        // It lives, and the agent that has written in it does not: another program runs in it now.
+        let isHere = run.host == host && run.bootID == bootID
+        return isHere && words.isThere && !words.isOfLivingAgent(in: run.pid) ? .exec : nil
+    }
+
     /// True only when it is certain: another machine's processes cannot be seen from here.
     func isOver(_ run: ProcessRun) -> Bool {
         guard run.host == host else { return false }

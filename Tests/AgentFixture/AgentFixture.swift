@@ -5,6 +5,7 @@
 //     AgentFixture idle STORE SECONDS    says "idle" and waits for nothing; ends after SECONDS
 //     AgentFixture leave STORE           stalls once and exits without stopping the agent
 //     AgentFixture threads STORE         stalls once beside threads that wait and one that computes; all are asked for
+//     AgentFixture end STORE HOW         stalls once, says for how many milliseconds, and ends: see Endings.swift
 //     AgentFixture refused STORE WHAT    stalls where the system refuses something: see Refusals.swift
 
 import Foundation
@@ -35,6 +36,7 @@ struct AgentFixture {
         guard arguments.count >= 3 else { fatalError("usage: AgentFixture MODE STORE [NUMBER]") }
         let (mode, store) = (arguments[1], arguments[2])
         if mode == "refused" { return try stall(store: store, refused: arguments[3]) }
+        if mode == "end" { return try stall(store: store, endingBy: arguments[3]) }
         let number = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
 
         var configuration = StallMonitor.Configuration(

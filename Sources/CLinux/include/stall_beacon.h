@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stall_last_words.h"
+
 /// Not running: between runs, or never run. Not counted.
 #define STALL_LOOP_IDLE 0
 /// Serving events: from entry, from the end of a wait, or from the beginning of an iteration.
@@ -59,6 +61,7 @@ typedef struct stall_beacon {
     uint32_t label_sequence;      ///< odd while `label` is being written
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
     stall_tally tally;
+    struct stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
 } stall_beacon;
 
 _Static_assert(offsetof(stall_beacon, label) == 64, "all but the label is one cache line");
@@ -186,6 +189,10 @@ static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_
 }
 static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
+}
+static inline void stall_beacon_set_open_slot(
+    stall_beacon *_Nonnull beacon, stall_open_slot *_Nullable slot) {
+    __atomic_store_n(&beacon->open_slot, slot, __ATOMIC_RELEASE);
 }
 /// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
 static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {

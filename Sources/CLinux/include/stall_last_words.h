@@ -1,0 +1,71 @@
+// What is known of the stalls that are open in this process, in a page of memory that outlives it: how long each was seen to
+// last, when the loop itself ended it, and how the process ended. Whoever reads the store next takes it from there.
+//
+// The page is a file in /dev/shm: storing into it is no system call, and unlike a page of a disk's file it never waits for
+// one. It is made at the first stall and removed by a clean stop; a restart of the machine loses it.
+//
+// Written by the watchdog, by the loop that ends its stall, by `exit`, and by the handler of fatal signals. A child that was
+// forked writes nothing.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STALL_LAST_WORDS_MAGIC UINT64_C(0x3153444f574c4c53)
+#define STALL_LAST_WORDS_SLOTS 32
+#define STALL_LAST_WORDS_DIRECTORY "/dev/shm/"
+
+/// How the process ended; the values are StallEnding's.
+#define STALL_PROCESS_LIVES 0
+#define STALL_PROCESS_EXITED 2
+#define STALL_PROCESS_CRASHED 4
+
+/// An open stall. Times are CLOCK_MONOTONIC.
+typedef struct stall_open_slot {
+    uint64_t began_ns;   ///< 0: the slot is free
+    uint64_t seen_ns;    ///< until when it was seen to last
+    uint64_t ended_ns;   ///< when the loop went on; 0 until then
+    uint64_t report[2];  ///< the report's id, big-endian words; 0 until a store has it
+} stall_open_slot;
+
+/// The page.
+typedef struct {
+    uint64_t magic;
+    uint64_t run[2];     ///< the id of the process's run, big-endian words
+    uint64_t ending;     ///< STALL_PROCESS_*
+    uint64_t ending_ns;
+    stall_open_slot slots[STALL_LAST_WORDS_SLOTS];
+} stall_last_words;
+
+/// Names the run that this process is; before it there is no page. Also has fatal signals leave a word; what handled
+/// them goes on doing so. Any thread; once.
+void stall_last_words_prepare(uint64_t run_high, uint64_t run_low);
+/// A slot for a stall that is open, or NULL when there is none. The watchdog's thread.
+stall_open_slot *_Nullable stall_last_words_open(uint64_t began_ns, uint64_t now_ns);
+/// It still lasts.
+static inline void stall_open_slot_see(stall_open_slot *_Nonnull slot, uint64_t now_ns) {
+    __atomic_store_n(&slot->seen_ns, now_ns, __ATOMIC_RELAXED);
+}
+/// The loop went on. Called by the loop's own thread, once a stall.
+void stall_open_slot_end(stall_open_slot *_Nonnull slot, uint64_t now_ns);
+/// A store has the report of the stall that began then.
+void stall_last_words_name(uint64_t began_ns, uint64_t report_high, uint64_t report_low);
+/// A store has its end as well: the slot is free.
+void stall_last_words_close(uint64_t began_ns);
+/// Whether the process is on its way out: what is seen from now on is no part of a stall.
+bool stall_last_words_is_ending(void);
+/// Whether it is so by `exit`.
+bool stall_last_words_is_exiting(void);
+/// Removes the run's page: everything is in the store.
+void stall_last_words_remove(uint64_t run_high, uint64_t run_low);
+/// Whether the run is the one that this process, as the program that it is now, has named last.
+bool stall_last_words_is_own(uint64_t run_high, uint64_t run_low);
+/// Whether a process has a thread of this name; true when it cannot be looked at.
+bool stall_process_has_thread(int32_t process, const char *_Nonnull name);
+/// The process is in `exit`.
+void stall_last_words_note_exit(void);
+
+/// The path of a run's page; `path` holds 64 bytes.
+void stall_last_words_path(uint64_t run_high, uint64_t run_low, char *_Nonnull path);
+/// Reads the page of another process that belongs to `owner`. False when there is none.
+bool stall_last_words_read(uint64_t run_high, uint64_t run_low, uint32_t owner, stall_last_words *_Nonnull words);

@@ -1,0 +1,38 @@
+// Ways in which a process can go, in the middle of a stall or just after one.
+
+import Foundation
+import StallAgent
+
+/// Stalls for 600 ms, says how long that was, and ends in the way that `how` names; "nothing" only starts and stops the agent.
+func stall(store: String, endingBy how: String) throws {
+    let monitor = try StallMonitor.start(.init(app: "fixture", version: "1", store: store))
+    guard how != "nothing" else { return monitor.stop() }
+    let loop = EventRunLoop.main
+    monitor.watch(loop, as: "main", threshold: .milliseconds(200))
+    loop.add(
+        LoopTimer(after: .milliseconds(50)) { _ in
+            let began = ContinuousClock.now
+            usleep(600_000)
+            say("\((ContinuousClock.now - began) / .milliseconds(1))")
+            guard !how.hasPrefix("ended-") else {
+                let after = LoopTimer(after: .milliseconds(1)) { _ in
+                    end(by: String(how.dropFirst(6)))
+                }
+                loop.add(after, toMode: .common)
+                return
+            }
+            if how == "stop" { monitor.stop() }
+            end(by: how)
+        }, toMode: .common)
+    loop.run()
+}
+
+private func end(by how: String) {
+    switch how {
+    case "_exit": _exit(0)
+    case "abort": abort()
+    case "kill": kill(getpid(), SIGKILL)
+    case "fault": UnsafeMutablePointer<Int>(bitPattern: 8)!.pointee = 1
+    default: exit(0)
+    }
+}

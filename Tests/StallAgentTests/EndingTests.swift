@@ -1,0 +1,37 @@
+import Foundation
+import StallModel
+import StallStore
+import TestSupport
+import Testing
+
+/// Goal: however a process goes in a stall, or just after one, the next start makes the store say how long it lasted and what
+/// ended it.
+/// Method: `AgentFixture end HOW`, a program that stalls for 600 ms and goes in that way; then another agent opens its store.
+@Suite struct EndingTests {
+    @Test(arguments: [
+        ("exit", StallState.hang, StallEnding.exit), ("_exit", .hang, .killed),
+        ("abort", .hang, .crash), ("kill", .hang, .killed), ("fault", .hang, .crash),
+        ("ended-exit", .ended, .recovered), ("ended-kill", .ended, .recovered),
+        ("stop", .ended, .stop),
+    ])
+    func `what ended a stall, and how long it lasted, outlives the process`(
+        how: String, state: StallState, ending: StallEnding
+    ) throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let ended = try BuiltProgram(
+                "AgentFixture", ["end", store, how], environment: ["SWIFT_BACKTRACE": "enable=no"]
+            ).finish()
+            let lasted = try #require(Double(ended.output.split(separator: "\n").last ?? ""))
+            _ = try BuiltProgram("AgentFixture", ["end", store, "nothing"]).finish()
+            let reports = try ReportStore.open(path: store).reports(ReportFilter())
+            let report = try #require(reports.first)
+            #expect(reports.count == 1 && report.state == state && report.ending == ending)
+            let share = report.duration.milliseconds / lasted
+            #expect(share >= 0.8 && share < 1.2, "\(report.duration) of \(lasted) ms")
+            let pages = try FileManager.default.contentsOfDirectory(atPath: "/dev/shm")
+            let run = report.run.id.description
+            #expect(!pages.contains("stallwatch-\(run)"))
+        }
+    }
+}
