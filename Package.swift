@@ -185,6 +185,13 @@ let package = Package(
         .executableTarget(
             name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
             swiftSettings: settings),
+        .target(name: "CHostSafety", path: "Tests/HostSafety/C"),
+        .executableTarget(
+            name: "host-safety",
+            dependencies: [
+                "StallAgent", "StallModel", "StallStore", "StallRunLoop", "CLinux", "CHostSafety",
+            ],
+            path: "Tests/HostSafety/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallDetectionTests",
             dependencies: ["StallDetection", "StallModel", "CLinux", "TestSupport"],
@@ -208,7 +215,7 @@ let package = Package(
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
                 "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
-                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC",
+                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC", "host-safety",
                 log,
             ],
             swiftSettings: settings),

@@ -92,6 +92,15 @@ void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t l
     __atomic_store_n(&beacon->label_sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
+void stall_pool_write_label(stall_beacon *beacon, uint32_t threads) {
+    char text[40] = "all ", digits[12], *start = digits + sizeof digits - 1;
+    *start = 0;
+    do *--start = (char)('0' + threads % 10);
+    while ((threads /= 10) > 0);
+    strcat(strcat(text, start), " threads taken");
+    stall_beacon_write_label(beacon, text, (uint32_t)strlen(text));
+}
+
 bool stall_beacon_read_label(const stall_beacon *beacon, char *text) {
     for (int attempt = 0; attempt < 8; attempt++) {
         uint32_t before = __atomic_load_n(&beacon->label_sequence, __ATOMIC_ACQUIRE);

@@ -28,7 +28,7 @@ static void append_number(char *to, size_t capacity, uint64_t number) {
     append(to, capacity, start);
 }
 
-static int open_thread_file(int32_t thread, const char *name) {
+int stall_thread_file_open(int32_t thread, const char *name) {
     char path[64] = "/proc/self/task/";
     append_number(path, sizeof path, (uint64_t)thread);
     append(path, sizeof path, "/");
@@ -53,11 +53,11 @@ static uint64_t number_after(const char *text, const char *label) {
 void stall_evidence_open(stall_evidence_files *files, int32_t thread) {
     *files = (stall_evidence_files){
         .thread = thread,
-        .system_call = open_thread_file(thread, "syscall"),
-        .stat = open_thread_file(thread, "stat"),
-        .wait_channel = open_thread_file(thread, "wchan"),
-        .schedule = open_thread_file(thread, "schedstat"),
-        .status = open_thread_file(thread, "status"),
+        .system_call = stall_thread_file_open(thread, "syscall"),
+        .stat = stall_thread_file_open(thread, "stat"),
+        .wait_channel = stall_thread_file_open(thread, "wchan"),
+        .schedule = stall_thread_file_open(thread, "schedstat"),
+        .status = stall_thread_file_open(thread, "status"),
     };
 }
 
@@ -264,5 +264,5 @@ bool stall_process_read_name(int32_t process, char *name) {
 }
 
 bool stall_thread_read_name(int32_t thread, char *name) {
-    return thread > 0 && read_name(open_thread_file(thread, "comm"), name);
+    return thread > 0 && read_name(stall_thread_file_open(thread, "comm"), name);
 }

@@ -21,6 +21,8 @@ static int open_file(pid_t thread, const char *name) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+int stall_thread_open(int32_t id, const char *name) { return open_file(id, name); }
+
 static int read_text(int file, char *text, size_t capacity) {
     ssize_t count = pread(file, text, capacity - 1, 0);
     if (count < 0) return errno;

@@ -1,5 +1,5 @@
-// Hands work from one agent thread to the next. It never waits to push: when it is full, the newest item is dropped
-// and counted. App threads do not touch it.
+// Hands work from one thread to the next. It never waits for room: when it is full, the newest item is dropped and
+// counted. It has a lock and allocates, so the watchdog does not touch it (HandoverRing.swift).
 
 internal import Glibc
 
@@ -58,6 +58,11 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
             return items.isEmpty ? nil : items.removeFirst()
         }
     }
+
+    /// An item if there is one.
+    func poll() -> Item? { locked { items.isEmpty ? nil : items.removeFirst() } }
+
+    var isEmpty: Bool { locked { items.isEmpty } }
 
     /// Lets `pop` return what is left, then nil.
     func close() {

@@ -1,18 +1,23 @@
-// Gathers evidence of one watched place's thread, beside each sample. Runs on the watchdog's thread.
+// Gathers evidence of one watched place's thread, beside each sample, and hands it over. Runs on the watchdog's thread.
 
 internal import CLinux
 internal import StallCapture
 internal import StallCause
 internal import StallModel
 
-/// The counters of the process, kept open once for all loops.
+/// The counters of the process, kept open once for all loops, and memory for looks. The watchdog's thread alone uses it.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private let gatherer: ProcessGatherer
+    let look = WaitLook()
+    let search = SuspectSearch()
 
-    init(_ controlGroup: ControlGroup) { gatherer = ProcessGatherer(controlGroup) }
+    init(_ controlGroup: ControlGroup) {
+        gatherer = ProcessGatherer(controlGroup)
+        SystemCall.prepare()
+    }
 
-    func look(_ counters: inout Counters) -> UnreadableFacts { gatherer.look(&counters) }
+    func read() -> ProcessLook { gatherer.read() }
 }
 
 /// What was seen of a stall, for the decision on its cause.
@@ -24,50 +29,87 @@ struct CauseEvidenceTrail: Sendable {
     var lastLook: MonotonicInstant
 }
 
-/// Collects observations, one for each sample that is taken.
+/// Looks at the thread of one loop.
 struct CauseWitness: ~Copyable {
     private let process: ProcessEvidence
     private var thread: ThreadGatherer?
-    private var observations: [Observation?] = []
+    /// The stall's samples so far include one that asked who holds a file's lock: the kernel locks the machine's list for it.
+    private var hasAskedForLock = false
 
     init(process: ProcessEvidence) { self.process = process }
 
-    /// Looks at the thread, beside a sample of its stack. `capture` takes the stacks of threads it may wait for.
+    /// Looks at the thread and adds what it saw to the group, behind the sample.
     mutating func observe(
-        _ id: ThreadID, capture: (ThreadID) -> Result<CapturedStack, any Error>
+        _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
     ) {
         follow(id)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        guard var (wait, counters) = thread?.look() else { return keep(nil) }
-        wait.unreadable.formUnion(process.look(&counters))
+        let look = process.look
+        thread?.look(into: look, asksLockHolder: !hasAskedForLock)
+        if look.isOfFileLock { hasAskedForLock = true }
+        let processLook = process.read()
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
-        var observation = Observation(
-            at: start, thread: id, wait: wait, counters: counters, cost: cost)
-        if wait.futex != nil {
-            observation.suspects = suspects(behind: wait, of: id, capture: capture)
-        }
-        keep(observation)
+        let copy = look.copy
+        ring.append(
+            .observation,
+            ObservationRecord(
+                thread: id, at: start, cost: cost, wait: copy.look, process: processLook),
+            from: sender, UnsafeRawBufferPointer(copy.descriptors))
+        process.search.run(
+            behind: look, of: id, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
-    /// A sample was due and there was no thread to look at.
-    mutating func observeNobody() { keep(nil) }
-
-    private mutating func keep(_ observation: Observation?) {
-        if observations.count >= 64 { observations.removeFirst(32) }
-        observations.append(observation)
+    /// Goes once through what a stall will need.
+    func rehearse(
+        _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
+    ) {
+        process.search.rehearse(
+            id, process.look, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
-    /// The evidence of the last samples, with a last look at the counters.
-    mutating func trail(ofLast count: Int) -> CauseEvidenceTrail {
-        var (_, counters) = thread?.look() ?? (Wait(), Counters())
-        _ = process.look(&counters)
-        return CauseEvidenceTrail(
-            observations: Array(observations.suffix(count)), last: counters,
-            lastLook: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+    /// A new stall may ask again.
+    mutating func forget() { hasAskedForLock = false }
+
+    /// A last look at the counters.
+    mutating func lastLook(_ record: inout IncidentRecord) {
+        let look = process.look
+        look.clear()
+        thread?.look(into: look, asksLockHolder: false)
+        record.thread = look.copy.look.thread
+        record.process = process.read()
+        record.lastLook = MonotonicInstant(nanoseconds: stall_monotonic_ns())
     }
 
-    private mutating func follow(_ id: ThreadID) {
+    /// Opens the thread's files, so that they are there when they are needed.
+    mutating func follow(_ id: ThreadID) {
         guard thread?.thread != id else { return }
         thread = ThreadGatherer(id)
+    }
+}
+
+/// Adds the threads that may hold a lock to the group.
+private struct SuspectWriter: SuspectSearch.Visitor {
+    let ring: HandoverRing
+    let sender: UInt
+    let sampler: SharedSampler
+
+    func owner(_ thread: ThreadID, _ look: WaitLook, isStalledThread: Bool) {
+        let copy = look.copy
+        var record = OwnerRecord(
+            thread: thread, name: ShortText(), wait: copy.look, stack: nil)
+        record.name.fill { _ = stall_thread_read_name(thread.rawValue, $0) }
+        let descriptors = UnsafeRawBufferPointer(copy.descriptors)
+        guard !isStalledThread else {
+            return ring.append(.owner, record, from: sender, descriptors)
+        }
+        let stack = sampler.copyStack(ofFound: thread, within: .milliseconds(10))
+        record.stack = stack.header
+        ring.append(.owner, record, from: sender, descriptors, stack.frames)
+    }
+
+    func suspect(waiter: ThreadID, address: UInt64, field: LockSuspect.Field, owner: ThreadID) {
+        ring.append(
+            .suspect, SuspectRecord(waiter: waiter, address: address, field: field, owner: owner),
+            from: sender)
     }
 }

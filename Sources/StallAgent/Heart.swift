@@ -1,5 +1,5 @@
-// The thread that all heartbeats of a monitor share. It is not the watchdog's: entering a queue may have to start a
-// thread, and what may wait for the app must not keep the watchdog.
+// The thread that all heartbeats of a monitor share, and the questions to Foundation's loops. It is not the watchdog's: entering
+// a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must not keep the watchdog.
 
 internal import CLinux
 internal import StallDetection
@@ -10,6 +10,7 @@ internal import Synchronization
 final class Heart: Sendable {
     private struct State {
         var beats: [Heartbeat] = []
+        var corrections: [LoopCorrection] = []
         var thread: AgentThread?
         var isStopped = false
     }
@@ -25,14 +26,32 @@ final class Heart: Sendable {
         state.withLock { state in
             guard !state.isStopped else { return }
             state.beats.append(beat)
-            if state.thread == nil {
-                state.thread = AgentThread(name: "stall-heartbeat") { [self] in
-                    stall_thread_wake_on_time()
-                    run(bell.pointer)
-                }
-            }
+            start(&state, bell)
         }
         stall_bell_ring(bell.pointer)
+    }
+
+    /// Answers these questions from now on.
+    func add(_ correction: LoopCorrection) {
+        guard let bell else { return }
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.corrections.append(correction)
+            start(&state, bell)
+        }
+        correction.connect(to: bell.pointer)
+    }
+
+    func remove(_ correction: LoopCorrection) {
+        state.withLock { state in state.corrections.removeAll { $0 === correction } }
+    }
+
+    private func start(_ state: inout State, _ bell: Bell) {
+        guard state.thread == nil else { return }
+        state.thread = AgentThread(name: "stall-heartbeat") { [self] in
+            stall_thread_wake_on_time()
+            run(bell.pointer)
+        }
     }
 
     /// Ticks for it no more. A beat that is out runs when the queue comes to it.
@@ -45,6 +64,7 @@ final class Heart: Sendable {
         let thread = state.withLock { state in
             state.isStopped = true
             state.beats = []
+            state.corrections = []
             return state.thread.take()
         }
         guard let thread, let bell else { return }
@@ -56,8 +76,11 @@ final class Heart: Sendable {
         while true {
             // Announced before the list is read, so that a ring in between is not slept through.
             stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING))
-            let (beats, isStopped) = state.withLock { ($0.beats, $0.isStopped) }
+            let (beats, corrections, isStopped) = state.withLock {
+                ($0.beats, $0.corrections, $0.isStopped)
+            }
             if isStopped { return }
+            for correction in corrections { correction.answer() }
             let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
             for beat in beats where beat.nextTick <= now && !beat.tick() { remove(beat) }
             let due = beats.lazy.map(\.nextTick).min()

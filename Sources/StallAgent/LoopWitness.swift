@@ -1,5 +1,6 @@
-// Answers the watchdog's questions about one loop's thread, and passes what it is told on to the recorder.
-// Everything here runs on the watchdog's thread, while the loop's thread may hold any lock of the app.
+// Answers the watchdog's questions about one loop's thread, and hands what it saw to the recorder. Everything here runs on the
+// watchdog's thread, while the loop's thread may hold any lock of the app, the heap's included: nothing is allocated,
+// freed or waited for. What the recorder makes of it is in IncidentAssembly.swift.
 
 internal import CLinux
 internal import StallCapture
@@ -7,108 +8,82 @@ internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// A stall on its way to the store: nothing symbolized yet.
-struct PendingReport: Sendable {
-    let id: UniqueID
-    let start: UnixTime
-    let loop: String
-    let mode: String
-    let incident: StallIncident
-    let samples: [RawSample]
-    /// The threads of the pool that the work belongs to, when it is a pool's.
-    let members: [SeenThread]
-    /// The app's other threads, when it asked for all.
-    let others: ThreadRound
-    let othersCost: Duration
-    let trail: CauseEvidenceTrail
-}
+/// The way from the watchdog to the recorder.
+struct Handover: @unchecked Sendable {
+    // Unchecked because of the bell, which lives for ever and is a futex.
+    let ring: HandoverRing
+    let bell: UnsafeMutablePointer<stall_bell>
 
-/// A stretch of a loop's watched time on its way to the store.
-struct PendingMeasure: Sendable {
-    let loop: String
-    let threshold: Duration
-    let start: UnixTime
-    let measure: LoopMeasure
-}
-
-/// What the recorder is asked to do.
-enum RecorderRequest: Sendable {
-    case openStore
-    case record(PendingReport)
-    case measured(PendingMeasure)
-    case limit(RateLimits, DebuggerPolicy)
-}
-
-/// The one sampler of the process, used by the watchdog's thread alone.
-final class SharedSampler: @unchecked Sendable {
-    // Unchecked because only the watchdog's thread touches it after `init`.
-    private var sampler: StackSampler
-
-    let process: ProcessEvidence
-
-    init(_ controlGroup: ControlGroup) throws(CaptureError) {
-        process = ProcessEvidence(controlGroup)
-        sampler = try StackSampler()
-    }
-
-    func captureStack(
-        of thread: RegisteredThread, within limit: Duration
-    ) throws(CaptureError) -> CapturedStack {
-        try sampler.captureStack(of: thread, timeout: limit)
-    }
-
-    /// The stack of one of many threads: not worth waiting long for.
-    func see(_ thread: RegisteredThread) -> SeenThread {
-        let name = threadName(thread.id)
-        do throws(CaptureError) {
-            let stack = try sampler.captureStack(of: thread, timeout: .milliseconds(10))
-            return SeenThread(id: thread.id, name: name, stack: .success(stack))
-        } catch {
-            return SeenThread(id: thread.id, name: name, stack: .failure(error))
-        }
-    }
-
-    func captureThreads(except thread: ThreadID?) -> ThreadRound {
-        sampler.captureThreads(except: thread.map { [$0] } ?? [])
-    }
+    /// Room that samples leave for the beginnings and ends of stalls.
+    static let reserve = 128 << 10
 }
 
 /// One watched loop, as the watchdog sees it.
 final class LoopWitness: StallResponder, @unchecked Sendable {
-    // Unchecked because only the watchdog's thread calls it after `init`.
-    private let name: String
+    // Unchecked because only the watchdog's thread calls it after `init`; `assembly` is the recorder's.
     private let place: any WatchedPlace
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
-    private let queue: BoundedQueue<RecorderRequest>
+    private let handover: Handover
     private let threads: StallMonitor.ThreadScope
     private var account: ThreadAccount
     private var causes: CauseWitness
     /// The threshold that was crossed last: what a stretch of watched time is judged by.
     private var threshold: Duration
-    /// The open incidents; a loop may be saturated while a callout of it is stalled.
-    private var open: [Incident: OpenStall] = [:]
-    private var random = SystemRandomNumberGenerator()
+    /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
+    private var told = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
+    /// The end of a stall that could not be handed over yet.
+    private var unsent: IncidentRecord?
+    /// What the recorder makes of it.
+    let assembly: IncidentAssembly
 
     init(
         name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
-        sampler: SharedSampler?, controlGroup: ControlGroup,
-        queue: BoundedQueue<RecorderRequest>, threads: StallMonitor.ThreadScope
+        sampler: SharedSampler?, controlGroup: ControlGroup, handover: Handover,
+        threads: StallMonitor.ThreadScope
     ) {
-        self.name = name
         self.threshold = threshold
         self.place = place
         self.beacon = beacon
         self.sampler = sampler
-        self.queue = queue
+        self.handover = handover
         self.threads = threads
+        assembly = IncidentAssembly(name: name, modeName: { place.modeName($0) })
         account = ThreadAccount(place, controlGroup)
         causes = CauseWitness(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
 
-    private struct Incident: Hashable {
-        var began: MonotonicInstant
-        var isSaturation: Bool
+    private var ring: HandoverRing { handover.ring }
+    /// What names this loop in its records. The recorder owns a reference from the first record to the last.
+    private var sender: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
+    private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
+
+    /// Opens the thread's files, and goes once through what a stall will need, so that whatever the runtime makes at the
+    /// first use is there before.
+    func prepare() {
+        _ = Unmanaged.passRetained(self)
+        _ = account.evidence(isSuspect: true, isAsked: false)
+        ring.begin()
+        let reading = beacon.read(at: now)
+        addSample(.stall, of: reading, within: .zero)
+        var record = incidentRecord(.rehearsal(at: now))
+        causes.lastLook(&record)
+        ring.append(.incident, record, from: sender)
+        addMeasure(
+            from: beacon.tally(at: now, runDelay: nil), to: beacon.tally(at: now, runDelay: nil))
+        if let sampler, let thread = account.thread {
+            causes.rehearse(thread.id, into: ring, from: sender, sampler: sampler)
+            let stack = sampler.copyStack(of: thread, within: .zero)
+            ring.append(
+                .thread,
+                ThreadRecord(role: .other, name: ShortText(), stack: stack.header), from: sender)
+        }
+        ring.append(.round, RoundRecord(skippedCount: 0, cost: .zero), from: sender)
+        ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
+        ring.append(.unwatched, UnwatchedRecord(), from: sender)
+        place.forEachMember { _ in }
+        causes.forget()
+        // Nothing of it is committed.
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) {
@@ -119,83 +94,147 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)
     }
 
-    func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
+    func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
+        sendUnsent()
+        ring.begin(reserve: Handover.reserve)
+        addSample(kind, of: reading, within: limit)
+        // One that does not fit is missing in the report; the report itself has room kept for it.
+        if ring.commit(), ring.load > 12 { stall_bell_ring(handover.bell) }
+    }
+
+    private func addSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
+        let start = now
+        var record = SampleRecord(
+            kind: kind, offset: start - reading.since, taken: start, isLate: false,
+            thread: beacon.thread, phase: beacon.phase, mode: beacon.mode, label: ShortText(),
+            cost: .zero, presence: .noSampler, stack: nil)
+        record.label.fill { beacon.readLabel(into: $0) }
         guard let sampler, let thread = account.thread else {
-            causes.observeNobody()
-            return .failure(sampler == nil ? NoSampler() : NoThread())
+            record.presence = sampler == nil ? .noSampler : .noThread
+            record.isLate = beacon.word != reading.word
+            return ring.append(.sample, record, from: sender)
         }
-        let stack = Result { () throws in try sampler.captureStack(of: thread, within: limit) }
-        causes.observe(thread.id) { other in
-            Result { () throws in try sampler.captureStack(of: .found(other), within: limit) }
-        }
-        return stack
+        let stack = sampler.copyStack(of: thread, within: limit)
+        record.presence = .taken
+        record.stack = stack.header
+        record.isLate = beacon.word != reading.word
+        record.cost = now - start
+        ring.append(.sample, record, from: sender, stack.frames)
+        causes.observe(thread.id, into: ring, from: sender, sampler: sampler)
     }
 
-    private struct NoSampler: Error, CustomStringConvertible {
-        let description = "no memory for the sampler when the agent started"
+    func forgetSamples(_ kind: IncidentKind) {
+        causes.forget()
+        ring.begin()
+        ring.append(.forget, ForgetRecord(kind: kind), from: sender)
+        _ = ring.commit()
     }
 
-    private struct NoThread: Error, CustomStringConvertible {
-        let description = "no thread was running its work"
-    }
-
-    func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
-        let open = openStall(incident)
-        let id = open.id
-        let culprit = samples.last { !$0.isLate } ?? samples.last
-        let report = PendingReport(
-            id: id, start: open.start, loop: name,
-            mode: culprit.flatMap { place.modeName($0.mode) } ?? "", incident: incident,
-            samples: samples, members: open.members, others: open.others,
-            othersCost: open.othersCost, trail: causes.trail(ofLast: samples.count))
-        queue.push(.record(report)) {
-            if case .record(let earlier) = $0 { earlier.id == id } else { false }
-        }
-    }
-
-    func measured(_ measure: LoopMeasure) -> Bool {
-        queue.offer(
-            .measured(
-                PendingMeasure(
-                    loop: name, threshold: threshold, start: wallClock(at: measure.began),
-                    measure: measure)))
-    }
-
-    /// What stays the same from an incident's first word to its last.
-    private struct OpenStall {
-        let id: UniqueID
-        let start: UnixTime
-        let members: [SeenThread]
-        let others: ThreadRound
-        let othersCost: Duration
-    }
-
-    /// One incident, one id, and one look at the other threads, while it lasts.
-    private func openStall(_ incident: StallIncident) -> OpenStall {
-        let key = Incident(
-            began: incident.began, isSaturation: incident.verdict == .saturated)
+    func stallChanged(_ incident: StallIncident) {
+        sendUnsent()
+        let kind: IncidentKind = incident.verdict == .saturated ? .saturation : .stall
         threshold = incident.threshold
-        defer { if incident.hasEnded { open[key] = nil } }
-        if let known = open[key] { return known }
-        let start = wallClock(at: incident.began)
-        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        var others = ThreadRound()
-        var members: [SeenThread] = []
-        if !incident.hasEnded, let sampler {
-            members = place.members().prefix(64).map { sampler.see($0) }
+        if isNew(incident, kind), !incident.hasEnded { lookAtOthers() }
+        var record = incidentRecord(incident)
+        causes.lastLook(&record)
+        if !send(record), incident.hasEnded {
+            if unsent != nil { ring.countDropped() }
+            unsent = record
         }
-        if threads == .all, !incident.hasEnded, let sampler {
-            others = sampler.captureThreads(except: account.thread?.id)
+    }
+
+    /// One look at the other threads an incident, while it lasts.
+    private func isNew(_ incident: StallIncident, _ kind: IncidentKind) -> Bool {
+        switch kind {
+        case .stall:
+            defer { told.stall = incident.hasEnded ? nil : incident.began }
+            return told.stall != incident.began
+        case .saturation:
+            defer { told.saturation = incident.hasEnded ? nil : incident.began }
+            return told.saturation != incident.began
         }
-        let stall = OpenStall(
-            id: UniqueID(version7At: start, random: &random), start: start, members: members,
-            others: others, othersCost: MonotonicInstant(nanoseconds: stall_monotonic_ns()) - now)
-        open[key] = stall
-        return stall
+    }
+
+    private func incidentRecord(_ incident: StallIncident) -> IncidentRecord {
+        IncidentRecord(
+            kind: incident.verdict == .saturated ? .saturation : .stall, incident: incident,
+            start: wallClock(at: incident.began), thread: stall_thread_look(),
+            process: ProcessLook(), lastLook: now)
+    }
+
+    private func send(_ record: IncidentRecord) -> Bool {
+        ring.begin()
+        ring.append(.incident, record, from: sender)
+        let isSent = ring.commit()
+        stall_bell_ring(handover.bell)
+        return isSent
+    }
+
+    private func sendUnsent() {
+        if let record = unsent, send(record) { unsent = nil }
+    }
+
+    private func lookAtOthers() {
+        guard let sampler else { return }
+        let start = now
+        var count = 0
+        place.forEachMember { member in
+            guard count < 64 else { return }
+            count += 1
+            send(sampler.copyStack(of: member, within: .milliseconds(10)), .member)
+        }
+        guard threads == .all else { return }
+        let skipped = sampler.visitThreads(except: account.thread?.id) { send($0, .other) }
+        ring.begin(reserve: Handover.reserve)
+        ring.append(.round, RoundRecord(skippedCount: skipped, cost: now - start), from: sender)
+        _ = ring.commit()
+    }
+
+    private func send(_ stack: StackCopy, _ role: ThreadRole) {
+        var record = ThreadRecord(role: role, name: ShortText(), stack: stack.header)
+        record.name.fill { _ = stall_thread_read_name(stack.header.thread.rawValue, $0) }
+        ring.begin(reserve: Handover.reserve)
+        ring.append(.thread, record, from: sender, stack.frames)
+        _ = ring.commit()
+    }
+
+    func measured(from first: LoopTally, to last: LoopTally) -> Bool {
+        sendUnsent()
+        ring.begin(reserve: Handover.reserve)
+        addMeasure(from: first, to: last)
+        let isSent = ring.commit()
+        if isSent { stall_bell_ring(handover.bell) }
+        return isSent
+    }
+
+    private func addMeasure(from first: LoopTally, to last: LoopTally) {
+        ring.append(
+            .measure,
+            MeasureRecord(
+                first: first, last: last, threshold: threshold, start: wallClock(at: first.at)),
+            from: sender)
+    }
+
+    func unwatched() {
+        sendUnsent()
+        if unsent != nil { ring.countDropped() }
+        ring.begin()
+        ring.append(.unwatched, UnwatchedRecord(), from: sender)
+        _ = ring.commit()
+        stall_bell_ring(handover.bell)
     }
 
     private func wallClock(at instant: MonotonicInstant) -> UnixTime {
-        let age = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - instant
+        let age = now - instant
         return UnixTime(microseconds: stall_unix_us() - age.nanoseconds / 1000)
+    }
+}
+
+extension StallIncident {
+    /// An incident that nobody will hear of.
+    fileprivate static func rehearsal(at now: MonotonicInstant) -> StallIncident {
+        StallIncident(
+            began: now, duration: .zero, threshold: .zero, cpuTime: .zero, detectionDelay: .zero,
+            verdict: .stalled, hasEnded: false)
     }
 }

@@ -12,7 +12,8 @@ internal import Synchronization
 final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `shown`, and a queue's address is a plain value.
     private let beacon: SharedBeacon
-    private let global = DispatchQueue.global()
+    /// Dispatch's own object of the global queue, which lives for ever.
+    private let shared = DispatchQueue.global().dispatchObject
     /// The address of Swift's queue, which lives for ever; 0 until a task has told it.
     private let pool = Atomic<UInt>(0)
     /// The beat's own item in a list; 0 when it is not known, or has run.
@@ -46,7 +47,7 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
 
     private var lists: (tasks: stall_queue_look, all: stall_queue_look)? {
         guard let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring)),
-            let shared = global.dispatchObject
+            let shared
         else { return nil }
         let (tasks, all) = (stall_queue_look_at(own), stall_queue_look_at(shared))
         return tasks.is_known ? (tasks, all) : nil
@@ -79,26 +80,29 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     /// One member for all: the one with the lowest id that is at work.
     func findThread() -> RegisteredThread? {
         if let shown, !shown.hasEnded, !isIdle(shown) { return shown }
-        shown = members().min { $0.id.rawValue < $1.id.rawValue }
+        shown = nil
+        // They come in the order of their ids.
+        forEachMember { if shown == nil { shown = $0 } }
         if let shown { stall_beacon_publish_thread(beacon.pointer, shown.id.rawValue) }
         return shown
     }
 
     /// Says on the report how many threads there are.
     func correct(_ word: UInt64, at now: MonotonicInstant) {
-        let label = "all \(members().count) threads taken"
-        LoopBeacon(beacon.pointer).writeLabel(label)
+        var count: UInt32 = 0
+        forEachMember { _ in count += 1 }
+        stall_pool_write_label(beacon.pointer, count)
     }
 
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
     /// The threads that are at work: workers that sleep until there is some hold nothing up.
-    func members() -> [RegisteredThread] {
-        PoolThreads.all(named: PoolThreads.cooperative).filter { !isIdle($0) }
+    func forEachMember(_ body: (RegisteredThread) -> Void) {
+        PoolThreads.forEachCooperative { if !isIdle($0) { body($0) } }
     }
 
     private func isIdle(_ thread: RegisteredThread) -> Bool {
-        guard let shared = global.dispatchObject else { return false }
+        guard let shared else { return false }
         return stall_queue_worker_is_idle(shared, thread.id.rawValue)
     }
 }

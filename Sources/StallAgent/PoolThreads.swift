@@ -3,28 +3,35 @@
 internal import StallCapture
 internal import StallModel
 
+/// Nothing here allocates: the watchdog asks.
 enum PoolThreads {
-    /// The workers of the queue that Swift's pool runs on, or of any other whose name ends in `suffix`.
+    /// Visits Dispatch's workers in the order of their ids.
     ///
     /// Linux keeps 15 bytes of a name, and Dispatch keeps the last ones: `com.apple.root.default-qos` is seen as
     /// `oot.default-qos`.
-    static func all(named suffix: String? = nil) -> [RegisteredThread] {
-        StackSampler.threads().compactMap { id in
-            guard let name = threadName(id),
-                suffix.map({ name.hasSuffix($0) })
-                    ?? (name.hasSuffix("-qos") || name.hasSuffix(".overcommit"))
-            else { return nil }
-            return try? RegisteredThread.found(id)
+    static func forEach(_ body: (RegisteredThread) -> Void) {
+        StackSampler.forEachThread { id in
+            guard isThread(id, named: "-qos") || isThread(id, named: ".overcommit") else { return }
+            if let thread = try? RegisteredThread.found(id) { body(thread) }
+        }
+    }
+
+    /// Visits the workers of the queue that Swift's pool runs on.
+    static func forEachCooperative(_ body: (RegisteredThread) -> Void) {
+        StackSampler.forEachThread { id in
+            guard isThread(id, named: "oot.default-qos") else { return }
+            if let thread = try? RegisteredThread.found(id) { body(thread) }
         }
     }
 
     /// Whether one of them is ready to run: what waits for a worker then only needs a CPU.
     static func areWaitingForCPU() -> Bool {
-        all().contains { thread in
+        var areWaiting = false
+        forEach { thread in
+            guard !areWaiting else { return }
             var probe = ThreadProbe(thread.id)
-            return probe.state() == UInt8(ascii: "R")
+            areWaiting = probe.state() == UInt8(ascii: "R")
         }
+        return areWaiting
     }
-
-    static let cooperative = "oot.default-qos"
 }

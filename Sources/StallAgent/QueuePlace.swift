@@ -17,6 +17,8 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     /// Dispatch's own object, valid while `queue` is.
     private let object: UnsafeRawPointer?
     private let isMain: Bool
+    /// The address of a retained reference that the watchdog left behind, or 0.
+    private let lent = Atomic<UInt>(0)
     private let beacon: SharedBeacon
     private let postBeat: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
@@ -35,9 +37,12 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         stall_beacon_publish_callout(beacon.pointer, phase.rawValue)
     }
 
+    deinit { takeLent() }
+
     // MARK: The heart's side
 
     func look() -> HeartbeatLook? {
+        takeLent()
         guard let queue else { return nil }
         return withExtendedLifetime(queue) {
             guard let look = object.map({ stall_queue_look_at($0) }), look.is_known else {
@@ -69,6 +74,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
 
     func findThread() -> RegisteredThread? {
         guard let queue else { return nil }
+        lend(queue)
         let drainer = withExtendedLifetime(queue) {
             object.map { stall_queue_find_drainer($0) } ?? 0
         }
@@ -85,7 +91,25 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     /// Something waits, no thread has taken it, and one is ready to run: it only needs a CPU.
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
-    func members() -> [RegisteredThread] { findThread() == nil ? PoolThreads.all() : [] }
+    func forEachMember(_ body: (RegisteredThread) -> Void) {
+        if findThread() == nil { PoolThreads.forEach(body) }
+    }
+
+    /// Leaves a reference to the queue behind, for the heart to let go: the watchdog's must not be the last one, since the end
+    /// of a queue frees memory and runs the app's finalizer.
+    private func lend(_ queue: DispatchQueue) {
+        let address = UInt(bitPattern: Unmanaged.passRetained(queue).toOpaque())
+        let (isLent, _) = lent.compareExchange(
+            expected: 0, desired: address, ordering: .acquiringAndReleasing)
+        // What is lent already is the same queue.
+        if !isLent { Unmanaged.passUnretained(queue).release() }
+    }
+
+    private func takeLent() {
+        let address = lent.exchange(0, ordering: .acquiringAndReleasing)
+        guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
+        Unmanaged<DispatchQueue>.fromOpaque(pointer).release()
+    }
 }
 
 extension DispatchQueue {

@@ -1,47 +1,75 @@
 // Turns what the watchdog saw into durable reports: the raw stack first, names when they are known. All of it happens
-// on the recorder's own thread; the watchdog only ever pushes into a bounded queue.
+// on the recorder's own thread; the watchdog only ever writes into a ring of bounded size.
 
 internal import CLinux
+internal import Logging
 internal import StallCapture
 internal import StallDetection
 internal import StallModel
 internal import StallStore
 internal import StallSymbols
+internal import Synchronization
+
+/// What the recorder is asked to do.
+enum RecorderRequest: Sendable {
+    case openStore
+    case record(PendingReport)
+    case measured(PendingMeasure)
+    case limit(RateLimits, DebuggerPolicy)
+}
 
 /// The recorder's thread and what reaches it.
 final class Recorder: Sendable {
-    let queue = BoundedQueue<RecorderRequest>(capacity: 256)
+    let handover: Handover
     let notifier: StallNotifier
+    let end = RecorderEnd()
+    /// What app threads ask for. The watchdog does not touch it: it has a lock.
+    private let requests = BoundedQueue<RecorderRequest>(capacity: 64)
     private let thread: AgentThread
 
     /// Starts the thread; nil when the system gives none.
-    init?(_ configuration: StallMonitor.Configuration) {
-        let (queue, notifier) = (queue, StallNotifier(deadline: configuration.callbackDeadline))
+    init?(_ configuration: StallMonitor.Configuration, watchdog: Watchdog) {
+        guard let bell = stall_bell_create(), let ring = HandoverRing() else { return nil }
+        let handover = Handover(ring: ring, bell: bell)
+        self.handover = handover
+        let (requests, notifier) = (
+            requests, StallNotifier(deadline: configuration.callbackDeadline)
+        )
+        let end = end
         self.notifier = notifier
+        requests.push(.openStore)
         let thread = AgentThread(name: "stall-recorder") {
-            var recording = Recording(configuration, notifier: notifier)
-            while let request = queue.pop() {
-                recording.lost += queue.takeDropped()
-                recording.handle(request)
-            }
-            recording.finish()
+            var recording = Recording(
+                configuration, notifier: notifier, ring: handover.ring, watchdog: watchdog)
+            recording.run(requests, handover.bell, until: end)
+            end.runTeardown()
+            end.reach(wasFlushed: recording.finish())
         }
         guard let thread else { return nil }
         self.thread = thread
-        queue.push(.openStore)
     }
 
     /// Changes the limits, from the next report on.
     func limit(_ limits: RateLimits, _ debuggerPolicy: DebuggerPolicy) {
-        queue.push(.limit(limits, debuggerPolicy))
+        requests.push(.limit(limits, debuggerPolicy))
+        stall_bell_ring(handover.bell)
     }
 
-    /// Writes what is waiting, runs the callbacks that are due, and ends both threads.
-    func stop() {
-        queue.close()
-        notifier.leaveIfCurrent()
-        thread.join()
+    /// Lets it write what is waiting, run the callbacks that are due, end the agent's other parts and then itself. Allocates
+    /// nothing and waits for nothing.
+    func beginStop() {
+        end.ask()
+        stall_bell_ring(handover.bell)
     }
+
+    /// Waits for the end. Nil when it has not come by then; else whether everything was written.
+    func waitForEnd(until deadline: MonotonicInstant) -> Bool? {
+        // Its own log handler may have called.
+        thread.isCurrent ? nil : end.wait(until: deadline)
+    }
+
+    /// Nobody will wait for the thread any more.
+    func detach() { thread.detach() }
 }
 
 /// The recorder's own state, confined to its thread.
@@ -52,15 +80,26 @@ private struct Recording {
     let run: ProcessRun
     var store: StoreConnection
     var limiter: ReportLimiter
-    /// Reports that the queue had no room for.
-    var lost = 0
+    private let ring: HandoverRing
+    private let watchdog: Watchdog
+    private var health = WatchdogHealth()
+    /// What was handed over, in the order it came.
+    private var waiting: [RecorderRequest] = []
+    private static let waitingLimit = 256
+    /// Stalls that could not be handed over.
+    private var lost = 0
     /// What names of open reports have cost so far.
     var namingTime: [UniqueID: Duration] = [:]
     /// What is already named, for reports handed to callbacks. The store has all of it.
     var names: [CodeLocation: [Frame]] = [:]
 
-    init(_ configuration: StallMonitor.Configuration, notifier: StallNotifier) {
+    init(
+        _ configuration: StallMonitor.Configuration, notifier: StallNotifier, ring: HandoverRing,
+        watchdog: Watchdog
+    ) {
         self.configuration = configuration
+        self.ring = ring
+        self.watchdog = watchdog
         self.notifier = notifier
         var options = SymbolizerOptions()
         options.findsLines = configuration.findsLines
@@ -75,6 +114,71 @@ private struct Recording {
         store = StoreConnection(
             path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
             logger: configuration.logger)
+    }
+
+    /// Does what comes until the end is wanted.
+    mutating func run(
+        _ requests: BoundedQueue<RecorderRequest>, _ bell: UnsafeMutablePointer<stall_bell>,
+        until end: RecorderEnd
+    ) {
+        while true {
+            while let request = requests.poll() ?? nextHandedOver() { handle(request) }
+            if lost > 0 { countLosses() }
+            if end.isWanted { return }
+            let deadline = lookAtWatchdog()
+            stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING))
+            guard requests.isEmpty, ring.isEmpty, !end.isWanted else {
+                stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
+                continue
+            }
+            stall_bell_sleep(bell, UInt32(STALL_WATCHDOG_DOZING), deadline.nanoseconds)
+        }
+    }
+
+    /// The oldest of what was handed over. A report that has been superseded meanwhile is left out.
+    private mutating func nextHandedOver() -> RecorderRequest? {
+        drain()
+        return waiting.isEmpty ? nil : waiting.removeFirst()
+    }
+
+    private mutating func drain() {
+        while waiting.count < Self.waitingLimit, let record = ring.next() {
+            let witness = Unmanaged<LoopWitness>.fromOpaque(
+                UnsafeRawPointer(bitPattern: record.sender)!)
+            let request = witness._withUnsafeGuaranteedRef { $0.assembly.take(record) }
+            let isLast = record.kind == .unwatched
+            ring.release()
+            if let request { enqueue(request) }
+            guard isLast else { continue }
+            witness.release()
+            watchdog.collect()
+        }
+        lost += ring.takeDropped()
+    }
+
+    private mutating func enqueue(_ request: RecorderRequest) {
+        if case .record(let later) = request {
+            let superseded = waiting.firstIndex {
+                if case .record(let earlier) = $0 { earlier.id == later.id } else { false }
+            }
+            if let superseded { return waiting[superseded] = request }
+        }
+        waiting.append(request)
+    }
+
+    /// Says so once when the watchdog does not come back. Returns when to look again.
+    private mutating func lookAtWatchdog() -> MonotonicInstant {
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        let delay = watchdog.delay(at: now)
+        switch health.look(delay: delay, at: now) {
+        case .away(let time):
+            configuration.logger.warning(
+                "the watchdog has not come back for \(time): stalls are missed meanwhile")
+            store.countLosses(1, reason: .blind)
+        case .isBack: configuration.logger.notice("the watchdog is back")
+        case nil: break
+        }
+        return health.nextLook(delay: delay, isParked: watchdog.isParked, at: now)
     }
 
     mutating func handle(_ request: RecorderRequest) {
@@ -94,12 +198,16 @@ private struct Recording {
         for report in store.takeDurable() { notifier.notify(report) }
     }
 
-    mutating func finish() {
+    /// Writes what is left. Returns whether all of it was written.
+    mutating func finish() -> Bool {
+        while let request = nextHandedOver() { handle(request) }
         store.flushForEnd()
         notifyDurable()
         notifier.stop()
         countLosses()
-        if store.close() { stall_last_words_remove(run.id.words.high, run.id.words.low) }
+        let isWritten = store.close()
+        if isWritten { stall_last_words_remove(run.id.words.high, run.id.words.low) }
+        return isWritten
     }
 
     private mutating func countLosses() {

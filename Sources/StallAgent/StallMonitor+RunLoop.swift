@@ -46,20 +46,28 @@ extension StallMonitor {
         guard let place = FoundationLoopPlace(thread) else {
             return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
         }
+        let heart = agent?.heart
+        heart?.add(place.correction)
         watch(
             place, LoopBeacon(place.beacon), as: name, threshold: threshold,
-            key: .foundationRunLoop(thread.id), thread: thread.id, detach: { place.detach() })
+            key: .foundationRunLoop(thread.id), thread: thread.id,
+            detach: {
+                heart?.remove(place.correction)
+                place.detach()
+            })
     }
 }
 
 /// A CFRunLoop under watch.
 private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
-    // Unchecked because `loop` may be used from any thread until it is detached, once, and `mode` is the watchdog's.
+    // Unchecked because `loop` may be used from any thread until it is detached, once.
     private let loop: OpaquePointer
     private let thread: RegisteredThread
     private let isDetached = Mutex(false)
     /// The mode at the last look: the beacon of this loop has no numbers for them.
-    private var mode = ""
+    private let mode = Mutex("")
+    /// Foundation's lock is not for the watchdog to take: the heart's thread does.
+    private(set) lazy var correction = LoopCorrection { [weak self] in self?.answer($0, at: $1) }
 
     /// Observes the calling thread's loop; nil without CFRunLoop or memory.
     init?(_ thread: RegisteredThread) {
@@ -72,22 +80,25 @@ private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
 
     func findThread() -> RegisteredThread? { thread }
 
-    /// An app's thread that is just detaching is not waited for: then there is nothing left to correct.
-    func correct(_ word: UInt64, at now: MonotonicInstant) {
+    func correct(_ word: UInt64, at now: MonotonicInstant) { correction.ask(word, at: now) }
+
+    /// On the heart's thread. A thread that is just detaching is not waited for: then there is nothing left to correct.
+    private func answer(_ word: UInt64, at now: MonotonicInstant) {
         isDetached.withLockIfAvailable { isDetached in
             guard !isDetached else { return }
             if thread.hasEnded {
                 _ = stall_beacon_correct(beacon, word, UInt8(STALL_LOOP_IDLE), now.nanoseconds)
                 return
             }
-            mode = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { mode in
+            let current = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { mode in
                 stall_foreign_loop_correct(loop, word, now.nanoseconds, mode.baseAddress!)
                 return String(cString: mode.baseAddress!)
             }
+            mode.withLock { $0 = current }
         }
     }
 
-    func modeName(_ number: UInt32) -> String? { mode }
+    func modeName(_ number: UInt32) -> String? { mode.withLock { $0 } }
 
     func detach() {
         isDetached.withLock { isDetached in

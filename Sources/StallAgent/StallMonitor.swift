@@ -1,7 +1,7 @@
 // The product: connects loops to the detector, the detector to the recorder, the recorder to the store. It decides
 // nothing itself.
 //
-//     EventRunLoop -> LoopBeacon -> Watchdog -> LoopWitness -> BoundedQueue -> Recorder -> AgentStore
+//     EventRunLoop -> LoopBeacon -> Watchdog -> LoopWitness -> HandoverRing -> Recorder -> AgentStore
 //     (app's thread)               (watchdog's thread)                        (recorder's thread)
 
 internal import CLinux
@@ -67,13 +67,17 @@ public final class StallMonitor: Sendable {
     private init(_ configuration: Configuration) {
         self.configuration = configuration
         policies = Mutex(PolicyBook(configuration))
-        guard configuration.isEnabled, let recorder = Recorder(configuration),
-            let watchdog = Watchdog()
-        else {
+        guard configuration.isEnabled, let watchdog = Watchdog() else {
             agent = nil
             if configuration.isEnabled {
                 configuration.logger.error("no thread for the agent; stalls will not be recorded")
             }
+            return
+        }
+        guard let recorder = Recorder(configuration, watchdog: watchdog) else {
+            agent = nil
+            watchdog.stop()
+            configuration.logger.error("no thread for the agent; stalls will not be recorded")
             return
         }
         var sampler: SharedSampler?
@@ -81,8 +85,17 @@ public final class StallMonitor: Sendable {
         do { sampler = try SharedSampler(controlGroup) } catch {
             configuration.logger.error("stacks cannot be captured: \(error)")
         }
-        agent = Agent(
+        let agent = Agent(
             watchdog: watchdog, recorder: recorder, sampler: sampler, controlGroup: controlGroup)
+        self.agent = agent
+        // Run by the recorder's thread: all of it may have to wait for the app.
+        recorder.end.prepare { [self] in
+            ProcessExit.forget(self)
+            settings.withLock { $0.take() }?.stop()
+            for watch in watches.close() { watch.detach() }
+            agent.heart.stop()
+            watchdog.join()
+        }
         guard let path = configuration.settings else { return }
         let file = SettingsFile(path: path, logger: configuration.logger) { [weak self] settings in
             self?.apply(settings)
@@ -141,8 +154,8 @@ public final class StallMonitor: Sendable {
         let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
         let witness = LoopWitness(
             name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
-            sampler: agent.sampler, controlGroup: agent.controlGroup, queue: agent.recorder.queue,
-            threads: configuration.threads)
+            sampler: agent.sampler, controlGroup: agent.controlGroup,
+            handover: agent.recorder.handover, threads: configuration.threads)
         let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
         let watch = Watch(
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
@@ -190,18 +203,34 @@ public final class StallMonitor: Sendable {
         agent?.recorder.notifier.add(state: state, body)
     }
 
+    /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads, within ten seconds, or
+    /// five more than ``Configuration/callbackDeadline`` when that is longer. ``stop(within:)`` says whether that was enough.
+    public func stop() {
+        _ = stop(within: max(.seconds(10), configuration.callbackDeadline + .seconds(5)))
+    }
+
     /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads.
     ///
-    /// Waits for the writes, and for callbacks up to their deadline. Calls after the first do nothing. On the thread of an ``onStall(at:_:)`` callback it
-    /// returns before that thread has ended.
-    public func stop() {
-        guard let agent, agent.isStopped.claim() else { return }
-        ProcessExit.forget(self)
-        settings.withLock { $0.take() }?.stop()
-        for watch in watches.close() { watch.detach() }
-        agent.heart.stop()
-        agent.watchdog.stop()
-        agent.recorder.stop()
+    /// Waits for the writes, and for callbacks up to their deadline, but no longer than it may: a disk that hangs, a log handler
+    /// that waits for this thread, or a callback that is stuck does not keep the app from ending. What is not done by then
+    /// goes on on the agent's threads, as far as the process lives. Nothing is allocated here.
+    ///
+    /// Calls after the first wait as well. On the thread of an ``onStall(at:_:)`` callback it returns before that thread has
+    /// ended.
+    ///
+    /// - Parameter limit: How long it may take.
+    /// - Returns: Whether everything that was waiting is written and the agent's threads have ended.
+    @discardableResult
+    public func stop(within limit: Duration) -> Bool {
+        guard let agent else { return true }
+        let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
+        if agent.isStopped.claim() {
+            agent.recorder.notifier.leaveIfCurrent()
+            agent.watchdog.beginStop()
+            agent.recorder.beginStop()
+            agent.recorder.detach()
+        }
+        return agent.recorder.waitForEnd(until: deadline) ?? false
     }
 }
 

@@ -182,7 +182,7 @@ struct StoreConnection {
         let lost = losses.values.reduce(waiting.count, +)
         // The condition itself was told when it was met; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
-        let isClosed = store != nil && waiting.isEmpty
+        let isClosed = waiting.isEmpty && losses.isEmpty && waitingCounts.isEmpty
         attempt { connection throws(StoreError) in try connection.store?.close() }
         store = nil
         return isClosed

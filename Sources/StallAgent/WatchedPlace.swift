@@ -5,24 +5,24 @@ internal import StallCapture
 internal import StallModel
 internal import Synchronization
 
-/// What is watched, as far as the watchdog must know it. Called on the watchdog's thread only, while the watched thread
-/// may hold any lock of the app.
+/// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only, while the
+/// watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
 protocol WatchedPlace: Sendable {
     /// The thread that is at the work now; nil when nobody is.
     func findThread() -> RegisteredThread?
     /// Whether the work could go on and only waits for a thread to get a CPU. Asked when there is no thread.
     func isStarved() -> Bool
-    /// The threads among which the work is shared; empty when it is one thread's.
-    func members() -> [RegisteredThread]
+    /// Visits the threads among which the work is shared; none when it is one thread's.
+    func forEachMember(_ body: (RegisteredThread) -> Void)
     /// Sets a beacon right that has said busy since long, when there is a reason not to believe it.
     func correct(_ word: UInt64, at now: MonotonicInstant)
-    /// The name of the mode that the beacon shows as `number`.
+    /// The name of the mode that the beacon shows as `number`. Called on the recorder's thread, which may wait.
     func modeName(_ number: UInt32) -> String?
 }
 
 extension WatchedPlace {
     func isStarved() -> Bool { false }
-    func members() -> [RegisteredThread] { [] }
+    func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) {}
     func modeName(_ number: UInt32) -> String? { nil }
 }

@@ -22,6 +22,10 @@ package enum SignalUse: Sendable {
 /// Captures stacks of this process's threads, with memory that `init` allocated.
 package struct StackSampler: ~Copyable {
     private let sampler: OpaquePointer
+    /// For a look at many threads: their ids, and whether each was seen.
+    let roundIDs: UnsafeMutableBufferPointer<Int32>
+    let roundSeen: UnsafeMutableBufferPointer<Bool>
+    static let longestRound = 2048
 
     /// Allocates the sampler and installs the signal handler, which then stays for the life of the process.
     ///
@@ -45,9 +49,15 @@ package struct StackSampler: ~Copyable {
                 UInt32(clamping: addressCapacity), UInt32(clamping: stackByteCapacity), use)
         else { throw .system(call: "mmap", errno: errno) }
         self.sampler = sampler
+        roundIDs = .allocate(capacity: Self.longestRound)
+        roundSeen = .allocate(capacity: Self.longestRound)
     }
 
-    deinit { stall_sampler_destroy(sampler) }
+    deinit {
+        stall_sampler_destroy(sampler)
+        roundIDs.deallocate()
+        roundSeen.deallocate()
+    }
 
     /// Captures the call stack of one thread, innermost frame first.
     ///
@@ -67,29 +77,13 @@ package struct StackSampler: ~Copyable {
     package mutating func captureStack(
         of thread: RegisteredThread, timeout: Duration
     ) throws(CaptureError) -> CapturedStack {
+        try copyStack(of: thread, timeout: timeout).decoded()
+    }
+
+    /// The same without allocating: the answer lies in the sampler's memory until its next capture.
+    package mutating func copyStack(of thread: RegisteredThread, timeout: Duration) -> StackCopy {
         var (described, stack) = (thread.asC, stall_stack())
         let result = stall_sampler_capture(sampler, &described, timeout.nanoseconds, &stack)
-        switch result {
-        case 0: return CapturedStack(stack)
-        case ESRCH: throw .threadEnded(thread.id)
-        case EBUSY: throw .running(thread.id)
-        case ETIMEDOUT: throw .timedOut(thread.id, after: timeout)
-        default:
-            let call = stack.failed_call.map { String(cString: $0) } ?? "capture"
-            throw .system(call: call, errno: result)
-        }
-    }
-}
-
-extension CapturedStack {
-    fileprivate init(_ stack: stall_stack) {
-        let frames = UnsafeBufferPointer(start: stack.frames, count: Int(stack.count))
-        self.init(
-            addresses: frames.map { frame in
-                CodeAddress(
-                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
-                    isGuessed: frame.is_guessed)
-            },
-            isTruncated: stack.is_truncated, method: stack.used_signal ? .signal : .signalFree)
+        return StackCopy(thread.id, timeout, result, stack)
     }
 }

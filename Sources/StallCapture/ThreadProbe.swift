@@ -1,5 +1,6 @@
 // What the detector asks about another thread: how much CPU it used, and whether it runs, sleeps or is stopped.
 
+internal import CStackCapture
 internal import Glibc
 package import StallModel
 
@@ -13,9 +14,9 @@ package struct ThreadProbe: ~Copyable {
     /// Opens the thread's `/proc` entry. A probe of a thread that has ended, or of an unreadable `/proc`, answers nil.
     package init(_ thread: ThreadID) {
         self.thread = thread
-        stat = open("/proc/self/task/\(thread.rawValue)/stat", O_RDONLY | O_CLOEXEC)
-        schedule = open("/proc/self/task/\(thread.rawValue)/schedstat", O_RDONLY | O_CLOEXEC)
-        status = open("/proc/self/task/\(thread.rawValue)/status", O_RDONLY | O_CLOEXEC)
+        stat = stall_thread_open(thread.rawValue, ("stat" as StaticString).cString)
+        schedule = stall_thread_open(thread.rawValue, ("schedstat" as StaticString).cString)
+        status = stall_thread_open(thread.rawValue, ("status" as StaticString).cString)
     }
 
     deinit {
@@ -34,46 +35,27 @@ package struct ThreadProbe: ~Copyable {
     }
 
     /// The state letter of proc(5): `R`, `S`, `D`, `T`, `t`, `Z` and others; nil when the thread has ended.
-    package mutating func state() -> UInt8? {
-        read(stat) { text in
-            guard let close = text.lastIndex(of: UInt8(ascii: ")")), close + 2 < text.endIndex
-            else { return nil }
-            return text[close + 2]
-        }
-    }
+    package mutating func state() -> UInt8? { read(stat) { $0.state } }
 
     /// The time that the thread has been ready to run and waited for a CPU, over its life. The kernel books a wait when
     /// it is over. Nil when the thread has ended or the kernel does not count.
     ///
     /// **Source:** Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat", second number.
     package mutating func runDelay() -> Duration? {
-        read(schedule) { text in
-            let numbers = text.split(separator: UInt8(ascii: " "))
-            guard numbers.count >= 2 else { return nil }
-            return Int64(String(decoding: numbers[1], as: UTF8.self)).map { .nanoseconds($0) }
-        }
+        read(schedule) { $0.number(1).map { .nanoseconds($0) } }
     }
 
     /// Whether a debugger or another tracer is attached to the thread.
     package mutating func isTraced() -> Bool {
-        let tracer = read(status) { text -> Bool? in
-            for line in text.split(separator: UInt8(ascii: "\n"))
-            where line.starts(with: "TracerPid:".utf8) {
-                return line.last != UInt8(ascii: "0")
-                    || line.dropLast().last.map { $0 > UInt8(ascii: " ") } == true
-            }
-            return nil
-        }
-        return tracer ?? false
+        (read(status) { $0.number(after: "TracerPid:") } ?? 0) != 0
     }
 
-    private func read<Answer>(
-        _ file: CInt, _ parse: (Slice<UnsafeMutableRawBufferPointer>) -> Answer?
-    ) -> Answer? {
+    private func read<Answer>(_ file: CInt, _ parse: (ProcText) -> Answer?) -> Answer? {
         guard file >= 0 else { return nil }
         return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
             let count = pread(file, buffer.baseAddress!, buffer.count, 0)
-            return count > 0 ? parse(buffer.prefix(count)) : nil
+            guard count > 0 else { return nil }
+            return parse(ProcText(UnsafeRawBufferPointer(rebasing: buffer[..<count])))
         }
     }
 }

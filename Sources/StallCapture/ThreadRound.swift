@@ -32,76 +32,121 @@ package struct ThreadRound: Sendable {
 }
 
 extension StackSampler {
-    /// Captures the threads of this process, except the calling one.
+    /// Captures the threads of this process, except the calling one, and passes each on without allocating.
     ///
     /// Those that are blocked come first, since they cost neither them nor us any waiting; a running one is waited for.
     ///
     /// - Parameters:
-    ///   - excluded: Threads to leave out.
+    ///   - isExcluded: Threads to leave out.
     ///   - limit: The most threads to look at.
     ///   - budget: How long all of it may take.
+    ///   - visit: Called for each thread that is seen. The stack lies in the sampler's memory until the next call.
+    /// - Returns: How many threads there was neither room nor time for.
     ///
     /// **Cost:** some 30 us a thread that is blocked; nothing on it.
+    package mutating func visitThreads(
+        except isExcluded: (ThreadID) -> Bool, limit: Int = 512,
+        budget: Duration = .milliseconds(200), _ visit: (StackCopy) -> Void
+    ) -> Int {
+        let deadline = ContinuousClock.now + budget
+        let own = stall_thread_self()
+        var total: UInt32 = 0
+        let count = Int(
+            stall_threads_list(roundIDs.baseAddress!, UInt32(Self.longestRound), &total))
+        var skipped = Int(total) - count
+        var (looked, running, index) = (0, 0, 0)
+        while index < count {
+            let id = ThreadID(rawValue: roundIDs[index])
+            roundSeen[index] = true
+            defer { index += 1 }
+            guard id.rawValue != own, !isExcluded(id) else { continue }
+            guard looked < limit, ContinuousClock.now < deadline else {
+                skipped += 1
+                continue
+            }
+            looked += 1
+            let stack = copyStack(ofFound: id, timeout: .zero)
+            if stack.isOfMovingThread {
+                roundSeen[index] = false
+                running += 1
+            } else if !stack.isOfEndedThread {
+                visit(stack)
+            }
+        }
+        index = 0
+        while index < count {
+            defer { index += 1 }
+            guard !roundSeen[index] else { continue }
+            let left = ContinuousClock.now.duration(to: deadline)
+            guard left > .zero else {
+                skipped += 1
+                continue
+            }
+            let id = ThreadID(rawValue: roundIDs[index])
+            let stack = copyStack(ofFound: id, timeout: left / running)
+            running -= 1
+            // A thread that ended meanwhile is no thread of the process.
+            if !stack.isOfEndedThread { visit(stack) }
+        }
+        return skipped
+    }
+
+    private mutating func copyStack(ofFound id: ThreadID, timeout: Duration) -> StackCopy {
+        do throws(CaptureError) {
+            return copyStack(of: try .found(id), timeout: timeout)
+        } catch {
+            return StackCopy(id, failure: error)
+        }
+    }
+
+    /// The same as values: for those who may allocate.
     package mutating func captureThreads(
         except excluded: Set<ThreadID>, limit: Int = 512, budget: Duration = .milliseconds(200)
     ) -> ThreadRound {
-        let deadline = ContinuousClock.now + budget
-        let own = ThreadID(rawValue: stall_thread_self())
-        let all = Self.threads().filter { $0 != own && !excluded.contains($0) }
-        var seen: [ThreadID: Result<CapturedStack, CaptureError>] = [:]
-        var running: [ThreadID] = []
-        for id in all.prefix(limit) {
-            guard ContinuousClock.now < deadline else { break }
-            let stack = capture(id, timeout: .zero)
-            if case .failure(.timedOut) = stack { running.append(id) } else { seen[id] = stack }
-        }
-        for (index, id) in running.enumerated() {
-            let left = ContinuousClock.now.duration(to: deadline)
-            guard left > .zero else { break }
-            seen[id] = capture(id, timeout: left / (running.count - index))
-        }
-        // A thread that ended meanwhile is no thread of the process.
-        let threads = all.compactMap { id -> SeenThread? in
-            guard let stack = seen[id] else { return nil }
-            if case .failure(.threadEnded) = stack { return nil }
-            return SeenThread(id: id, name: threadName(id), stack: stack)
-        }
-        return ThreadRound(threads: threads, skippedCount: all.count - seen.count)
+        var threads: [SeenThread] = []
+        let skipped = visitThreads(
+            except: { excluded.contains($0) }, limit: limit, budget: budget
+        ) { threads.append(SeenThread($0, name: threadName($0.header.thread))) }
+        threads.sort { $0.id.rawValue < $1.id.rawValue }
+        return ThreadRound(threads: threads, skippedCount: skipped)
     }
 
-    private mutating func capture(
-        _ id: ThreadID, timeout: Duration
-    ) -> Result<CapturedStack, CaptureError> {
-        do throws(CaptureError) {
-            return .success(try captureStack(of: .found(id), timeout: timeout))
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// The threads of this process, in the order of their ids.
-    package static func threads() -> [ThreadID] {
-        guard let directory = opendir("/proc/self/task") else { return [] }
-        defer { closedir(directory) }
-        var threads: [ThreadID] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    /// Calls `body` with the threads of this process in the order of their ids, without allocating. At most 256: the first ones.
+    package static func forEachThread(_ body: (ThreadID) -> Void) {
+        withUnsafeTemporaryAllocation(of: Int32.self, capacity: 256) { ids in
+            var total: UInt32 = 0
+            let count = Int(stall_threads_list(ids.baseAddress!, 256, &total))
+            var index = 0
+            while index < count {
+                body(ThreadID(rawValue: ids[index]))
+                index += 1
             }
-            if let id = Int32(name) { threads.append(ThreadID(rawValue: id)) }
         }
-        return threads.sorted { $0.rawValue < $1.rawValue }
+    }
+}
+
+extension SeenThread {
+    /// A thread as it was captured, as a value.
+    package init(_ copy: StackCopy, name: String?) {
+        let stack = Result { () throws(CaptureError) in try copy.decoded() }
+        self.init(id: copy.header.thread, name: name, stack: stack)
     }
 }
 
 /// The thread's name in the kernel (`comm`); nil when it has ended or `/proc` cannot be read.
 package func threadName(_ thread: ThreadID) -> String? {
-    let file = open("/proc/self/task/\(thread.rawValue)/comm", O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return nil }
-    defer { close(file) }
-    return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
-        let count = read(file, buffer.baseAddress!, buffer.count)
-        guard count > 0 else { return nil }
-        return String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
+        stall_thread_name(thread.rawValue, name.baseAddress!)
+            ? String(cString: name.baseAddress!) : nil
+    }
+}
+
+/// Whether the thread's name ends like this. Allocates nothing.
+package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
+        guard stall_thread_name(thread.rawValue, name.baseAddress!) else { return false }
+        let (length, wanted) = (strlen(name.baseAddress!), suffix.utf8CodeUnitCount)
+        guard length >= wanted else { return false }
+        return memcmp(name.baseAddress! + (length - wanted), suffix.utf8Start, wanted) == 0
     }
 }

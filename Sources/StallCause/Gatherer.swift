@@ -1,7 +1,7 @@
 // Looks at a stalled thread on the watchdog's thread, through files that are kept open. Takes no lock and disturbs
 // nobody; the stalled thread may hold any lock of the app.
 
-internal import CLinux
+package import CLinux
 internal import Glibc
 package import StallModel
 
@@ -21,19 +21,102 @@ package struct ThreadGatherer: ~Copyable {
         stall_evidence_close(&files)
     }
 
-    /// What the thread waits for now, and its counters.
+    /// What the thread waits for now, and its counters. Allocates.
     package func look() -> (wait: Wait, counters: Counters) {
-        var look = stall_thread_look()
-        withUnsafePointer(to: files) { stall_evidence_look($0, &look) }
-        var counters = Counters()
-        counters.cpuTime = .nanoseconds(look.cpu_ns)
-        counters.runDelay = .nanoseconds(look.run_delay_ns)
-        counters.minorFaults = look.minor_faults
-        counters.majorFaults = look.major_faults
-        counters.waits = look.waits
-        counters.preemptions = look.preemptions
-        return (Wait(look), counters)
+        let scratch = WaitLook()
+        look(into: scratch, asksLockHolder: true)
+        return (Wait(scratch.copy), Counters(scratch.copy.look.thread))
     }
+
+    /// The same as plain memory: allocates nothing.
+    ///
+    /// - Parameter asksLockHolder: Whether a wait for a file's lock is to be followed: that costs the machine a lock.
+    package func look(into look: WaitLook, asksLockHolder: Bool) {
+        withUnsafePointer(to: files) { stall_evidence_look($0, &look.pointer.pointee.thread) }
+        let detail = SystemCall.detail(ofNumber: look.pointer.pointee.thread.system_call)
+        stall_wait_follow(look.pointer, detail, asksLockHolder, look.descriptors)
+    }
+}
+
+/// Memory for one look at a thread. Made once; a look fills it in.
+package final class WaitLook {
+    let pointer = UnsafeMutablePointer<stall_wait_look>.allocate(capacity: 1)
+    let descriptors = UnsafeMutablePointer<stall_descriptor_look>.allocate(
+        capacity: Int(STALL_WAIT_DESCRIPTORS))
+
+    package init() {
+        pointer.initialize(to: stall_wait_look())
+        pointer.pointee.thread.system_call = -1
+        descriptors.initialize(
+            repeating: stall_descriptor_look(), count: Int(STALL_WAIT_DESCRIPTORS))
+    }
+
+    deinit {
+        pointer.deallocate()
+        descriptors.deallocate()
+    }
+
+    package func clear() {
+        pointer.pointee = stall_wait_look()
+        pointer.pointee.thread.system_call = -1
+    }
+
+    package var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
+    package var isOfFileLock: Bool { pointer.pointee.detail == STALL_WAIT_FILE_LOCK }
+
+    /// What it holds now.
+    package var copy: WaitCopy {
+        WaitCopy(
+            look: pointer.pointee,
+            descriptors: UnsafeBufferPointer(
+                start: descriptors, count: Int(pointer.pointee.descriptor_count)))
+    }
+}
+
+/// One look at a thread, in anybody's memory.
+package struct WaitCopy {
+    package let look: stall_wait_look
+    package let descriptors: UnsafeBufferPointer<stall_descriptor_look>
+
+    package init(look: stall_wait_look, descriptors: UnsafeBufferPointer<stall_descriptor_look>) {
+        self.look = look
+        self.descriptors = descriptors
+    }
+}
+
+extension Counters {
+    /// The counters of a look at a thread.
+    package init(_ look: stall_thread_look) {
+        self.init()
+        cpuTime = .nanoseconds(look.cpu_ns)
+        runDelay = .nanoseconds(look.run_delay_ns)
+        minorFaults = look.minor_faults
+        majorFaults = look.major_faults
+        waits = look.waits
+        preemptions = look.preemptions
+    }
+
+    /// Adds the process's counters; returns what could not be read.
+    package mutating func add(_ look: ProcessLook) -> UnreadableFacts {
+        processTime = .nanoseconds(look.process.cpu_ns)
+        throttled = look.throttling?.time ?? .zero
+        throttleCount = UInt64(max(0, look.throttling?.count ?? 0))
+        pressure = [
+            .microseconds(look.process.pressure_us.0), .microseconds(look.process.pressure_us.1),
+            .microseconds(look.process.pressure_us.2),
+        ]
+        var unreadable = UnreadableFacts(rawValue: look.process.unreadable)
+        if look.throttling == nil { unreadable.insert(.controlGroup) }
+        return unreadable
+    }
+}
+
+/// One look at the process and its control groups. Plain memory.
+package struct ProcessLook: Sendable {
+    var process = stall_process_look()
+    var throttling: ControlGroup.Throttling?
+
+    package init() {}
 }
 
 /// The evidence of the process, one for all threads.
@@ -51,27 +134,23 @@ package struct ProcessGatherer: ~Copyable {
         stall_process_close(&files)
     }
 
-    /// Adds the process's counters; returns what could not be read.
-    package func look(_ counters: inout Counters) -> UnreadableFacts {
-        var look = stall_process_look()
-        withUnsafePointer(to: files) { stall_process_look_at($0, &look) }
-        counters.processTime = .nanoseconds(look.cpu_ns)
-        let throttling = controlGroup.throttling()
-        counters.throttled = throttling?.time ?? .zero
-        counters.throttleCount = UInt64(max(0, throttling?.count ?? 0))
-        counters.pressure = [
-            .microseconds(look.pressure_us.0), .microseconds(look.pressure_us.1),
-            .microseconds(look.pressure_us.2),
-        ]
-        var unreadable = UnreadableFacts(rawValue: look.unreadable)
-        if throttling == nil { unreadable.insert(.controlGroup) }
-        return unreadable
+    /// Reads the counters. Allocates nothing.
+    package func read() -> ProcessLook {
+        var look = ProcessLook()
+        withUnsafePointer(to: files) { stall_process_look_at($0, &look.process) }
+        look.throttling = controlGroup.throttling()
+        return look
     }
+
+    /// Adds the process's counters; returns what could not be read.
+    package func look(_ counters: inout Counters) -> UnreadableFacts { counters.add(read()) }
 }
 
 extension Wait {
-    fileprivate init(_ look: stall_thread_look) {
+    /// The wait of a look, as a value.
+    package init(_ copy: WaitCopy) {
         self.init()
+        let look = copy.look.thread
         isRunning = look.is_running
         state = look.state == 0 ? UInt8(ascii: "?") : look.state
         systemCall = look.system_call >= 0 ? look.system_call : nil
@@ -79,92 +158,34 @@ extension Wait {
         waitChannel = withUnsafeBytes(of: look.wait_channel) { Self.text($0) }
         guard systemCall != nil else { return }
         arguments = withUnsafeBytes(of: look.arguments) { Array($0.bindMemory(to: UInt64.self)) }
-        guard let kind = call?.kind else { return }
-        decode(kind)
+        descriptors = copy.descriptors.map { look in
+            WaitedDescriptor(
+                number: look.number, target: withUnsafeBytes(of: look.target) { Self.text($0) },
+                peer: withUnsafeBytes(of: look.peer) { Self.text($0) }, domain: look.socket_domain)
+        }
+        if copy.look.detail == STALL_WAIT_FUTEX { decodeFutex(copy.look) }
+        guard copy.look.lock_process > 0 else { return }
+        let name = withUnsafeBytes(of: copy.look.lock_process_name) { Self.text($0) }
+        fileLockHolder = HoldingProcess(
+            process: copy.look.lock_process, name: name.isEmpty ? nil : name)
     }
 
-    private mutating func decode(_ kind: CallKind) {
-        switch kind {
-        case .descriptor, .socket, .epoll: describe([Int32(truncatingIfNeeded: arguments[0])])
-        case .file where call?.takesDescriptor == true:
-            describe([Int32(truncatingIfNeeded: arguments[0])])
-        case .poll: describe(polledDescriptors())
-        case .futex: readFutex()
-        case .fileLock:
-            describe([Int32(truncatingIfNeeded: arguments[0])])
-            fileLockHolder = Self.fileLockHolder()
-        case .sleep, .file, .child, .exchange, .signal, .memory, .yield, .ring: break
-        }
-    }
-
-    private mutating func describe(_ numbers: [Int32]) {
-        descriptors = numbers.compactMap { number in
-            var look = stall_descriptor_look()
-            guard stall_descriptor_look_at(number, &look) else { return nil }
-            let target = withUnsafeBytes(of: look.target) { Self.text($0) }
-            let peer = withUnsafeBytes(of: look.peer) { Self.text($0) }
-            return WaitedDescriptor(
-                number: number, target: target, peer: peer, domain: look.socket_domain)
-        }
-    }
-
-    /// The first few descriptors of `poll`; of `select` those in the set of readable ones.
-    private func polledDescriptors() -> [Int32] {
-        let isSelect = call?.name == "select" || call?.name == "pselect6"
-        guard isSelect else {
-            let count = Int(min(arguments[1], 8))
-            return Self.memory(arguments[0], count * 8).chunks(of: 8).map { entry in
-                Int32(bitPattern: entry.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) })
-            }.filter { $0 >= 0 }
-        }
-        var numbers: [Int32] = []
-        for set in arguments[1...3] where set != 0 {
-            for (index, byte) in Self.memory(set, Int(min(arguments[0] + 7, 1024) / 8)).enumerated()
-            {
-                for bit in 0..<8 where byte >> bit & 1 == 1 && numbers.count < 8 {
-                    numbers.append(Int32(index * 8 + bit))
-                }
-            }
-        }
-        return numbers
-    }
-
-    private mutating func readFutex() {
+    private mutating func decodeFutex(_ look: stall_wait_look) {
         let operation = UInt32(truncatingIfNeeded: arguments[1])
-        let bytes = Self.memory(arguments[0], 32)
-        futex = WaitedFutex(
-            address: arguments[0], operation: operation & 127,
-            words: bytes.chunks(of: 4).map { $0.reversed().reduce(0) { $0 << 8 | UInt32($1) } })
-        let limit = Self.memory(arguments[3], 16).chunks(of: 8).map { word in
-            Int64(bitPattern: word.reversed().reduce(0) { $0 << 8 | UInt64($1) })
+        let words = withUnsafeBytes(of: look.futex_words) {
+            Array($0.bindMemory(to: UInt32.self).prefix(Int(look.futex_word_count)))
         }
-        guard arguments[3] != 0, limit.count == 2 else { return }
-        let time = Duration.seconds(limit[0]) + .nanoseconds(limit[1])
-        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        futex = WaitedFutex(address: arguments[0], operation: operation & 127, words: words)
+        guard look.has_limit else { return }
+        let time = Duration.seconds(look.limit_s) + .nanoseconds(look.limit_ns)
+        let now = MonotonicInstant(nanoseconds: look.at_ns)
         if operation & 127 == 0 {
             // Relative to when the call began, which is not known: at the latest.
             deadline = now + time
         } else if operation & 256 != 0 {
-            deadline = now + (time - .microseconds(stall_unix_us()))
+            deadline = now + (time - .microseconds(look.unix_us))
         } else {
             deadline = MonotonicInstant(nanoseconds: UInt64(max(0, time.nanoseconds)))
-        }
-    }
-
-    private static func fileLockHolder() -> HoldingProcess? {
-        var process: Int32 = 0
-        guard stall_file_lock_holder(&process) else { return nil }
-        let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { buffer in
-            stall_process_read_name(process, buffer.baseAddress!)
-                ? String(cString: buffer.baseAddress!) : nil
-        }
-        return HoldingProcess(process: process, name: name)
-    }
-
-    private static func memory(_ address: UInt64, _ length: Int) -> [UInt8] {
-        guard address != 0, length > 0 else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-            count = stall_memory_read(address, buffer.baseAddress!, length)
         }
     }
 
@@ -226,9 +247,26 @@ extension SystemCall {
     ]
 }
 
-extension [UInt8] {
-    /// Whole pieces of this length.
-    fileprivate func chunks(of length: Int) -> [ArraySlice<UInt8>] {
-        stride(from: 0, through: count - length, by: length).map { self[$0..<$0 + length] }
+extension SystemCall {
+    /// What a wait in the call with this number is about. Allocates nothing once `prepare` was called.
+    static func detail(ofNumber number: Int32) -> stall_wait_detail {
+        number >= 0 && Int(number) < details.count ? details[Int(number)] : STALL_WAIT_PLAIN
+    }
+
+    /// Makes the tables, so that a look need not.
+    package static func prepare() { _ = details.count }
+
+    private static let details: [stall_wait_detail] = (0..<512).map { number in
+        guard let call = SystemCall(number: Int32(number)) else { return STALL_WAIT_PLAIN }
+        switch call.kind {
+        case .descriptor, .socket, .epoll: return STALL_WAIT_DESCRIPTOR
+        case .file: return call.takesDescriptor ? STALL_WAIT_DESCRIPTOR : STALL_WAIT_PLAIN
+        case .poll:
+            let isSelect = call.name == "select" || call.name == "pselect6"
+            return isSelect ? STALL_WAIT_SELECT : STALL_WAIT_POLL
+        case .futex: return STALL_WAIT_FUTEX
+        case .fileLock: return STALL_WAIT_FILE_LOCK
+        case .sleep, .child, .exchange, .signal, .memory, .yield, .ring: return STALL_WAIT_PLAIN
+        }
     }
 }

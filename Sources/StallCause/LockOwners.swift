@@ -2,6 +2,7 @@
 // every thread that the memory around the futex can mean is a suspect; the waiter's stack acquits all but one.
 
 internal import CLinux
+internal import Glibc
 package import StallModel
 
 private let futexWait: UInt32 = 0
@@ -16,70 +17,122 @@ private let ownerMask: UInt32 = 0x3fff_ffff
 package func possibleOwners(
     of futex: WaitedFutex
 ) -> [(field: LockSuspect.Field, owner: ThreadID)] {
-    func owner(_ index: Int) -> ThreadID? {
-        guard futex.words.indices.contains(index) else { return nil }
-        let id = Int32(futex.words[index] & ownerMask)
-        return id > 0 ? ThreadID(rawValue: id) : nil
+    var owners: [(field: LockSuspect.Field, owner: ThreadID)] = []
+    futex.words.withUnsafeBufferPointer { words in
+        forEachPossibleOwner(operation: futex.operation, words) { owners.append(($0, $1)) }
     }
-    let fields: [(LockSuspect.Field, Int)] =
-        switch futex.operation {
-        case futexLock, futexLock2: [(.word, 0)]
-        case futexWait, futexWaitBitset:
-            [
-                (.mutexOwner, 2), (.rwlockWriterFromWriter, 3), (.rwlockWriterFromReader, 4),
-                (.word, 0),
-            ]
-        default: []
-        }
-    return fields.compactMap { field, index in owner(index).map { (field, $0) } }
+    return owners
 }
 
-/// Follows the owners of what a thread waits for, and of what they wait for.
-///
-/// - Parameters:
-///   - capture: Takes the stack of a thread of this process.
-///   - limit: The most threads to look at.
-/// - Returns: The nearest first. Owners that are no threads of this process are left out.
-package func suspects(
-    behind wait: Wait, of thread: ThreadID, limit: Int = 8,
-    capture: (ThreadID) -> Result<CapturedStack, any Error>
-) -> [LockSuspect] {
-    var found: [LockSuspect] = []
-    var looked:
-        [ThreadID: (
-            wait: Wait, counters: Counters, name: String, stack: Result<CapturedStack, any Error>?
-        )] = [:]
-    var queue = [(thread: thread, wait: wait)]
-    var begun: Set<ThreadID> = [thread]
-    while !queue.isEmpty, found.count < 2 * limit {
-        let (waiter, wait) = queue.removeFirst()
-        guard let futex = wait.futex else { continue }
-        for (field, owner) in possibleOwners(of: futex) {
-            if looked[owner] == nil {
-                guard looked.count < limit, let name = threadName(owner) else { continue }
-                let (itsWait, counters) = ThreadGatherer(owner).look()
-                looked[owner] = (itsWait, counters, name, owner == thread ? nil : capture(owner))
-            }
-            guard let look = looked[owner] else { continue }
-            var suspect = LockSuspect(
-                waiter: waiter, address: futex.address, field: field, owner: owner,
-                name: look.name, wait: look.wait, counters: look.counters)
-            switch look.stack {
-            case .success(let stack): suspect.stack = stack
-            case .failure(let error): suspect.failure = String(describing: error)
-            case nil: break
-            }
-            found.append(suspect)
-            if begun.insert(owner).inserted { queue.append((owner, look.wait)) }
-        }
+/// Allocates nothing.
+private func forEachPossibleOwner(
+    operation: UInt32, _ words: UnsafeBufferPointer<UInt32>,
+    _ body: (LockSuspect.Field, ThreadID) -> Void
+) {
+    func offer(_ field: LockSuspect.Field, _ index: Int) {
+        guard index < words.count else { return }
+        let id = Int32(words[index] & ownerMask)
+        if id > 0 { body(field, ThreadID(rawValue: id)) }
     }
-    return found
+    switch operation & 127 {
+    case futexLock, futexLock2: offer(.word, 0)
+    case futexWait, futexWaitBitset:
+        offer(.mutexOwner, 2)
+        offer(.rwlockWriterFromWriter, 3)
+        offer(.rwlockWriterFromReader, 4)
+        offer(.word, 0)
+    default: break
+    }
 }
 
-/// The thread's name in the kernel; nil when it is no thread of this process.
-private func threadName(_ thread: ThreadID) -> String? {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
-        stall_thread_read_name(thread.rawValue, name.baseAddress!)
-            ? Wait.text(UnsafeRawBufferPointer(name)) : nil
+/// Follows the owners of what a thread waits for, and of what they wait for. Its memory is made once; a search allocates nothing.
+package final class SuspectSearch {
+    private static let limit = 8
+    /// A thread that waits for a futex, or an owner that was looked at.
+    private struct Waiter {
+        var thread: ThreadID
+        var look: stall_wait_look
+    }
+    private let waiters = UnsafeMutablePointer<Waiter>.allocate(capacity: limit + 1)
+    private let owners = UnsafeMutablePointer<ThreadID>.allocate(capacity: limit)
+    private let look = WaitLook()
+
+    package init() {}
+
+    deinit {
+        waiters.deallocate()
+        owners.deallocate()
+    }
+
+    /// What a search passes on. The owner's own look comes before the first suspicion of it.
+    package protocol Visitor {
+        /// An owner, with what it waits for. Its stack is to be taken now, unless it is the stalled thread itself.
+        func owner(_ thread: ThreadID, _ look: WaitLook, isStalledThread: Bool)
+        func suspect(
+            waiter: ThreadID, address: UInt64, field: LockSuspect.Field, owner: ThreadID)
+    }
+
+    /// The nearest come first. Owners that are no threads of this process are left out.
+    package func run(
+        behind first: WaitLook, of thread: ThreadID, _ visitor: some Visitor
+    ) {
+        guard first.isOfFutex else { return }
+        waiters[0] = Waiter(thread: thread, look: first.pointer.pointee)
+        var (waiterCount, ownerCount, found, index) = (1, 0, 0, 0)
+        while index < waiterCount, found < 2 * Self.limit {
+            let waiter = waiters[index]
+            index += 1
+            let arguments = waiter.look.thread.arguments
+            withUnsafeBytes(of: waiter.look.futex_words) { bytes in
+                let words = UnsafeBufferPointer(
+                    start: bytes.baseAddress!.assumingMemoryBound(to: UInt32.self),
+                    count: Int(waiter.look.futex_word_count))
+                forEachPossibleOwner(
+                    operation: UInt32(truncatingIfNeeded: arguments.1), words
+                ) { field, owner in
+                    if !isKnown(owner, ownerCount) {
+                        guard ownerCount < Self.limit, isThread(owner) else { return }
+                        let gatherer = ThreadGatherer(owner)
+                        gatherer.look(into: look, asksLockHolder: false)
+                        visitor.owner(owner, look, isStalledThread: owner == thread)
+                        owners[ownerCount] = owner
+                        ownerCount += 1
+                        if owner != thread, look.isOfFutex {
+                            waiters[waiterCount] = Waiter(
+                                thread: owner, look: look.pointer.pointee)
+                            waiterCount += 1
+                        }
+                    }
+                    visitor.suspect(
+                        waiter: waiter.thread, address: arguments.0, field: field, owner: owner)
+                    found += 1
+                }
+            }
+        }
+    }
+
+    /// Goes once through a search, as of a thread that waits for itself: what the runtime makes at the first use is there then.
+    package func rehearse(_ thread: ThreadID, _ look: WaitLook, _ visitor: some Visitor) {
+        look.clear()
+        look.pointer.pointee.detail = STALL_WAIT_FUTEX
+        look.pointer.pointee.thread.arguments.1 = UInt64(futexLock)
+        look.pointer.pointee.futex_words.0 = UInt32(bitPattern: thread.rawValue)
+        look.pointer.pointee.futex_word_count = 1
+        run(behind: look, of: thread, visitor)
+    }
+
+    private func isKnown(_ owner: ThreadID, _ count: Int) -> Bool {
+        var index = 0
+        while index < count {
+            if owners[index] == owner { return true }
+            index += 1
+        }
+        return false
+    }
+
+    private func isThread(_ thread: ThreadID) -> Bool {
+        let file = stall_thread_file_open(thread.rawValue, ("comm" as StaticString).cString)
+        if file >= 0 { close(file) }
+        return file >= 0
     }
 }

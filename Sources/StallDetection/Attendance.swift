@@ -62,42 +62,56 @@ struct Attendance {
     }
 }
 
-/// Stretches of time in which the process cannot have run, or only for a part of them.
-package struct Absences: Hashable, Sendable {
-    private struct Stretch: Hashable {
+/// Stretches of time in which the process cannot have run, or only for a part of them. Inline: the watchdog keeps them
+/// while it may not allocate.
+package struct Absences: Sendable {
+    private struct Stretch {
         var from, to: MonotonicInstant
         /// How much of it was missed.
         var time: Duration
         /// The sentinel has seen it; else the watchdog only came late, perhaps alone.
         var isStop: Bool
+
+        static let none = Stretch(
+            from: MonotonicInstant(nanoseconds: 0), to: MonotonicInstant(nanoseconds: 0),
+            time: .zero,
+            isStop: false)
     }
 
-    /// The last ones, oldest first: a stall that is still to be judged is rarely older.
-    private var stretches: [Stretch] = []
-    private static let capacity = 32
+    /// The last ones, in a ring: a stall that is still to be judged is rarely older.
+    private var stretches = InlineArray<32, Stretch>(repeating: .none)
+    private var next = 0
+    /// Delays of the watchdog up to this length do not count.
+    private var negligible = Duration.zero
 
     package init() {}
 
     mutating func note(
         from: MonotonicInstant, to: MonotonicInstant, _ time: Duration, isStop: Bool = true
     ) {
-        if stretches.count == Self.capacity { stretches.removeFirst() }
-        stretches.append(Stretch(from: from, to: to, time: min(time, to - from), isStop: isStop))
+        stretches[next] = Stretch(from: from, to: to, time: min(time, to - from), isStop: isStop)
+        next = (next + 1) % stretches.count
     }
 
     /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual machine
     /// may stand still for some milliseconds while the other runs the app.
     func withoutPauses(upTo length: Duration) -> Absences {
         var absences = self
-        absences.stretches.removeAll { !$0.isStop && $0.time <= length }
+        absences.negligible = length
         return absences
     }
 
     /// How much of an interval can have been missed, at most.
     func time(from: MonotonicInstant, to: MonotonicInstant) -> Duration {
-        stretches.reduce(.zero) { sum, stretch in
+        var sum = Duration.zero
+        var index = 0
+        while index < stretches.count {
+            let stretch = stretches[index]
+            index += 1
+            guard stretch.isStop || stretch.time > negligible else { continue }
             let overlap = min(to, stretch.to) - max(from, stretch.from)
-            return sum + max(.zero, min(overlap, stretch.time))
+            sum += max(.zero, min(overlap, stretch.time))
         }
+        return sum
     }
 }

@@ -44,9 +44,9 @@ package struct DetectionPolicy: Hashable, Sendable {
 
 /// The policies of one loop: a base, and exceptions for run-loop modes.
 package struct ModePolicies: Hashable, Sendable {
-    package var base: DetectionPolicy
+    package let base: DetectionPolicy
     /// By the beacon's number of the mode.
-    package var modes: [UInt32: DetectionPolicy]
+    package let modes: [UInt32: DetectionPolicy]
     /// Nothing is looked at before this time has passed since watching began.
     package var grace: Duration
 
@@ -56,9 +56,10 @@ package struct ModePolicies: Hashable, Sendable {
         self.base = base
         self.modes = modes
         self.grace = grace
+        suspicion = modes.values.map(\.suspicion).reduce(base.suspicion, min)
     }
 
     package subscript(mode: UInt32) -> DetectionPolicy { modes[mode] ?? base }
-    /// The earliest that any mode can become suspect.
-    var suspicion: Duration { modes.values.map(\.suspicion).reduce(base.suspicion, min) }
+    /// The earliest that any mode can become suspect. Kept, because the watchdog asks while it may not allocate.
+    let suspicion: Duration
 }

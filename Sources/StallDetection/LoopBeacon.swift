@@ -57,7 +57,7 @@ package final class LoopBeacon: @unchecked Sendable {
     var rests: UInt64 { stall_tally_rests(beacon) }
 
     /// What the loop has counted of itself by now.
-    func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopTally {
+    package func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopTally {
         let reading = read(at: now)
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
         return LoopTally(
@@ -65,9 +65,7 @@ package final class LoopBeacon: @unchecked Sendable {
             busy: .nanoseconds(Int64(clamping: stall_tally_busy_ns(beacon))) + current,
             microStallCount: stall_tally_micro_stalls(beacon),
             microStallTime: stall_tally_micro_stall_ns(beacon),
-            lengths: (0..<UInt32(LengthHistogram.bucketCount)).map {
-                stall_tally_length(beacon, $0)
-            },
+            lengths: InlineArray { stall_tally_length(beacon, UInt32($0)) },
             runDelay: runDelay)
     }
 
@@ -92,6 +90,11 @@ package final class LoopBeacon: @unchecked Sendable {
             }
             return String(cString: text.baseAddress!)
         }
+    }
+
+    /// The activity label as zero-ended text of at most 64 bytes; empty when there is none. Never waits for the writer.
+    package func readLabel(into text: UnsafeMutablePointer<CChar>) {
+        if !stall_beacon_read_label(beacon, text) { text[0] = 0 }
     }
 
     /// Replaces the activity label. Only the loop's own thread may call it.

@@ -3,14 +3,14 @@
 internal import CLinux
 package import StallModel
 
-/// A reading of a loop's tally.
-struct LoopTally {
-    var at: MonotonicInstant
+/// A reading of a loop's tally. Plain memory: the watchdog takes it while it may not allocate.
+package struct LoopTally: Sendable {
+    package var at: MonotonicInstant
     /// Busy time up to `at`, also of the span that is going on.
     var busy: Duration
     var microStallCount: UInt64
     var microStallTime: UInt64
-    var lengths: [UInt32]
+    var lengths: InlineArray<272, UInt32>
     var runDelay: Duration?
 }
 
@@ -27,7 +27,7 @@ package struct LoopMeasure: Hashable, Sendable {
 
 extension LoopMeasure {
     /// What happened from one reading to a later one.
-    init(from first: LoopTally, to last: LoopTally) {
+    package init(from first: LoopTally, to last: LoopTally) {
         var counts: [Int: Int] = [:]
         for bucket in first.lengths.indices where first.lengths[bucket] != last.lengths[bucket] {
             // The loop's counters are 32 bits wide and wrap.

@@ -17,26 +17,28 @@ struct OwnThread: ~Copyable {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return OwnCounters(
             cpuTime: .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec),
-            runDelay: readProcFile(schedule) { schedNumber(1, of: $0) }.map { .nanoseconds($0) })
+            runDelay: readProcNumber(schedule, 1).map { .nanoseconds($0) })
     }
 }
 
-/// Reads a small file of `/proc` from its beginning; nil when that fails.
-func readProcFile<Answer>(
-    _ file: CInt, _ parse: (Slice<UnsafeMutableRawBufferPointer>) -> Answer?
-) -> Answer? {
+/// A number of a small file of `/proc`, which is read from its beginning; nil when that fails.
+///
+/// **Source:** Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat": time on a CPU, time that it waited for
+/// one, and how often it got one.
+func readProcNumber(_ file: CInt, _ index: Int) -> Int64? {
     guard file >= 0 else { return nil }
     return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
         let count = pread(file, buffer.baseAddress!, buffer.count, 0)
-        return count > 0 ? parse(buffer.prefix(count)) : nil
+        return count > 0
+            ? ProcText(UnsafeRawBufferPointer(rebasing: buffer[..<count])).number(index) : nil
     }
 }
 
-/// A number of `/proc/PID/schedstat`: time on a CPU, time that it waited for one, and how often it got one.
-///
-/// **Source:** Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat".
-func schedNumber(_ index: Int, of text: Slice<UnsafeMutableRawBufferPointer>) -> Int64? {
-    let numbers = text.split { $0 <= UInt8(ascii: " ") }
-    guard numbers.count > index else { return nil }
-    return Int64(String(decoding: numbers[index], as: UTF8.self))
+/// The state letter of a thread's `stat`; nil when it cannot be read.
+func readProcState(_ file: CInt) -> UInt8? {
+    guard file >= 0 else { return nil }
+    return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
+        let count = pread(file, buffer.baseAddress!, buffer.count, 0)
+        return count > 0 ? ProcText(UnsafeRawBufferPointer(rebasing: buffer[..<count])).state : nil
+    }
 }

@@ -4,6 +4,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import StallModel
 internal import Synchronization
 
 /// The thread that is there to be disturbed.
@@ -51,8 +52,8 @@ final class Sentinel: Sendable {
         private var turns: Int64?
 
         init(thread: Int32) {
-            stat = open("/proc/self/task/\(thread)/stat", O_RDONLY | O_CLOEXEC)
-            schedule = open("/proc/self/task/\(thread)/schedstat", O_RDONLY | O_CLOEXEC)
+            stat = stall_thread_file_open(thread, ("stat" as StaticString).cString)
+            schedule = stall_thread_file_open(thread, ("schedstat" as StaticString).cString)
         }
 
         deinit {
@@ -66,11 +67,9 @@ final class Sentinel: Sendable {
         mutating func wasDisturbed() -> Bool {
             let before = turns
             // Awake first, then its turns: one that falls asleep in between has had one.
-            let isAwake =
-                readProcFile(stat) { text in
-                    text.lastIndex(of: UInt8(ascii: ")")).map { text[$0 + 2] != UInt8(ascii: "S") }
-                } ?? false
-            turns = readProcFile(schedule) { schedNumber(2, of: $0) }
+            let state = readProcState(stat)
+            let isAwake = state != nil && state != UInt8(ascii: "S")
+            turns = readProcNumber(schedule, 2)
             return isAwake || before != nil && turns != before
         }
     }

@@ -19,6 +19,20 @@ package struct StallIncident: Hashable, Sendable {
     package var hasEnded: Bool
     /// What ended it; nil while it lasts.
     package var ending: StallEnding?
+
+    package init(
+        began: MonotonicInstant, duration: Duration, threshold: Duration, cpuTime: Duration,
+        detectionDelay: Duration, verdict: StallVerdict, hasEnded: Bool, ending: StallEnding? = nil
+    ) {
+        self.began = began
+        self.duration = duration
+        self.threshold = threshold
+        self.cpuTime = cpuTime
+        self.detectionDelay = detectionDelay
+        self.verdict = verdict
+        self.hasEnded = hasEnded
+        self.ending = ending
+    }
 }
 
 /// What to do after a look, in this order.

@@ -1,4 +1,7 @@
 // What the watchdog's thread does: it looks at the loops whose time has come, tells what it found, and sleeps.
+//
+// Nothing here allocates or frees, and no lock is taken that a thread of the app can hold: a watchdog that can be blocked by
+// what it watches is not a watchdog. Posts and requests are made and freed by others (WatchdogInbox.swift).
 
 internal import CLinux
 internal import StallModel
@@ -7,7 +10,9 @@ internal import StallModel
 struct Watch: ~Copyable {
     private let inbox: WatchdogInbox
     private let bell: UnsafeMutablePointer<stall_bell>
-    private var posts: [Post] = []
+    private let pulse: WatchdogPulse
+    /// The first of all posts, which are linked.
+    private var first: WatchPost?
     private let ownThread = OwnThread()
     private let sentinel: Sentinel
     private var sentinelFiles: Sentinel.Files?
@@ -21,36 +26,24 @@ struct Watch: ~Copyable {
     private static let longestCapture = Duration.milliseconds(100)
     private static let shortestCapture = Duration.milliseconds(2)
 
-    /// A loop with its detectors and with what was seen of it.
-    private struct Post {
-        let loop: WatchedLoop
-        var policies: ModePolicies
-        var detector: StallDetector
-        var saturation = SaturationDetector()
-        /// When to look next; nil while the loop rests.
-        var nextLook: MonotonicInstant?
-        var samples: [RawSample] = []
-        var saturationSamples: [RawSample] = []
-        var seenWord: UInt64 = 0
-        var alarmedWord: UInt64?
-        /// Where the stall that is open is kept for whoever comes after the process.
-        var openSlot: UnsafeMutablePointer<stall_open_slot>?
-        /// The beginning of the stretch of watched time that is going on.
-        var measured: LoopTally
-    }
-
-    init(inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel) {
+    init(
+        inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel,
+        pulse: WatchdogPulse
+    ) {
         self.sentinel = sentinel
         self.inbox = inbox
         self.bell = bell
+        self.pulse = pulse
         attendance = Attendance(at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
     }
 
     /// Returns when it is told to stop.
     mutating func run() {
         var due: MonotonicInstant?
+        rehearse()
         while true {
-            guard takeRequests() else { return }
+            pulse.expect(at: now())
+            guard takeRequests() else { return pulse.expect(at: nil) }
             lookAround()
             if now() >= nextMeasure { measureAll() }
             due = nextDue()
@@ -58,75 +51,138 @@ struct Watch: ~Copyable {
         }
     }
 
+    /// Plays a stall to detectors of its own: what the runtime makes at the first use of a type is there before it matters.
+    private mutating func rehearse() {
+        let policy = DetectionPolicy(threshold: .milliseconds(100))
+        var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
+        let (start, evidence) = (now(), ThreadEvidence(cpuTime: .zero, runDelay: .zero))
+        var attendance = attendance
+        attendance.check(from: start, to: start, wasDisturbed: true)
+        _ = wasSentinelDisturbed()
+        for status in [LoopStatus.busy, .busy, .waiting] {
+            let reading = LoopReading(status: status, since: start)
+            let look = start + (status == .busy ? .seconds(5) : .seconds(6))
+            _ = detector.look(reading, evidence, at: look, absences: attendance.absences)
+            _ = saturation.look(
+                reading, rests: 0, evidence, at: look, absences: attendance.absences,
+                isStalled: false, policy: policy)
+        }
+    }
+
     private func now() -> MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
     /// Returns false when the end has come.
     private mutating func takeRequests() -> Bool {
-        for request in inbox.takeAll() {
-            switch request {
-            case .watch(let loop): join(loop)
+        var goesOn = true
+        var next = inbox.takeAll()
+        while let entry = next {
+            next = inbox.next(after: entry)
+            switch entry.request {
+            case .watch(let post): if goesOn { join(post) }
             case .setPolicies(let loop, let policies):
-                for index in posts.indices where posts[index].loop === loop {
-                    posts[index].policies = policies
-                    loop.beacon.setStallLength(policies.base.threshold)
-                }
-            case .unwatch(let loop):
-                for index in posts.indices where posts[index].loop === loop { leave(index) }
-                posts.removeAll { $0.loop === loop }
+                entry.retiredPolicies = setPolicies(policies, of: loop)
+            case .unwatch(let loop): entry.retired = leave(loop)
             case .stop:
-                for index in posts.indices { leave(index) }
-                posts = []
-                return false
+                entry.retired = leaveAll()
+                goesOn = false
             }
+            inbox.retire(entry)
         }
-        return true
+        return goesOn
     }
 
-    private mutating func join(_ loop: WatchedLoop) {
+    /// Returns the ones before: they are not freed here.
+    private func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) -> ModePolicies? {
+        var post = first
+        while let current = post {
+            if current.loop === loop {
+                let before = current.policies
+                current.policies = policies
+                loop.beacon.setStallLength(policies.base.threshold)
+                return before
+            }
+            post = current.next
+        }
+        return nil
+    }
+
+    private mutating func join(_ post: WatchPost) {
         let now = now()
-        loop.beacon.setStallLength(loop.policies.base.threshold)
+        let loop = post.loop
+        loop.beacon.setStallLength(post.policies.base.threshold)
         loop.beacon.connect(to: bell)
+        loop.responder.prepare()
         let evidence = loop.responder.evidence(isSuspect: false)
-        let tally = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
-        if posts.isEmpty { nextMeasure = now + Self.measureInterval }
-        posts.append(
-            Post(
-                loop: loop, policies: loop.policies,
-                detector: StallDetector(policy: loop.policies.base, before: evidence),
-                nextLook: now + loop.policies.grace, measured: tally))
+        if first == nil { nextMeasure = now + Self.measureInterval }
+        post.detector = StallDetector(policy: post.policies.base, before: evidence)
+        post.nextLook = now + post.policies.grace
+        post.measured = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
+        post.next = first
+        first = post
     }
 
-    private mutating func leave(_ index: Int) {
-        let loop = posts[index].loop
+    /// Ends the watch of a loop and takes it out. Who frees the request frees it.
+    private mutating func leave(_ loop: WatchedLoop) -> WatchPost? {
+        var previous: WatchPost?
+        var post = first
+        while let current = post {
+            if current.loop === loop {
+                if let previous { previous.next = current.next } else { first = current.next }
+                current.next = nil
+                leave(current)
+                return current
+            }
+            previous = current
+            post = current.next
+        }
+        return nil
+    }
+
+    private mutating func leaveAll() -> WatchPost? {
+        var post = first
+        while let current = post {
+            leave(current)
+            post = current.next
+        }
+        let all = first
+        first = nil
+        return all
+    }
+
+    private mutating func leave(_ post: WatchPost) {
+        let loop = post.loop
         // What has ended already is not ended by this.
-        if posts[index].detector.suspectedWord != nil { look(at: index) }
+        if post.detector.suspectedWord != nil { look(at: post) }
         let evidence = loop.responder.evidence(isSuspect: true)
-        let incident = posts[index].detector.stop(
+        let incident = post.detector.stop(
             evidence, at: now(), absences: attendance.absences,
             ending: stall_last_words_is_exiting() ? .exit : .stop)
-        if let incident { tell(incident, index) }
-        keepOpenSlot(index, open: nil)
-        if let incident = posts[index].saturation.finish(evidence, at: now()).incident {
-            tell(incident, index)
+        if let incident { loop.responder.stallChanged(incident) }
+        post.keepOpenSlot(at: now(), open: nil)
+        if let incident = post.saturation.finish(evidence, at: now()).incident {
+            loop.responder.stallChanged(incident)
         }
-        measure(index)
+        post.measure(at: now())
         loop.beacon.clearAlarm()
         loop.beacon.connect(to: nil)
+        loop.responder.unwatched()
     }
 
     // MARK: Looking
 
     /// Looks at every loop whose time has come, and at those that have moved although nobody expected it.
     private mutating func lookAround() {
-        for index in posts.indices {
+        var post = first
+        while let current = post {
             let now = now()
             let isDue =
-                if let next = posts[index].nextLook {
-                    next <= now + Self.slack || hasMovedOn(posts[index])
+                if let next = current.nextLook {
+                    next <= now + Self.slack || current.hasMovedOn
                 } else {
-                    posts[index].loop.beacon.word != posts[index].seenWord
+                    current.loop.beacon.word != current.seenWord
                 }
-            if isDue { look(at: index) }
+            if isDue { look(at: current) }
+            post = current.next
         }
     }
 
@@ -135,152 +191,87 @@ struct Watch: ~Copyable {
         return sentinelFiles?.wasDisturbed() ?? false
     }
 
-    /// The suspected word went: the stall is over.
-    private func hasMovedOn(_ post: Post) -> Bool {
-        post.alarmedWord != nil && post.loop.beacon.word != post.seenWord
-    }
-
-    private mutating func look(at index: Int) {
-        let loop = posts[index].loop
-        let beacon = loop.beacon
+    private mutating func look(at post: WatchPost) {
+        let responder = post.loop.responder
+        let beacon = post.loop.beacon
         let start = now()
         // What a crash reporter takes is no part of the stall, and its functions are not the app's.
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
-            return posts[index].nextLook = start + .seconds(1)
+            return post.nextLook = start + .seconds(1)
         }
         var reading = beacon.read(at: start)
         let rests = beacon.rests
-        let suspected = posts[index].detector.suspectedWord
-        if suspected == nil { posts[index].detector.policy = posts[index].policies[beacon.mode] }
-        if reading.status == .busy, posts[index].detector.isSuspect(reading, at: start) {
-            loop.responder.correct(reading, at: start)
+        let suspected = post.detector.suspectedWord
+        if suspected == nil { post.detector.policy = post.policies[beacon.mode] }
+        if reading.status == .busy, post.detector.isSuspect(reading, at: start) {
+            responder.correct(reading, at: start)
             reading = beacon.read(at: start)
         }
-        let end = suspected == posts[index].alarmedWord ? beacon.alarmAnswer : nil
-        let evidence = loop.responder.evidence(
-            isSuspect: posts[index].detector.isSuspect(reading, at: start))
-        posts[index].seenWord = reading.word
+        let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
+        let evidence = responder.evidence(isSuspect: post.detector.isSuspect(reading, at: start))
+        post.seenWord = reading.word
         // Time is accounted for up to here: what stops the process from now on belongs to the next look.
         let now = now()
         let wasDisturbed = wasSentinelDisturbed()
         attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
-        let step = posts[index].detector.look(
+        let step = post.detector.look(
             reading, evidence, at: now, absences: attendance.absences, end: end)
-        posts[index].nextLook = posts[index].detector.nextLook
-        let isStalled = posts[index].detector.isStalled || step.incident != nil
-        let saturation = posts[index].saturation.look(
+        post.nextLook = post.detector.nextLook
+        let isStalled = post.detector.isStalled || step.incident != nil
+        let saturation = post.saturation.look(
             reading, rests: rests, evidence, at: now, absences: attendance.absences,
-            isStalled: isStalled,
-            policy: posts[index].detector.policy)
-        follow(saturation, index, reading)
+            isStalled: isStalled, policy: post.detector.policy)
+        follow(saturation, post, reading)
 
         // What ended is told before a new suspicion collects samples of its own.
         if step.dropsSuspicion {
-            if let incident = step.incident { tell(incident, index) }
-            posts[index].samples = []
+            if let incident = step.incident { responder.stallChanged(incident) }
+            post.forgetSamples()
         }
-        setAlarm(index)
-        keepOpenSlot(index, open: step.incident)
+        post.setAlarm()
+        post.keepOpenSlot(at: self.now(), open: step.incident)
         if step.takesSample {
-            var sample = sample(index, reading)
-            sample.isLate = beacon.word != reading.word
-            posts[index].samples.append(sample)
+            post.sampleCount += 1
+            responder.takeSample(.stall, of: reading, within: captureLimit(post))
         }
-        if !step.dropsSuspicion, let incident = step.incident { tell(incident, index) }
+        if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
     }
 
     /// Does what the detector of saturation asks for. Its samples need not be of one callout.
-    private mutating func follow(_ step: StallStep, _ index: Int, _ reading: LoopReading) {
+    private func follow(_ step: StallStep, _ post: WatchPost, _ reading: LoopReading) {
         if step.takesSample {
-            posts[index].saturationSamples.append(sample(index, reading))
+            post.saturationSampleCount += 1
+            post.loop.responder.takeSample(.saturation, of: reading, within: captureLimit(post))
         }
-        if let incident = step.incident { tell(incident, index) }
-        if step.dropsSuspicion { posts[index].saturationSamples = [] }
-    }
-
-    private mutating func sample(_ index: Int, _ reading: LoopReading) -> RawSample {
-        let beacon = posts[index].loop.beacon
-        let start = now()
-        var sample = RawSample(
-            offset: start - reading.since, taken: start, thread: beacon.thread,
-            phase: beacon.phase, mode: beacon.mode, label: beacon.label)
-        switch posts[index].loop.responder.captureStack(within: captureLimit(index, at: start)) {
-        case .success(let stack): sample.stack = stack
-        case .failure(let error): sample.failure = String(describing: error)
-        }
-        sample.cost = now() - start
-        return sample
+        if let incident = step.incident { post.loop.responder.stallChanged(incident) }
+        if step.dropsSuspicion { post.forgetSaturationSamples() }
     }
 
     /// How long a capture may take: no other loop is looked at meanwhile.
-    private func captureLimit(_ index: Int, at now: MonotonicInstant) -> Duration {
+    private func captureLimit(_ post: WatchPost) -> Duration {
+        let now = now()
         var limit = Self.longestCapture
-        for other in posts.indices where other != index {
-            let due = posts[other].nextLook ?? now + posts[other].policies.suspicion
-            limit = min(limit, due - now)
+        var other = first
+        while let current = other {
+            if current !== post {
+                let due = current.nextLook ?? now + current.policies.suspicion
+                limit = min(limit, due - now)
+            }
+            other = current.next
         }
         return max(limit, Self.shortestCapture)
-    }
-
-    private func tell(_ incident: StallIncident, _ index: Int) {
-        let isSaturation = incident.verdict == .saturated
-        var samples = isSaturation ? posts[index].saturationSamples : posts[index].samples
-        if isSaturation {
-            for index in samples.indices {
-                samples[index].offset = samples[index].taken - incident.began
-            }
-        }
-        posts[index].loop.responder.stallChanged(incident, samples: samples)
-    }
-
-    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is
-    /// killed loses a sixteenth of the time at most.
-    private mutating func keepOpenSlot(_ index: Int, open incident: StallIncident?) {
-        guard posts[index].detector.isStalled else {
-            guard posts[index].openSlot != nil else { return }
-            posts[index].loop.beacon.setOpenSlot(nil)
-            posts[index].openSlot = nil
-            return
-        }
-        let now = now()
-        if posts[index].openSlot == nil, let incident, !incident.hasEnded {
-            posts[index].openSlot = stall_last_words_open(
-                incident.began.nanoseconds, now.nanoseconds)
-            posts[index].loop.beacon.setOpenSlot(posts[index].openSlot)
-        }
-        guard let slot = posts[index].openSlot else { return }
-        stall_open_slot_see(slot, now.nanoseconds)
-        let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
-        let next = now + max(.milliseconds(10), elapsed / 16)
-        posts[index].nextLook = posts[index].nextLook.map { min($0, next) } ?? next
-    }
-
-    /// Keeps the alarm on the word under suspicion, if any.
-    private mutating func setAlarm(_ index: Int) {
-        let suspected = posts[index].detector.suspectedWord
-        guard suspected != posts[index].alarmedWord else { return }
-        if let suspected {
-            posts[index].loop.beacon.setAlarm(on: suspected)
-        } else {
-            posts[index].loop.beacon.clearAlarm()
-        }
-        posts[index].alarmedWord = suspected
     }
 
     // MARK: Measuring
 
     /// Ends the stretch of watched time of every loop. Nobody is woken for it: while all loops rest, it lasts.
     private mutating func measureAll() {
-        for index in posts.indices { measure(index) }
+        var post = first
+        while let current = post {
+            current.measure(at: now())
+            post = current.next
+        }
         nextMeasure = now() + Self.measureInterval
-    }
-
-    private mutating func measure(_ index: Int) {
-        let loop = posts[index].loop
-        let tally = loop.beacon.tally(
-            at: now(), runDelay: loop.responder.evidence(isSuspect: false).runDelay)
-        let measure = LoopMeasure(from: posts[index].measured, to: tally)
-        if loop.responder.measured(measure) { posts[index].measured = tally }
     }
 
     // MARK: Sleeping
@@ -288,27 +279,43 @@ struct Watch: ~Copyable {
     /// When the next look is due; nil when every loop rests. One that rests does not ring while the watchdog sleeps
     /// until a deadline: then it is looked at before it can have become suspect.
     private func nextDue() -> MonotonicInstant? {
-        guard var due = posts.lazy.compactMap(\.nextLook).min() else { return nil }
-        let now = now()
-        for post in posts where post.nextLook == nil {
-            due = min(due, now + post.policies.suspicion)
+        var earliest: MonotonicInstant?
+        var shortest: Duration?
+        var post = first
+        while let current = post {
+            if let next = current.nextLook {
+                earliest = min(earliest ?? next, next)
+            } else {
+                let suspicion = current.policies.suspicion
+                shortest = min(shortest ?? suspicion, suspicion)
+            }
+            post = current.next
         }
-        return due
+        guard let earliest else { return nil }
+        return shortest.map { min(earliest, now() + $0) } ?? earliest
     }
 
     /// Sleeps unless something happened since the looks: what the loops do first, they tell only a watchdog that has
     /// announced its sleep, so each is read once more after the announcement.
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_PARKED : STALL_WATCHDOG_DOZING)
+        pulse.expect(at: due)
         attendance.goToSleep(at: now(), ownThread.counters())
         stall_bell_announce(bell, kind)
-        let moved = posts.contains { post in
-            (due == nil || post.alarmedWord != nil) && post.loop.beacon.word != post.seenWord
-        }
-        guard inbox.isEmpty, !moved else {
+        guard inbox.isEmpty, !hasAnyMoved(due) else {
             return stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
         }
         stall_bell_sleep(bell, kind, due?.nanoseconds ?? .max)
         attendance.wake(expectedAt: due, at: now(), ownThread.counters())
+    }
+
+    private func hasAnyMoved(_ due: MonotonicInstant?) -> Bool {
+        var post = first
+        while let current = post {
+            let counts = due == nil || current.alarmedWord != nil
+            if counts, current.loop.beacon.word != current.seenWord { return true }
+            post = current.next
+        }
+        return false
     }
 }

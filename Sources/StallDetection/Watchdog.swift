@@ -5,7 +5,7 @@
 // but sleep (Sentinel.swift).
 
 internal import CLinux
-internal import StallModel
+package import StallModel
 
 /// A thread that watches any number of loops.
 package final class Watchdog: Sendable {
@@ -13,6 +13,9 @@ package final class Watchdog: Sendable {
     private let bell: Bell
     private let sentinel: Sentinel
     private let thread: AgentThread
+    private let pulse = WatchdogPulse()
+    /// Made beforehand: stopping allocates nothing.
+    private let stopRequest = WatchdogInbox.Entry(.stop)
 
     /// A bell is never freed: a loop may ring it at any moment.
     private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
@@ -22,9 +25,10 @@ package final class Watchdog: Sendable {
         guard let pointer = stall_bell_create(), let sentinel = Sentinel() else { return nil }
         bell = Bell(pointer: pointer)
         self.sentinel = sentinel
-        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell] in
+        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell, pulse] in
             stall_thread_wake_on_time()
-            var watch = Watch(inbox: inbox, bell: bell.pointer, sentinel: sentinel)
+            var watch = Watch(
+                inbox: inbox, bell: bell.pointer, sentinel: sentinel, pulse: pulse)
             watch.run()
         }
         guard let thread else {
@@ -35,7 +39,7 @@ package final class Watchdog: Sendable {
     }
 
     /// Watches a loop from now on. Any thread.
-    package func watch(_ loop: WatchedLoop) { send(.watch(loop)) }
+    package func watch(_ loop: WatchedLoop) { send(.watch(WatchPost(loop))) }
 
     /// Judges a loop by other policies from its next look on. Any thread.
     package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {
@@ -45,11 +49,32 @@ package final class Watchdog: Sendable {
     /// Forgets a loop; a stall that is open is ended with the duration it has. Any thread.
     package func unwatch(_ loop: WatchedLoop) { send(.unwatch(loop)) }
 
-    /// Ends what is open, and the threads. Call it once, from any thread but the watchdog's.
-    package func stop() {
-        send(.stop)
+    /// Frees what the watchdog is done with. Any thread but the watchdog's.
+    package func collect() { inbox.collect() }
+
+    /// How long the watchdog has been at work without a pause, or has not come back although it should have: its health.
+    package func delay(at now: MonotonicInstant) -> Duration { pulse.delay(at: now) }
+
+    /// It waits for a loop to wake up, without a deadline.
+    package var isParked: Bool { pulse.isParked }
+
+    /// Lets it end what is open and then itself. Allocates nothing and waits for nothing. Call it once.
+    package func beginStop() {
+        inbox.push(stopRequest)
+        stall_bell_ring(bell.pointer)
+    }
+
+    /// Waits for the end of the threads after `beginStop`. Call it once, from any thread but the watchdog's.
+    package func join() {
         thread.join()
         sentinel.stop()
+        inbox.collect()
+    }
+
+    /// Ends what is open, and the threads. Call it once, from any thread but the watchdog's.
+    package func stop() {
+        beginStop()
+        join()
     }
 
     private func send(_ request: WatchdogRequest) {

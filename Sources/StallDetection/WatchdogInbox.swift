@@ -1,52 +1,105 @@
 // How other threads reach the watchdog without a lock: an app thread that is stopped while it holds one would take
-// the watchdog with it.
+// the watchdog with it. And how the watchdog lets go of what it was given: others free it, since freeing may wait.
 
 internal import Synchronization
 
 enum WatchdogRequest: Sendable {
-    case watch(WatchedLoop)
+    case watch(WatchPost)
     case setPolicies(WatchedLoop, ModePolicies)
     case unwatch(WatchedLoop)
     case stop
 }
 
-/// A stack of requests, pushed from any thread, taken as a whole by the watchdog.
+/// A stack of requests, pushed from any thread, taken as a whole by the watchdog. Neither taking nor retiring allocates or frees.
 final class WatchdogInbox: Sendable {
-    private final class Entry {
+    /// A request on its way to the watchdog, and what the watchdog is done with on its way back.
+    final class Entry: @unchecked Sendable {
+        // Unchecked because it belongs to one thread at a time: who pushes it hands it over.
         let request: WatchdogRequest
-        var next: UInt = 0
+        /// Posts that are watched no more, linked by their `next`.
+        var retired: WatchPost?
+        /// Policies that count no more.
+        var retiredPolicies: ModePolicies?
+        fileprivate var next: UInt = 0
         init(_ request: WatchdogRequest) { self.request = request }
     }
 
-    /// The address of a retained `Entry`, or 0.
+    /// The addresses of retained entries, or 0.
     private let top = Atomic<UInt>(0)
+    private let spent = Atomic<UInt>(0)
 
-    deinit { _ = takeAll() }
+    deinit {
+        while let entry = takeAll() { entry.retireAll(in: self) }
+        collect()
+    }
 
     var isEmpty: Bool { top.load(ordering: .sequentiallyConsistent) == 0 }
 
     func push(_ request: WatchdogRequest) {
-        let entry = Entry(request)
-        let address = UInt(bitPattern: Unmanaged.passRetained(entry).toOpaque())
-        var expected = top.load(ordering: .relaxed)
+        collect()
+        push(Entry(request))
+    }
+
+    /// Allocates nothing.
+    func push(_ entry: Entry) { Self.push(entry, to: top) }
+
+    /// The oldest of all requests; `next(after:)` leads to the others. Each is to be retired.
+    func takeAll() -> Entry? {
+        var newest = top.exchange(0, ordering: .sequentiallyConsistent)
+        var oldest: UInt = 0
+        while newest != 0 {
+            let entry = Self.entry(newest)
+            (newest, entry.next, oldest) = (entry.next, oldest, newest)
+        }
+        return oldest == 0 ? nil : Self.entry(oldest)
+    }
+
+    func next(after entry: Entry) -> Entry? { entry.next == 0 ? nil : Self.entry(entry.next) }
+
+    /// Gives a request back, with what it carries, to whoever calls `collect` next.
+    func retire(_ entry: Entry) { Self.link(entry, into: spent) }
+
+    /// Frees what the watchdog is done with. Any thread but the watchdog's.
+    func collect() {
+        var next = spent.exchange(0, ordering: .acquiring)
+        while let pointer = UnsafeRawPointer(bitPattern: next) {
+            let entry = Unmanaged<Entry>.fromOpaque(pointer).takeRetainedValue()
+            next = entry.next
+            // One after the other: the end of a long list would nest as deep.
+            var post = entry.retired.take()
+            while let retired = post { post = retired.next.take() }
+        }
+    }
+
+    private static func push(_ entry: Entry, to list: borrowing Atomic<UInt>) {
+        _ = Unmanaged.passRetained(entry)
+        link(entry, into: list)
+    }
+
+    private static func link(_ entry: Entry, into list: borrowing Atomic<UInt>) {
+        let address = UInt(bitPattern: Unmanaged.passUnretained(entry).toOpaque())
+        var expected = list.load(ordering: .relaxed)
         while true {
             entry.next = expected
-            let (exchanged, original) = top.compareExchange(
+            let (exchanged, original) = list.compareExchange(
                 expected: expected, desired: address, ordering: .sequentiallyConsistent)
             if exchanged { return }
             expected = original
         }
     }
 
-    /// The requests in the order they were pushed.
-    func takeAll() -> [WatchdogRequest] {
-        var requests: [WatchdogRequest] = []
-        var next = top.exchange(0, ordering: .sequentiallyConsistent)
-        while let pointer = UnsafeRawPointer(bitPattern: next) {
-            let entry = Unmanaged<Entry>.fromOpaque(pointer).takeRetainedValue()
-            requests.append(entry.request)
-            next = entry.next
+    private static func entry(_ address: UInt) -> Entry {
+        Unmanaged<Entry>.fromOpaque(UnsafeRawPointer(bitPattern: address)!).takeUnretainedValue()
+    }
+}
+
+extension WatchdogInbox.Entry {
+    /// Retires this request and those after it.
+    fileprivate func retireAll(in inbox: WatchdogInbox) {
+        var entry: WatchdogInbox.Entry? = self
+        while let request = entry {
+            entry = inbox.next(after: request)
+            inbox.retire(request)
         }
-        return requests.reversed()
     }
 }

@@ -17,26 +17,46 @@ package final class WatchedLoop: Sendable {
     }
 }
 
-/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only.
+/// What a sample is taken of.
+package enum IncidentKind: UInt8, Hashable, Sendable {
+    /// One callout that takes long.
+    case stall = 0
+    /// Many short ones, without a rest.
+    case saturation = 1
+}
+
+/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only, while the loop's thread may
+/// hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
 package protocol StallResponder: AnyObject, Sendable {
+    /// Watching begins. What is needed later is made ready; here, and only here, it may allocate.
+    func prepare()
     /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
     func correct(_ reading: LoopReading, at now: MonotonicInstant)
     /// What the kernel says of the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: everything is wanted. Otherwise the thread's counters will do.
     func evidence(isSuspect: Bool) -> ThreadEvidence
-    /// The thread's stack now, or why there is none.
+    /// Takes a sample of the thread and hands it over.
     ///
-    /// - Parameter limit: How long it may take: other loops are not looked at meanwhile.
-    func captureStack(within limit: Duration) -> Result<CapturedStack, any Error>
-    /// A stall began, goes on, or ended. `samples` are all that were taken of it so far.
-    func stallChanged(_ incident: StallIncident, samples: [RawSample])
+    /// - Parameters:
+    ///   - reading: What the beacon said. A sample of a loop that has moved on meanwhile is late.
+    ///   - limit: How long it may take: other loops are not looked at meanwhile.
+    func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
+    /// The samples since the last call are of no incident, or of one that is over.
+    func forgetSamples(_ kind: IncidentKind)
+    /// A stall began, goes on, or ended. Its samples were handed over before.
+    func stallChanged(_ incident: StallIncident)
     /// A stretch of watched time is over. False when it cannot be taken now: then the next one begins as this did.
-    func measured(_ measure: LoopMeasure) -> Bool
+    func measured(from first: LoopTally, to last: LoopTally) -> Bool
+    /// Nothing more will be asked.
+    func unwatched()
 }
 
 extension StallResponder {
+    package func prepare() {}
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
+    package func forgetSamples(_ kind: IncidentKind) {}
+    package func unwatched() {}
 }
 
 /// One look at a suspected thread, before anything is symbolized.
@@ -56,4 +76,21 @@ package struct RawSample: Hashable, Sendable {
     package var failure: String?
     /// How long taking it kept the watchdog busy.
     package var cost = Duration.zero
+
+    package init(
+        offset: Duration, taken: MonotonicInstant, isLate: Bool = false, thread: ThreadID,
+        phase: LoopPhase, mode: UInt32, label: String? = nil, stack: CapturedStack? = nil,
+        failure: String? = nil, cost: Duration = .zero
+    ) {
+        self.offset = offset
+        self.taken = taken
+        self.isLate = isLate
+        self.thread = thread
+        self.phase = phase
+        self.mode = mode
+        self.label = label
+        self.stack = stack
+        self.failure = failure
+        self.cost = cost
+    }
 }

@@ -22,6 +22,8 @@ package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
     case evicted = 3
     /// Of a stall that may well be kept: the app was not called back, because its callbacks take too long.
     case callback = 4
+    /// Times that the watchdog did not come back for long: stalls were missed meanwhile.
+    case blind = 5
 }
 
 /// A store in numbers.

@@ -9,21 +9,21 @@ import Testing
 /// needs to sleep; what the watchdog says arrives through a stream.
 @Suite struct WatchdogTests {
     /// Answers every question the same way and passes on what it is told.
-    final class Recorder: StallResponder {
-        let told: AsyncStream<(StallIncident, [RawSample])>.Continuation
-        init(told: AsyncStream<(StallIncident, [RawSample])>.Continuation) { self.told = told }
+    /// Tells each incident with the number of samples that were taken of it, those that came late left out.
+    final class Recorder: StallResponder, @unchecked Sendable {
+        // Unchecked because only the watchdog's thread calls it.
+        let told: AsyncStream<(StallIncident, Int)>.Continuation
+        private var samples = 0
+        init(told: AsyncStream<(StallIncident, Int)>.Continuation) { self.told = told }
         func evidence(isSuspect: Bool) -> ThreadEvidence {
             ThreadEvidence(cpuTime: .zero, state: UInt8(ascii: "S"))
         }
-        func captureStack(within limit: Duration) -> Result<CapturedStack, any Error> {
-            .success(
-                CapturedStack(
-                    addresses: [.init(1, .interrupted)], isTruncated: false, method: .signalFree))
+        func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
+            samples += 1
         }
-        func measured(_ measure: LoopMeasure) -> Bool { true }
-        func stallChanged(_ incident: StallIncident, samples: [RawSample]) {
-            told.yield((incident, samples))
-        }
+        func forgetSamples(_ kind: IncidentKind) { samples = 0 }
+        func measured(from first: LoopTally, to last: LoopTally) -> Bool { true }
+        func stallChanged(_ incident: StallIncident) { told.yield((incident, samples)) }
     }
 
     struct Beacon: @unchecked Sendable {
@@ -40,7 +40,7 @@ import Testing
 
     @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
         let beacon = Beacon()
-        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
         let loop = WatchedLoop(
             beacon: LoopBeacon(beacon.pointer),
@@ -52,7 +52,7 @@ import Testing
         beacon.awake(at: began)
         let (first, samples) = try #require(await stream.first { _ in true })
         #expect(first.began == began && !first.hasEnded && first.duration >= .milliseconds(700))
-        #expect(samples.count == 1 && samples[0].isLate == false)
+        #expect(samples == 1)
 
         beacon.publish(.waiting, at: began + .seconds(2))
         // Refreshed durations may come before the end.
@@ -65,7 +65,7 @@ import Testing
     @Test func `a stop ends what is open`() async throws {
         let beacon = Beacon()
         beacon.publish(.busy, at: now + .milliseconds(-400))
-        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
         watchdog.watch(
             WatchedLoop(
@@ -81,7 +81,7 @@ import Testing
     @Test func `requests arrive in their order from many threads`() async {
         let inbox = WatchdogInbox()
         let beacon = Beacon()
-        let (_, told) = AsyncStream.makeStream(of: (StallIncident, [RawSample]).self)
+        let (_, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let loops = (0..<400).map {
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
@@ -91,22 +91,25 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for producer in 0..<4 {
                 group.addTask {
-                    for index in 0..<100 { inbox.push(.watch(loops[producer * 100 + index])) }
+                    for index in 0..<100 { inbox.push(.unwatch(loops[producer * 100 + index])) }
                 }
             }
         }
-        let names = inbox.takeAll().compactMap { request -> Int? in
-            if case .watch(let loop) = request {
-                Int(loop.policies.base.threshold.milliseconds) - 50
-            } else {
-                nil
+        var names: [Int] = []
+        var next = inbox.takeAll()
+        while let entry = next {
+            next = inbox.next(after: entry)
+            if case .unwatch(let loop) = entry.request {
+                names.append(Int(loop.policies.base.threshold.milliseconds) - 50)
             }
+            inbox.retire(entry)
         }
+        #expect(inbox.isEmpty)
+        inbox.collect()
         #expect(names.count == 400)
         for producer in 0..<4 {
-            #expect(
-                names.filter { $0 / 100 == producer }
-                    == Array(producer * 100..<producer * 100 + 100))
+            let expected = Array(producer * 100..<producer * 100 + 100)
+            #expect(names.filter { $0 / 100 == producer } == expected)
         }
         stall_beacon_release(beacon.pointer)
     }

@@ -56,9 +56,46 @@ typedef struct {
     char peer[64];               ///< the address at the other end of an internet socket, if it has one: `10.0.0.7:5432`
 } stall_descriptor_look;
 
+/// Opens a file of a thread of this process; -1 when there is none.
+int stall_thread_file_open(int32_t thread, const char *_Nonnull name);
+
 void stall_evidence_open(stall_evidence_files *_Nonnull files, int32_t thread);
 void stall_evidence_close(stall_evidence_files *_Nonnull files);
 void stall_evidence_look(const stall_evidence_files *_Nonnull files, stall_thread_look *_Nonnull look);
+
+/// What a wait is about, by its system call: where the arguments lead.
+typedef enum : uint8_t {
+    STALL_WAIT_PLAIN = 0,       ///< the arguments say nothing more
+    STALL_WAIT_DESCRIPTOR = 1,  ///< the first argument is a descriptor
+    STALL_WAIT_POLL = 2,
+    STALL_WAIT_SELECT = 3,
+    STALL_WAIT_FUTEX = 4,
+    STALL_WAIT_FILE_LOCK = 5,   ///< the first argument is a descriptor, and a process holds the lock
+} stall_wait_detail;
+
+#define STALL_WAIT_DESCRIPTORS 8
+#define STALL_FUTEX_WORDS 8
+
+/// One look at a thread, and at what it waits for. Plain memory, so that it can be handed on as it is.
+typedef struct {
+    stall_thread_look thread;
+    uint64_t at_ns;                  ///< CLOCK_MONOTONIC
+    int64_t unix_us;                 ///< the wall clock then
+    stall_wait_detail detail;
+    bool has_limit;                  ///< of a futex: the wait has a time limit, as the call was given it
+    uint32_t descriptor_count;
+    uint32_t futex_word_count;
+    uint32_t futex_words[STALL_FUTEX_WORDS];
+    int64_t limit_s, limit_ns;
+    int32_t lock_process;            ///< who holds the file lock; 0 when nobody asked or that is not known
+    char lock_process_name[16];
+} stall_wait_look;
+
+/// Follows the arguments of the system call in `look->thread`. `descriptors` has room for STALL_WAIT_DESCRIPTORS.
+/// `asks_lock_holder`: reading /proc/locks takes a lock of the whole machine, so it is done once a stall.
+void stall_wait_follow(
+    stall_wait_look *_Nonnull look, stall_wait_detail detail, bool asks_lock_holder,
+    stall_descriptor_look *_Nonnull descriptors);
 
 void stall_process_open(stall_process_files *_Nonnull files);
 void stall_process_close(stall_process_files *_Nonnull files);

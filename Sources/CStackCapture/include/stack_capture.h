@@ -27,6 +27,16 @@ int stall_thread_describe_other(int32_t id, stall_thread *_Nonnull thread);
 /// The calling thread's id.
 int32_t stall_thread_self(void);
 
+/// The ids of this process's threads in ascending order, at most `capacity`; `total` receives how many there are. 0 where /proc
+/// cannot be read. Allocates nothing.
+uint32_t stall_threads_list(int32_t *_Nonnull ids, uint32_t capacity, uint32_t *_Nonnull total);
+
+/// Opens a file of a thread's /proc entry; -1 with errno. Allocates nothing.
+int stall_thread_open(int32_t id, const char *_Nonnull name);
+
+/// A thread's name in the kernel, up to 15 bytes and a zero; false when it has ended or /proc cannot be read.
+bool stall_thread_name(int32_t id, char *_Nonnull name);
+
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.
 typedef enum : uint8_t {
     STALL_FRAME_INTERRUPTED = 0,
@@ -62,6 +72,9 @@ typedef struct stall_sampler stall_sampler;
 stall_sampler *_Nullable stall_sampler_create(
     uint32_t frame_capacity, uint32_t stack_capacity, stall_signal_use use);
 void stall_sampler_destroy(stall_sampler *_Nonnull sampler);
+
+/// The name of the call that opens a thread's files, for `failed_call`.
+static inline const char *_Nonnull stall_open_call(void) { return "open /proc/self/task"; }
 
 /// Captures `thread`, for at most `timeout_ns`. Neither allocates nor locks.
 /// Returns 0; ESRCH: the thread ended; ETIMEDOUT: it did not answer or never held still;

@@ -155,6 +155,7 @@ extension LossReason {
         case .unwritable: "unwritable"
         case .evicted: "evicted"
         case .callback: "callback"
+        case .blind: "blind"
         }
     }
 
@@ -166,6 +167,7 @@ extension LossReason {
         case .unwritable: "lost because the store could not be written"
         case .evicted: "evicted to stay within the quota"
         case .callback: "because a callback of onStall took too long"
+        case .blind: "of the watchdog, which did not come back in time"
         }
     }
 }

@@ -54,8 +54,10 @@ enum StatusView {
             let text = parts(reasons.map { (status.losses[$0] ?? 0, $0.clause) })
             return text.isEmpty ? [] : ["\(start): \(text)."]
         }
-        return line("Seen and not kept", LossReason.allCases.filter { $0 != .callback })
+        return line(
+            "Seen and not kept", LossReason.allCases.filter { $0 != .callback && $0 != .blind })
             + line("Kept, and not told to the app", [.callback])
+            + line("Absences", [.blind])
     }
 
     private static func parts(_ counts: [(count: Int, clause: String)]) -> String {

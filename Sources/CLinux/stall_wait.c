@@ -1,0 +1,72 @@
+#define _GNU_SOURCE
+// What a thread waits for, from the arguments of its system call.
+#include <poll.h>
+#include <string.h>
+
+#include "stall_clock.h"
+#include "stall_evidence.h"
+
+static void add_descriptor(stall_wait_look *look, int32_t number, stall_descriptor_look *descriptors) {
+    if (look->descriptor_count == STALL_WAIT_DESCRIPTORS) return;
+    if (stall_descriptor_look_at(number, &descriptors[look->descriptor_count])) look->descriptor_count++;
+}
+
+static void follow_poll(stall_wait_look *look, stall_descriptor_look *descriptors) {
+    struct pollfd polled[STALL_WAIT_DESCRIPTORS];
+    const uint64_t *arguments = look->thread.arguments;
+    size_t count = arguments[1] < STALL_WAIT_DESCRIPTORS ? (size_t)arguments[1] : STALL_WAIT_DESCRIPTORS;
+    if (arguments[0] == 0 || count == 0) return;
+    count = stall_memory_read(arguments[0], polled, count * sizeof *polled) / sizeof *polled;
+    for (size_t index = 0; index < count; index++)
+        if (polled[index].fd >= 0) add_descriptor(look, polled[index].fd, descriptors);
+}
+
+// The sets of readable, writable and exceptional ones.
+static void follow_select(stall_wait_look *look, stall_descriptor_look *descriptors) {
+    uint8_t set[128];
+    const uint64_t *arguments = look->thread.arguments;
+    size_t length = arguments[0] < 8 * sizeof set ? (size_t)(arguments[0] + 7) / 8 : sizeof set;
+    for (int which = 1; which <= 3 && length > 0; which++) {
+        if (arguments[which] == 0) continue;
+        size_t count = stall_memory_read(arguments[which], set, length);
+        for (size_t bit = 0; bit < 8 * count; bit++)
+            if (set[bit / 8] >> bit % 8 & 1) add_descriptor(look, (int32_t)bit, descriptors);
+    }
+}
+
+static void follow_futex(stall_wait_look *look) {
+    const uint64_t *arguments = look->thread.arguments;
+    int64_t limit[2];
+    if (arguments[0] != 0)
+        look->futex_word_count =
+            (uint32_t)(stall_memory_read(arguments[0], look->futex_words, sizeof look->futex_words) / 4);
+    if (arguments[3] == 0 || stall_memory_read(arguments[3], limit, sizeof limit) != sizeof limit) return;
+    look->has_limit = true;
+    look->limit_s = limit[0];
+    look->limit_ns = limit[1];
+}
+
+void stall_wait_follow(
+    stall_wait_look *look, stall_wait_detail detail, bool asks_lock_holder, stall_descriptor_look *descriptors) {
+    look->detail = detail;
+    look->at_ns = stall_monotonic_ns();
+    look->unix_us = stall_unix_us();
+    look->has_limit = false;
+    look->descriptor_count = look->futex_word_count = 0;
+    look->lock_process = 0;
+    look->lock_process_name[0] = 0;
+    switch (detail) {
+    case STALL_WAIT_PLAIN: break;
+    case STALL_WAIT_POLL: follow_poll(look, descriptors); break;
+    case STALL_WAIT_SELECT: follow_select(look, descriptors); break;
+    case STALL_WAIT_FUTEX: follow_futex(look); break;
+    case STALL_WAIT_FILE_LOCK:
+        if (asks_lock_holder && stall_file_lock_holder(&look->lock_process)) {
+            if (!stall_process_read_name(look->lock_process, look->lock_process_name)) look->lock_process_name[0] = 0;
+        } else {
+            look->lock_process = 0;
+        }
+        // fall through
+    case STALL_WAIT_DESCRIPTOR: add_descriptor(look, (int32_t)look->thread.arguments[0], descriptors); break;
+    }
+}

@@ -1,0 +1,222 @@
+// Turns one loop's records back into values. Runs on the recorder's thread, which may allocate, and may wait for it.
+
+internal import CLinux
+internal import StallCapture
+internal import StallCause
+internal import StallDetection
+internal import StallModel
+
+/// A stall on its way to the store: nothing symbolized yet.
+struct PendingReport: Sendable {
+    let id: UniqueID
+    let start: UnixTime
+    let loop: String
+    let mode: String
+    let incident: StallIncident
+    let samples: [RawSample]
+    /// The threads of the pool that the work belongs to, when it is a pool's.
+    let members: [SeenThread]
+    /// The app's other threads, when it asked for all.
+    let others: ThreadRound
+    let othersCost: Duration
+    let trail: CauseEvidenceTrail
+}
+
+/// A stretch of a loop's watched time on its way to the store.
+struct PendingMeasure: Sendable {
+    let loop: String
+    let threshold: Duration
+    let start: UnixTime
+    let measure: LoopMeasure
+}
+
+/// What was handed over of one loop and is not yet told.
+final class IncidentAssembly: @unchecked Sendable {
+    // Unchecked because only the recorder's thread touches it after `init`.
+    private let name: String
+    private let modeName: (UInt32) -> String?
+    private var seen: [IncidentKind: Seen] = [:]
+    private var open: [IncidentKind: OpenStall] = [:]
+    private var others = Others()
+    /// Where the last sample went: its observation and suspects follow it.
+    private var last = IncidentKind.stall
+    private var owners: [ThreadID: OwnerOfLock] = [:]
+    private var random = SystemRandomNumberGenerator()
+
+    init(name: String, modeName: @escaping (UInt32) -> String?) {
+        self.name = name
+        self.modeName = modeName
+    }
+
+    private struct Seen {
+        var samples: [RawSample] = []
+        var observations: [Observation?] = []
+        /// Who held the file's lock when somebody asked.
+        var lock: (arguments: [UInt64], holder: HoldingProcess)?
+    }
+
+    private struct Others {
+        var members: [SeenThread] = []
+        var round = ThreadRound()
+        var cost = Duration.zero
+    }
+
+    /// What stays the same from an incident's first word to its last.
+    private struct OpenStall {
+        let id: UniqueID
+        let start: UnixTime
+        let began: MonotonicInstant
+        let others: Others
+    }
+
+    private struct OwnerOfLock {
+        let name: String?
+        let wait: Wait
+        let counters: Counters
+        let stack: Result<CapturedStack, CaptureError>?
+    }
+
+    /// Takes a record in. Returns a report when it completes one.
+    func take(_ record: HandoverRing.Record) -> RecorderRequest? {
+        switch record.kind {
+        case .sample: add(record.value.load(as: SampleRecord.self), record.tails.0)
+        case .observation: add(record.value.load(as: ObservationRecord.self), record.tails.0)
+        case .owner: add(record.value.load(as: OwnerRecord.self), record.tails)
+        case .suspect: add(record.value.load(as: SuspectRecord.self))
+        case .thread: add(record.value.load(as: ThreadRecord.self), record.tails.0)
+        case .round:
+            let round = record.value.load(as: RoundRecord.self)
+            others.round.skippedCount = round.skippedCount
+            others.cost = round.cost
+        case .forget: seen[record.value.load(as: ForgetRecord.self).kind] = nil
+        case .incident: return .record(report(record.value.load(as: IncidentRecord.self)))
+        case .measure:
+            let measure = record.value.load(as: MeasureRecord.self)
+            return .measured(
+                PendingMeasure(
+                    loop: name, threshold: measure.threshold, start: measure.start,
+                    measure: LoopMeasure(from: measure.first, to: measure.last)))
+        case .gap, .unwatched: break
+        }
+        return nil
+    }
+
+    private func add(_ record: SampleRecord, _ frames: UnsafeRawBufferPointer) {
+        var sample = RawSample(
+            offset: record.offset, taken: record.taken, isLate: record.isLate,
+            thread: record.thread, phase: record.phase, mode: record.mode,
+            label: record.label.string, cost: record.cost)
+        if let header = record.stack {
+            do throws(CaptureError) {
+                sample.stack = try StackCopy(header, frames: frames).decoded()
+            } catch {
+                sample.failure = error.description
+            }
+        } else {
+            sample.failure =
+                record.presence == .noSampler
+                ? "no memory for the sampler when the agent started"
+                : "no thread was running its work"
+        }
+        last = record.kind
+        owners = [:]
+        var all = seen[record.kind] ?? Seen()
+        if all.samples.count >= 64 {
+            all.samples.removeFirst(32)
+            all.observations.removeFirst(32)
+        }
+        all.samples.append(sample)
+        all.observations.append(nil)
+        seen[record.kind] = all
+    }
+
+    private func add(_ record: ObservationRecord, _ descriptors: UnsafeRawBufferPointer) {
+        guard var all = seen[last], !all.observations.isEmpty else { return }
+        let found = descriptors.bindMemory(to: stall_descriptor_look.self)
+        var wait = Wait(WaitCopy(look: record.wait, descriptors: found))
+        var counters = Counters(record.wait.thread)
+        wait.unreadable.formUnion(counters.add(record.process))
+        // Asked once a stall: who held the lock then holds it still, or the wait would be another one.
+        if let holder = wait.fileLockHolder { all.lock = (wait.arguments, holder) }
+        if let lock = all.lock, wait.arguments == lock.arguments {
+            wait.fileLockHolder = lock.holder
+        }
+        all.observations[all.observations.count - 1] = Observation(
+            at: record.at, thread: record.thread, wait: wait, counters: counters, cost: record.cost)
+        seen[last] = all
+    }
+
+    private func add(
+        _ record: OwnerRecord, _ tails: (UnsafeRawBufferPointer, UnsafeRawBufferPointer)
+    ) {
+        let copy = WaitCopy(
+            look: record.wait, descriptors: tails.0.bindMemory(to: stall_descriptor_look.self))
+        let stack = record.stack.map { header in
+            Result { () throws(CaptureError) in try StackCopy(header, frames: tails.1).decoded() }
+        }
+        owners[record.thread] = OwnerOfLock(
+            name: record.name.string, wait: Wait(copy), counters: Counters(record.wait.thread),
+            stack: stack)
+    }
+
+    private func add(_ record: SuspectRecord) {
+        guard let owner = owners[record.owner], let count = seen[last]?.observations.count,
+            count > 0
+        else { return }
+        var suspect = LockSuspect(
+            waiter: record.waiter, address: record.address, field: record.field,
+            owner: record.owner, name: owner.name, wait: owner.wait, counters: owner.counters)
+        switch owner.stack {
+        case .success(let stack): suspect.stack = stack
+        case .failure(let error): suspect.failure = error.description
+        case nil: break
+        }
+        seen[last]?.observations[count - 1]?.suspects.append(suspect)
+    }
+
+    private func add(_ record: ThreadRecord, _ frames: UnsafeRawBufferPointer) {
+        let thread = SeenThread(
+            StackCopy(record.stack, frames: frames), name: record.name.string)
+        if record.role == .member {
+            others.members.append(thread)
+        } else {
+            others.round.threads.append(thread)
+        }
+    }
+
+    private func report(_ record: IncidentRecord) -> PendingReport {
+        let incident = record.incident
+        let stall = openStall(record)
+        var samples = seen[record.kind]?.samples ?? []
+        if record.kind == .saturation {
+            for index in samples.indices {
+                samples[index].offset = samples[index].taken - incident.began
+            }
+        }
+        let culprit = samples.last { !$0.isLate } ?? samples.last
+        var counters = Counters(record.thread)
+        _ = counters.add(record.process)
+        return PendingReport(
+            id: stall.id, start: stall.start, loop: name,
+            mode: culprit.flatMap { modeName($0.mode) } ?? "", incident: incident,
+            samples: samples, members: stall.others.members, others: stall.others.round,
+            othersCost: stall.others.cost,
+            trail: CauseEvidenceTrail(
+                observations: seen[record.kind]?.observations ?? [], last: counters,
+                lastLook: record.lastLook))
+    }
+
+    /// One incident, one id.
+    private func openStall(_ record: IncidentRecord) -> OpenStall {
+        let began = record.incident.began
+        defer { if record.incident.hasEnded { open[record.kind] = nil } }
+        if let known = open[record.kind], known.began == began { return known }
+        others.round.threads.sort { $0.id.rawValue < $1.id.rawValue }
+        let stall = OpenStall(
+            id: UniqueID(version7At: record.start, random: &random), start: record.start,
+            began: began, others: others)
+        others = Others()
+        open[record.kind] = stall
+        return stall
+    }
+}

@@ -1,0 +1,52 @@
+// What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that nobody observes. The
+// watchdog asks, the heart's thread takes the lock, and the watchdog waits a moment at most for the answer.
+
+internal import CLinux
+internal import StallModel
+internal import Synchronization
+
+/// One question at a time, about the beacon's word.
+final class LoopCorrection: @unchecked Sendable {
+    // Unchecked because of the bells, which are futexes and live for ever.
+    private let body: @Sendable (UInt64, MonotonicInstant) -> Void
+    /// The word that is asked about; 0 when none is.
+    private let asked = Atomic<UInt64>(0)
+    /// Rung when a question is answered. Nil without memory: then nothing is asked.
+    private let answered = stall_bell_create()
+    private let heart = Atomic<UInt>(0)
+
+    /// Long enough for a thread that is woken up, on a machine that is not starved.
+    private static let patience = Duration.milliseconds(2)
+
+    /// - Parameter body: Sets the beacon right. Called on the heart's thread, and may wait.
+    init(_ body: @escaping @Sendable (UInt64, MonotonicInstant) -> Void) { self.body = body }
+
+    func connect(to bell: UnsafeMutablePointer<stall_bell>) {
+        heart.store(UInt(bitPattern: bell), ordering: .releasing)
+    }
+
+    /// Asks about a word, on the watchdog's thread. An answer that does not come soon will be there at the next look.
+    func ask(_ word: UInt64, at now: MonotonicInstant) {
+        let address = heart.load(ordering: .acquiring)
+        guard let answered, let heart = UnsafeMutablePointer<stall_bell>(bitPattern: address) else {
+            return
+        }
+        let isBusy = asked.exchange(word, ordering: .sequentiallyConsistent) != 0
+        stall_bell_announce(answered, UInt32(STALL_WATCHDOG_DOZING))
+        stall_bell_ring(heart)
+        guard !isBusy else { return }
+        stall_bell_sleep(
+            answered, UInt32(STALL_WATCHDOG_DOZING), (now + Self.patience).nanoseconds)
+    }
+
+    /// Answers, on the heart's thread.
+    func answer() {
+        let word = asked.load(ordering: .sequentiallyConsistent)
+        guard word != 0 else { return }
+        body(word, MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        // A newer question stays.
+        _ = asked.compareExchange(
+            expected: word, desired: 0, ordering: .sequentiallyConsistent)
+        if let answered { stall_bell_ring(answered) }
+    }
+}

@@ -1,0 +1,36 @@
+// The one sampler of the process, used by the watchdog's thread alone.
+
+internal import StallCapture
+internal import StallCause
+internal import StallModel
+
+/// Captures stacks, and looks at the process, without allocating.
+final class SharedSampler: @unchecked Sendable {
+    // Unchecked because only the watchdog's thread touches it after `init`.
+    private var sampler: StackSampler
+    let process: ProcessEvidence
+
+    init(_ controlGroup: ControlGroup) throws(CaptureError) {
+        process = ProcessEvidence(controlGroup)
+        sampler = try StackSampler()
+    }
+
+    /// The stack lies in the sampler's memory until the next call.
+    func copyStack(of thread: RegisteredThread, within limit: Duration) -> StackCopy {
+        sampler.copyStack(of: thread, timeout: limit)
+    }
+
+    /// The stack of a thread that never registered itself.
+    func copyStack(ofFound id: ThreadID, within limit: Duration) -> StackCopy {
+        do throws(CaptureError) {
+            return sampler.copyStack(of: try .found(id), timeout: limit)
+        } catch {
+            return StackCopy(id, failure: error)
+        }
+    }
+
+    /// Visits all threads but the caller's and one more. Returns how many there was neither room nor time for.
+    func visitThreads(except excluded: ThreadID?, _ visit: (StackCopy) -> Void) -> Int {
+        sampler.visitThreads(except: { $0 == excluded }, visit)
+    }
+}

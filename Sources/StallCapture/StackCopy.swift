@@ -1,0 +1,85 @@
+// A captured stack as plain memory. The watchdog passes it on as it is: turning it into values allocates, and the heap's lock
+// may be held by the very thread that is looked at.
+
+internal import CStackCapture
+internal import Glibc
+package import StallModel
+
+/// The answer of one capture: a stack, or why there is none.
+package struct StackCopy {
+    /// What is worth keeping besides the frames. Plain memory.
+    package struct Header: Sendable {
+        package let thread: ThreadID
+        fileprivate let result: CInt
+        fileprivate let timeout: Duration
+        /// The name of a call that failed: text of the program, which never goes away.
+        fileprivate let failedCall: UInt
+        fileprivate let isTruncated: Bool
+        fileprivate let usedSignal: Bool
+    }
+
+    package let header: Header
+    /// The frames, innermost first, in memory that belongs to whoever made this.
+    package let frames: UnsafeRawBufferPointer
+
+    init(_ thread: ThreadID, _ timeout: Duration, _ result: CInt, _ stack: stall_stack) {
+        header = Header(
+            thread: thread, result: result, timeout: timeout,
+            failedCall: UInt(bitPattern: stack.failed_call), isTruncated: stack.is_truncated,
+            usedSignal: stack.used_signal)
+        let count = result == 0 ? Int(stack.count) : 0
+        frames = UnsafeRawBufferPointer(
+            start: stack.frames, count: count * MemoryLayout<stall_frame>.stride)
+    }
+
+    /// A copy that was moved.
+    package init(_ header: Header, frames: UnsafeRawBufferPointer) {
+        self.header = header
+        self.frames = frames
+    }
+
+    /// A thread that could not even be found.
+    package init(_ thread: ThreadID, failure: CaptureError) {
+        var stack = stall_stack()
+        var (result, limit) = (ESRCH, Duration.zero)
+        switch failure {
+        case .threadEnded: break
+        case .running: result = EBUSY
+        case .timedOut(_, let after): (result, limit) = (ETIMEDOUT, after)
+        case .system(_, let errno):
+            result = errno
+            stack.failed_call = stall_open_call()
+        }
+        self.init(thread, limit, result, stack)
+    }
+
+    /// The thread has ended.
+    package var isOfEndedThread: Bool { header.result == ESRCH }
+    /// The thread ran, or did not hold still.
+    var isOfMovingThread: Bool { header.result == ETIMEDOUT }
+
+    /// The stack as a value. Allocates.
+    package func decoded() throws(CaptureError) -> CapturedStack {
+        switch header.result {
+        case 0: return stack
+        case ESRCH: throw .threadEnded(header.thread)
+        case EBUSY: throw .running(header.thread)
+        case ETIMEDOUT: throw .timedOut(header.thread, after: header.timeout)
+        default:
+            let call = UnsafePointer<CChar>(bitPattern: header.failedCall)
+            throw .system(
+                call: call.map { String(cString: $0) } ?? "capture", errno: header.result)
+        }
+    }
+
+    private var stack: CapturedStack {
+        let frames = frames.bindMemory(to: stall_frame.self)
+        return CapturedStack(
+            addresses: frames.map { frame in
+                CodeAddress(
+                    frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
+                    isGuessed: frame.is_guessed)
+            },
+            isTruncated: header.isTruncated, method: header.usedSignal ? .signal : .signalFree)
+    }
+}

@@ -1,0 +1,81 @@
+// What the watchdog keeps of one loop. Made by the thread that asks for the watch, because the watchdog allocates nothing.
+
+internal import CLinux
+internal import StallModel
+
+/// A loop with its detectors and with what was seen of it. Confined to the watchdog's thread while it is watched.
+final class WatchPost: @unchecked Sendable {
+    // Unchecked because it belongs to one thread at a time: who asks for the watch, the watchdog, who frees it.
+    let loop: WatchedLoop
+    var policies: ModePolicies
+    var detector: StallDetector
+    var saturation = SaturationDetector()
+    /// When to look next; nil while the loop rests.
+    var nextLook: MonotonicInstant?
+    /// How many samples were handed over since they were last forgotten.
+    var sampleCount = 0
+    var saturationSampleCount = 0
+    var seenWord: UInt64 = 0
+    var alarmedWord: UInt64?
+    /// Where the stall that is open is kept for whoever comes after the process.
+    private var openSlot: UnsafeMutablePointer<stall_open_slot>?
+    /// The beginning of the stretch of watched time that is going on.
+    var measured: LoopTally
+    /// The next post of the watchdog, or of those that are retired together.
+    var next: WatchPost?
+
+    init(_ loop: WatchedLoop) {
+        self.loop = loop
+        policies = loop.policies
+        detector = StallDetector(policy: loop.policies.base)
+        measured = loop.beacon.tally(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
+    }
+
+    /// The suspected word went: the stall is over.
+    var hasMovedOn: Bool { alarmedWord != nil && loop.beacon.word != seenWord }
+
+    /// Keeps the alarm on the word under suspicion, if any.
+    func setAlarm() {
+        let suspected = detector.suspectedWord
+        guard suspected != alarmedWord else { return }
+        if let suspected { loop.beacon.setAlarm(on: suspected) } else { loop.beacon.clearAlarm() }
+        alarmedWord = suspected
+    }
+
+    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is
+    /// killed loses a sixteenth of the time at most.
+    func keepOpenSlot(at now: MonotonicInstant, open incident: StallIncident?) {
+        guard detector.isStalled else {
+            guard openSlot != nil else { return }
+            loop.beacon.setOpenSlot(nil)
+            openSlot = nil
+            return
+        }
+        if openSlot == nil, let incident, !incident.hasEnded {
+            openSlot = stall_last_words_open(incident.began.nanoseconds, now.nanoseconds)
+            loop.beacon.setOpenSlot(openSlot)
+        }
+        guard let slot = openSlot else { return }
+        stall_open_slot_see(slot, now.nanoseconds)
+        let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
+        let next = now + max(.milliseconds(10), elapsed / 16)
+        nextLook = nextLook.map { min($0, next) } ?? next
+    }
+
+    func forgetSamples() {
+        if sampleCount > 0 { loop.responder.forgetSamples(.stall) }
+        sampleCount = 0
+    }
+
+    func forgetSaturationSamples() {
+        if saturationSampleCount > 0 { loop.responder.forgetSamples(.saturation) }
+        saturationSampleCount = 0
+    }
+
+    /// Ends the stretch of watched time.
+    func measure(at now: MonotonicInstant) {
+        let delay = loop.responder.evidence(isSuspect: false).runDelay
+        let tally = loop.beacon.tally(at: now, runDelay: delay)
+        if loop.responder.measured(from: measured, to: tally) { measured = tally }
+    }
+}

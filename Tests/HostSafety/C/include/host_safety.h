@@ -1,0 +1,36 @@
+// What the plays of host safety need and Swift cannot do: to stand in malloc, to be the process that was forked, to break files
+// under a running program.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Counts what threads of this name (as the kernel knows it) allocate and free from now on. NULL: nothing more.
+void host_count_heap(const char *_Nullable thread);
+uint64_t host_heap_allocations(void);
+uint64_t host_heap_frees(void);
+
+/// Called for each that was counted.
+void host_counted(void);
+
+/// Locks the heap's only arena for `ns`, as a thread does that is stopped in malloc. With MALLOC_ARENA_MAX=1 all allocations that
+/// no thread's cache serves wait for it. False where the arena is not where this library looks for it.
+bool host_hold_heap(uint64_t ns);
+
+/// The same through the counting malloc itself: every allocation and free of every thread waits until `ns` have passed, whatever
+/// the C library does. The caller sleeps meanwhile.
+void host_block_heap(uint64_t ns);
+
+/// fork(2), which Swift does not offer.
+pid_t host_fork(void);
+pid_t host_vfork_exec(const char *_Nonnull program, const char *_Nonnull argument);
+
+/// Denies a system call to this process from now on: it fails with `error`. 0 or an errno.
+int host_deny_call(long number, int error);
+
+/// Throws a C++ exception and catches it, through `depth` frames.
+int host_throw(int depth);
+
+/// A thread with `bytes` of thread-local variables' worth of stack use; returns after `ns`.
+void host_spin(uint64_t ns);
