@@ -24,13 +24,17 @@ enum PoolThreads {
         }
     }
 
-    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU.
+    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU. So does a new worker, which has no
+    /// name until it has run.
     static func areWaitingForCPU() -> Bool {
         var areWaiting = false
-        forEach { thread in
+        StackSampler.forEachThread { id in
             guard !areWaiting else { return }
-            var probe = ThreadProbe(thread.id)
-            areWaiting = probe.state() == UInt8(ascii: "R")
+            var probe = ThreadProbe(id)
+            guard probe.state() == UInt8(ascii: "R") else { return }
+            areWaiting =
+                probe.cpuTime() == .zero || isThread(id, named: "-qos")
+                || isThread(id, named: ".overcommit")
         }
         return areWaiting
     }

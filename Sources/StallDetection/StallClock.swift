@@ -56,6 +56,14 @@ package struct StallClock: Hashable, Sendable {
     private var lastEvidence: ThreadEvidence?
     private var wasTraced = false
     private var throttleCount = 0
+    /// Time between looks that both found it ready to run without a CPU, since `last`: whatever the kernel books of it.
+    private var witnessedDelay = Duration.zero
+    private var lastWait: Wait?
+
+    private struct Wait: Hashable {
+        var at: MonotonicInstant
+        var cpuTime, runDelay: Duration?
+    }
 
     private struct Account: Hashable {
         var counted = Duration.zero
@@ -97,6 +105,7 @@ package struct StallClock: Hashable, Sendable {
         if let count = evidence.throttleCount, let before = lastEvidence?.throttleCount {
             throttleCount = max(throttleCount, count - before)
         }
+        witness(evidence, at: now)
         let account = account(
             for: interval, evidence, absence: absences.time(from: last, to: now))
         // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
@@ -104,10 +113,23 @@ package struct StallClock: Hashable, Sendable {
         settled = settled + account
         pending = Account()
         last = now
+        witnessedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
         lastEvidence = evidence
         // Counted from the beginning: one throttling may end long after it was booked.
         lastEvidence?.throttleCount = throttles
+    }
+
+    /// A processor of a virtual machine that stands still takes the thread's time without the kernel's booking it.
+    private mutating func witness(_ evidence: ThreadEvidence, at now: MonotonicInstant) {
+        guard evidence.waitsForCPU else { return lastWait = nil }
+        // Nothing was booked in between: it is one wait that lasts.
+        if let lastWait, lastWait.cpuTime == evidence.cpuTime,
+            lastWait.runDelay == evidence.runDelay
+        {
+            witnessedDelay += now - lastWait.at
+        }
+        lastWait = Wait(at: now, cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
     }
 
     /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came just
@@ -160,7 +182,8 @@ package struct StallClock: Hashable, Sendable {
         let present = max(.zero, interval - absence)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
-            return evidence.waitsForCPU ? used : max(used, present - max(.zero, delay - before))
+            let delayed = max(delay - before, witnessedDelay)
+            return evidence.waitsForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
         let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true

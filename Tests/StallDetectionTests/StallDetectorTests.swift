@@ -195,6 +195,35 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(told == [], "a quarter of the CPU: the threshold is burnt after four times as long")
     }
 
+    /// A processor of a virtual machine that stands still: the thread waits on it, and the kernel books nothing.
+    @Test mutating func `a wait for the CPU that two looks see counts, whatever is booked of it`() {
+        let queueing = ThreadEvidence(
+            cpuTime: .milliseconds(12), runDelay: .zero, state: UInt8(ascii: "R"),
+            waitsForCPU: true)
+        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        follow(until: 250, evidence: { _ in queueing })
+        let step = detector.look(
+            waiting(since: 262), ThreadEvidence(cpuTime: .milliseconds(22), runDelay: .zero),
+            at: at(263), end: at(262))
+        #expect(step.incident?.verdict == .starved)
+    }
+
+    @Test
+    func `a stall that nobody looked at is judged by what the thread did since the look before`() {
+        func judged(_ delay: Int, length: Int = 300, absences: Absences = Absences())
+            -> StallVerdict?
+        {
+            detector.judgeAfterwards(
+                began: at(10), length: .milliseconds(length), threshold: .milliseconds(250),
+                before: ThreadEvidence(cpuTime: .zero, runDelay: .zero),
+                ThreadEvidence(cpuTime: .milliseconds(20), runDelay: .milliseconds(delay)),
+                at: at(400), absences: absences)?.verdict
+        }
+        #expect(judged(0) == .stalled && judged(40) == .stalled)
+        #expect(judged(100) == nil && judged(0, length: 249) == nil)
+        #expect(judged(0, absences: absent(from: 20, to: 200)) == nil)
+    }
+
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
     @Test mutating func `a process that was stopped is told apart`() {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
@@ -210,7 +239,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// The watchdog came late because it waited for a CPU itself: the process was there.
-    @Test(arguments: [(late: 31, verdict: StallVerdict.stalled), (32, .stopped)])
+    @Test(arguments: [(late: 93, verdict: StallVerdict.stalled), (94, .stopped)])
     mutating func `a watchdog that alone came late does not doubt the stall, a paused machine does`(
         late: Int, verdict: StallVerdict
     ) {
