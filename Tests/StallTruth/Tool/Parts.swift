@@ -11,6 +11,8 @@ struct Part {
     var name: String
     /// Its stalls count for the error bars: nothing else is going on.
     var measuresErrors = false
+    /// It judges its stalls itself: they are other processes'.
+    var problems: ((Stage) -> [String?])?
     /// What it plants besides stalls: reports under the first of these verdicts must appear, the others may.
     var verdicts: [StallVerdict] = []
     /// The main thread runs this, and returns when the part is over.
@@ -120,6 +122,51 @@ extension Stage {
         drive(diet) { [self] in
             noteStops(by: Helper("stopper", getpid(), Int(seconds * 1000), readsOutput: true))
         }
+    }
+
+    /// Watched queues with short items only, in a process that is stopped again and again.
+    fileprivate func driveQueues(_ count: Int, threshold: Duration) {
+        let deadline = monotonic() + UInt64(seconds * 1e9)
+        let victims = (0..<count).map {
+            VictimQueue(name: "queue-\($0)", threshold: threshold, truth: truth)
+        }
+        for victim in victims {
+            monitor.watch(victim.queue, as: victim.name, threshold: threshold)
+        }
+        let group = DispatchGroup()
+        for victim in victims {
+            group.enter()
+            Thread {
+                victim.drive(until: deadline)
+                group.leave()
+            }.start()
+        }
+        noteStops(by: Helper("stopper", getpid(), Int(seconds * 1000), readsOutput: true))
+        group.wait()
+    }
+
+    /// Processes that go in a stall or after one: what is wrong of each, or nil.
+    fileprivate func playEnds() -> [String?] {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "ends-\(UUID())")
+        try? FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var problems: [String?] = []
+        while problems.isEmpty || !isOver {
+            for way in WayOut.all {
+                let problem = Result {
+                    try way.check(milliseconds: .random(in: 300...1500), directory: directory)
+                }
+                switch problem {
+                case .success(let problem):
+                    problems.append(
+                        isSabotaged && problems.count % 20 == 0
+                            ? "\(way.name): left out" : problem)
+                case .failure(let error): problems.append("\(way.name): \(error)")
+                }
+            }
+        }
+        return problems
     }
 
     /// Takes a helper's word for when it has stopped this process. False when it could not.
@@ -237,6 +284,19 @@ let parts: [Part] = [
             while waitpid(-1, nil, 0) > 0 {}
         }
     },
+    Part(name: "pool") { stage in
+        let pool = VictimPool(threshold: .milliseconds(250), truth: stage.truth)
+        stage.monitor.watchCooperativePool(threshold: .milliseconds(250))
+        usleep(300_000)
+        pool.drive(until: monotonic() + UInt64(stage.seconds * 1e9))
+        usleep(300_000)
+    },
+    Part(name: "queues-stops", verdicts: [.stopped, .starved]) { stage in
+        let hogs = (0..<4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))).map { _ in Helper("hog") }
+        stage.driveQueues(4, threshold: .milliseconds(100))
+        hogs.forEach { $0.end() }
+    },
+    Part(name: "ends", problems: { $0.playEnds() }) { _ in },
     Part(name: "churn") { stage in
         let deadline = monotonic() + UInt64(stage.seconds * 1e9)
         DispatchQueue.concurrentPerform(iterations: 8) { column in

@@ -13,6 +13,8 @@ struct PartResult: Codable {
     var part: String
     var stalls = 0
     var missed = 0
+    /// Stalls that the loop alone had counted: the watchdog had no CPU.
+    var afterwards = 0
     /// Things that are no stall, and how often one of them was called one.
     var healthy = 0
     var isFalse = 0
@@ -37,7 +39,10 @@ extension PartResult {
         self.init(part: part.name)
         healthy = truth.healthyItems
         oversleeps = truth.oversleeps
-        let reports = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+        var reports = try ReportStore.open(path: store).reports(ReportFilter(), limit: nil)
+        if isSabotaged {
+            reports = reports.enumerated().filter { $0.offset % 20 != 0 }.map(\.element)
+        }
         var episodes = Dictionary(grouping: truth.episodes, by: \.loop)
         for loop in episodes.keys { episodes[loop]!.sort { $0.start < $1.start } }
         var found: [String: Set<Int>] = [:]
@@ -84,6 +89,7 @@ extension PartResult {
                 continue
             }
             found[report.loop, default: []].insert(match)
+            if report.samples.isEmpty { afterwards += 1 }
             guard part.measuresErrors else { continue }
             noticed.append(
                 abs(Double(lateness(own[match])) / 1000 + report.detectionDelay.milliseconds))
@@ -107,6 +113,14 @@ extension PartResult {
             wrongVerdicts += 1
             note("verdict: nothing was called \(planted)")
         }
+    }
+
+    /// A stall that is judged by the part itself.
+    mutating func count(_ problem: String?) {
+        stalls += 1
+        guard let problem else { return }
+        missed += 1
+        note("missed: " + problem)
     }
 
     private mutating func note(_ text: String) {
@@ -140,6 +154,9 @@ extension Episode {
         own(all) >= limit - limit / 64
     }
 }
+
+/// Something is broken on purpose.
+let isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"
 
 infix operator %% : MultiplicationPrecedence
 

@@ -197,7 +197,7 @@ func monotonic() -> UInt64 { clock(CLOCK_MONOTONIC) }
 func wallClock() -> Int64 { Int64(clock(CLOCK_REALTIME) / 1000) }
 
 /// For how many microseconds the calling thread has queued for a CPU in its life.
-private func runDelay() -> Int64 {
+func runDelay() -> Int64 {
     let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
     let nanoseconds = text?.split(separator: " ").dropFirst().first.flatMap { Int64($0) }
     return (nanoseconds ?? 0) / 1000

@@ -3,8 +3,10 @@
 //
 //     stall-truth [--seconds N] [PART...]    plays the parts, each in a process of its own, for about N seconds each
 //
-// The last line is the result: truth stalls missed=N of=M false=N of=M median_error_ms=X p99_error_ms=X
-// It fails when a stall was missed, something else was called one, or an incident has the wrong verdict.
+// The last line is the result: truth stalls missed=N of=M false=N of=M median_error_ms=X p99_error_ms=X afterwards=N
+// It fails when a stall was missed, something else was called one, an incident has the wrong verdict, or more than one stall in a
+// thousand was seen only afterwards, by the loop's own count. With SABOTAGE=1 every 20th report is left out, and the result must
+// say so.
 
 import Foundation
 import StallAgent
@@ -12,6 +14,10 @@ import StallAgent
 setvbuf(stdout, nil, _IOLBF, 0)
 var arguments = Array(CommandLine.arguments.dropFirst())
 if arguments.first == "helper" { help(Array(arguments.dropFirst())) }
+if arguments.first == "ending" {
+    WayOut.play(arguments[1], store: arguments[2], milliseconds: UInt32(arguments[3]) ?? 0)
+    exit(0)
+}
 if arguments.first == "part" { try playPart(arguments[1], seconds: Double(arguments[2])!) }
 
 var seconds = 60.0
@@ -48,14 +54,18 @@ print(
     "verdicts wrong=\(wrongVerdicts) of="
         + "\(results.reduce(0) { $0 + $1.others.values.reduce(0, +) }), "
         + "\(results.reduce(0) { $0 + $1.borderline }) stalls at the threshold not counted")
+let stalls = results.reduce(0) { $0 + $1.stalls }
+let afterwards = results.reduce(0) { $0 + $1.afterwards }
+if isSabotaged { print("sabotage: every 20th report was left out") }
 let missed = results.reduce(0) { $0 + $1.missed }
 let isFalse = results.reduce(0) { $0 + $1.isFalse }
 print(
-    "truth stalls missed=\(missed) of=\(results.reduce(0) { $0 + $1.stalls }) "
+    "truth stalls missed=\(missed) of=\(stalls) "
         + "false=\(isFalse) of=\(results.reduce(0) { $0 + $1.healthy }) "
         + "median_error_ms=\(milliseconds(percentile(noticed, 0.5))) "
-        + "p99_error_ms=\(milliseconds(percentile(noticed, 0.99)))")
-let status: CInt = missed + isFalse + wrongVerdicts == 0 ? 0 : 1
+        + "p99_error_ms=\(milliseconds(percentile(noticed, 0.99))) afterwards=\(afterwards)")
+let isGood = missed + isFalse + wrongVerdicts == 0 && afterwards * 1000 <= stalls
+let status: CInt = isGood ? 0 : 1
 
 func milliseconds(_ value: Double) -> String { String(format: "%.3f", value) }
 
@@ -92,6 +102,7 @@ func playPart(_ name: String, seconds: Double) throws -> Never {
     stage.monitor.stop()
     var result = try PartResult(
         part, truth: stage.truth, store: store, isPlayed: !stage.isUnplayed)
+    for problem in part.problems?(stage) ?? [] { result.count(problem) }
     result.notes += stage.notes
     try FileManager.default.removeItem(at: directory)
     print(String(decoding: try JSONEncoder().encode(result), as: UTF8.self))
