@@ -50,8 +50,17 @@ void stall_bell_ring(stall_bell *bell) {
     errno = saved;
 }
 
-void stall_tally_long_span(stall_tally *tally, uint64_t span_ns) {
-    if (span_ns >= __atomic_load_n(&tally->stall_ns, __ATOMIC_RELAXED)) return;
+void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns) {
+    uint64_t stall_ns = __atomic_load_n(&tally->stall_ns, __ATOMIC_RELAXED);
+    if (span_ns >= stall_ns) {
+        if (stall_ns == 0) return;
+        uint64_t number = __atomic_load_n(&tally->stalls, __ATOMIC_RELAXED), place = number % STALL_KEPT_SPANS;
+        __atomic_store_n(&tally->last_stalls[place].began_ns, now_ns - span_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&tally->last_stalls[place].length_ns, span_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&tally->stalls, number + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    if (span_ns < STALL_MICRO_STALL_NS) return;
     STALL_TALLY_ADD(tally->micro_stalls, 1);
     STALL_TALLY_ADD(tally->micro_stall_ns, span_ns);
 }

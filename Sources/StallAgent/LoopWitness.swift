@@ -90,6 +90,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         place.correct(reading.word, at: now)
     }
 
+    var isExact: Bool { place.isExact }
+
     func evidence(isSuspect: Bool) -> ThreadEvidence {
         account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)
     }

@@ -16,6 +16,8 @@ protocol WatchedPlace: Sendable {
     func forEachMember(_ body: (RegisteredThread) -> Void)
     /// Sets a beacon right that has said busy since long, when there is a reason not to believe it.
     func correct(_ word: UInt64, at now: MonotonicInstant)
+    /// The beacon is written by the work itself, and never has to be set right.
+    var isExact: Bool { get }
     /// The name of the mode that the beacon shows as `number`. Called on the recorder's thread, which may wait.
     func modeName(_ number: UInt32) -> String?
 }
@@ -25,6 +27,7 @@ extension WatchedPlace {
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) {}
     func modeName(_ number: UInt32) -> String? { nil }
+    var isExact: Bool { false }
 }
 
 /// Work that belongs to one thread: a run loop's, or what a thread marks itself.
@@ -42,6 +45,7 @@ final class OneThread: WatchedPlace {
         name = modeName
     }
 
+    var isExact: Bool { true }
     func findThread() -> RegisteredThread? { thread }
     func modeName(_ number: UInt32) -> String? { name(number) }
 

@@ -59,10 +59,13 @@ package struct ModePolicies: Hashable, Sendable {
         self.base = base
         self.modes = modes
         self.grace = grace
+        longestThreshold = modes.values.map(\.threshold).reduce(base.threshold, max)
         suspicion = modes.values.map(\.suspicion).reduce(base.suspicion, min)
     }
 
     package subscript(mode: UInt32) -> DetectionPolicy { modes[mode] ?? base }
     /// The earliest that any mode can become suspect. Kept, because the watchdog asks while it may not allocate.
     let suspicion: Duration
+    /// From here on a span is a stall in any mode.
+    let longestThreshold: Duration
 }

@@ -69,6 +69,15 @@ package final class LoopBeacon: @unchecked Sendable {
             runDelay: runDelay)
     }
 
+    /// How many spans have been as long as a stall, and the last of them by their numbers.
+    var stallCount: UInt64 { stall_tally_stalls(beacon) }
+    static let keptStalls = UInt64(STALL_KEPT_SPANS)
+    func stall(number: UInt64) -> (began: MonotonicInstant, length: Duration) {
+        var (began, length): (UInt64, UInt64) = (0, 0)
+        stall_tally_stall(beacon, number, &began, &length)
+        return (MonotonicInstant(nanoseconds: began), .nanoseconds(Int64(clamping: length)))
+    }
+
     /// From when on a busy span is a stall and no micro-stall.
     func setStallLength(_ length: Duration) {
         stall_tally_set_stall_ns(beacon, UInt64(max(0, length.nanoseconds)))

@@ -135,6 +135,28 @@ package struct StallDetector: Sendable {
         return step
     }
 
+    /// Judges a stall that nobody looked at while it lasted: the loop itself has counted it. Nil when it was not its own doing, as
+    /// far as the time since the look before is known.
+    ///
+    /// - Parameters:
+    ///   - before: What was known of the thread at the look before this one.
+    package func judgeAfterwards(
+        began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
+        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences
+    ) -> StallIncident? {
+        guard length >= threshold, let before else { return nil }
+        var clock = StallClock(began: began, before: before)
+        clock.advance(to: began + length, evidence.counters, absences: absences)
+        guard clock.verdict(threshold: threshold) == .stalled else { return nil }
+        return StallIncident(
+            began: began, duration: length, threshold: threshold, cpuTime: clock.cpuTime,
+            detectionDelay: now - began - threshold, verdict: .stalled, hasEnded: true,
+            ending: .recovered)
+    }
+
+    /// What was known of the thread at the last look.
+    package var lastEvidence: ThreadEvidence? { evidenceBefore }
+
     /// Ends what is open, because nobody will look any more.
     package mutating func stop(
         _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences(),

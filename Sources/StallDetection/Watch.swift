@@ -116,6 +116,7 @@ struct Watch: ~Copyable {
         if first == nil { nextMeasure = now + Self.measureInterval }
         post.detector = StallDetector(policy: post.policies.base, before: evidence)
         post.nextLook = now + post.policies.grace
+        post.knownStalls = loop.beacon.stallCount
         post.measured = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
         post.next = first
         first = post
@@ -199,6 +200,7 @@ struct Watch: ~Copyable {
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
             return post.nextLook = start + .seconds(1)
         }
+        let (stallCount, before) = (beacon.stallCount, post.detector.lastEvidence)
         var reading = beacon.read(at: start)
         let rests = beacon.rests
         let suspected = post.detector.suspectedWord
@@ -228,6 +230,11 @@ struct Watch: ~Copyable {
             if let incident = step.incident { responder.stallChanged(incident) }
             post.forgetSamples()
         }
+        if let word = post.detector.suspectedWord, word != suspected {
+            post.noteSuspicion(began: reading.since)
+        }
+        post.tellUnseen(
+            upTo: stallCount, before: before, evidence, at: now, absences: attendance.absences)
         post.setAlarm()
         post.keepOpenSlot(at: self.now(), open: step.incident)
         if step.takesSample {

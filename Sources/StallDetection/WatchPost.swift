@@ -19,6 +19,12 @@ final class WatchPost: @unchecked Sendable {
     var alarmedWord: UInt64?
     /// Where the stall that is open is kept for whoever comes after the process.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
+    /// How many of the loop's own long spans have been gone through.
+    var knownStalls: UInt64 = 0
+    /// When the last suspicions began, as many as the loop keeps long spans.
+    private var suspected = [MonotonicInstant](
+        repeating: MonotonicInstant(nanoseconds: 0), count: Int(LoopBeacon.keptStalls))
+    private var suspicionCount = 0
     /// The beginning of the stretch of watched time that is going on.
     var measured: LoopTally
     /// The next post of the watchdog, or of those that are retired together.
@@ -40,6 +46,33 @@ final class WatchPost: @unchecked Sendable {
         guard suspected != alarmedWord else { return }
         if let suspected { loop.beacon.setAlarm(on: suspected) } else { loop.beacon.clearAlarm() }
         alarmedWord = suspected
+    }
+
+    func noteSuspicion(began: MonotonicInstant) {
+        suspected[suspicionCount % suspected.count] = began
+        suspicionCount += 1
+    }
+
+    /// Tells stalls that came and went while the watchdog had no CPU: the loop has counted them up to `count`.
+    ///
+    /// - Parameter before: What was known of the thread at the look before this one.
+    func tellUnseen(
+        upTo count: UInt64, before: ThreadEvidence?, _ evidence: ThreadEvidence,
+        at now: MonotonicInstant, absences: Absences
+    ) {
+        let known = knownStalls
+        guard count > known else { return }
+        knownStalls = count
+        // The samples of a stall that lasts would be taken for this one's.
+        guard loop.responder.isExact, sampleCount == 0 else { return }
+        for number in max(known, count - min(count, LoopBeacon.keptStalls))..<count {
+            let (began, length) = loop.beacon.stall(number: number)
+            guard !suspected.contains(began) else { continue }
+            let incident = detector.judgeAfterwards(
+                began: began, length: length, threshold: policies.longestThreshold,
+                before: before, evidence, at: now, absences: absences)
+            if let incident { loop.responder.stallChanged(incident) }
+        }
     }
 
     /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is

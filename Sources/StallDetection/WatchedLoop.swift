@@ -32,6 +32,8 @@ package protocol StallResponder: AnyObject, Sendable {
     func prepare()
     /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
     func correct(_ reading: LoopReading, at now: MonotonicInstant)
+    /// The loop itself says when it is busy, so that its own count of long spans can be believed.
+    var isExact: Bool { get }
     /// What the kernel says of the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: everything is wanted. Otherwise the thread's counters will do.
@@ -54,6 +56,7 @@ package protocol StallResponder: AnyObject, Sendable {
 
 extension StallResponder {
     package func prepare() {}
+    package var isExact: Bool { true }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
     package func forgetSamples(_ kind: IncidentKind) {}
     package func unwatched() {}

@@ -36,14 +36,22 @@ typedef struct stall_bell {
 /// A span this long without progress is a micro-stall, unless it is long enough to be a stall.
 #define STALL_MICRO_STALL_NS UINT64_C(100000000)
 
+/// So many of the last long spans are known by themselves.
+#define STALL_KEPT_SPANS 8
+
 /// What a loop has done in its life, for whoever watches: counted by the loop's own thread while it has a bell.
 typedef struct stall_tally {
     uint64_t busy_ns;         ///< time between progress and progress, or a rest
     uint64_t unfinished_ns;   ///< the part of it that belongs to the iteration that is going on
     uint64_t rests;           ///< how often it waited or left its run
     uint64_t stall_ns;        ///< from here on a span is a stall; the watcher sets it, 0 until then
+    uint64_t long_ns;         ///< from here on a span is looked at closer: the shorter of both; 0 while nobody watches
     uint64_t micro_stalls;    ///< spans of at least STALL_MICRO_STALL_NS that are no stalls
     uint64_t micro_stall_ns;
+    uint64_t stalls;          ///< spans of at least `stall_ns`
+    struct {
+        uint64_t began_ns, length_ns;
+    } last_stalls[STALL_KEPT_SPANS];  ///< the number of a span modulo STALL_KEPT_SPANS is its place
     uint32_t lengths[STALL_LENGTH_BUCKETS];  ///< iterations by their busy time
 } stall_tally;
 
@@ -95,8 +103,8 @@ static inline uint32_t stall_length_bucket(uint64_t microseconds) {
     uint32_t power = 63 - (uint32_t)__builtin_clzll(microseconds);
     return (power - 2) * 8 + (uint32_t)(microseconds >> (power - 3) & 7);
 }
-/// Counts a span that may be a micro-stall. Out of line: it is rare.
-void stall_tally_long_span(stall_tally *_Nonnull tally, uint64_t span_ns);
+/// Counts a span that may be a stall or a micro-stall. Out of line: it is rare.
+void stall_tally_long_span(stall_tally *_Nonnull tally, uint64_t now_ns, uint64_t span_ns);
 
 #define STALL_TALLY_ADD(field, amount) \
     __atomic_store_n(&(field), __atomic_load_n(&(field), __ATOMIC_RELAXED) + (amount), __ATOMIC_RELAXED)
@@ -110,7 +118,8 @@ static inline void stall_tally_span(stall_beacon *_Nonnull beacon, uint64_t now_
     if (__builtin_expect(span > STALL_BEACON_TIME_MASK / 2, 0)) return;  // it began after `now_ns`
     STALL_TALLY_ADD(beacon->tally.busy_ns, span);
     STALL_TALLY_ADD(beacon->tally.unfinished_ns, span);
-    if (__builtin_expect(span >= STALL_MICRO_STALL_NS, 0)) stall_tally_long_span(&beacon->tally, span);
+    if (__builtin_expect(span >= __atomic_load_n(&beacon->tally.long_ns, __ATOMIC_RELAXED), 0))
+        stall_tally_long_span(&beacon->tally, now_ns, span);
 }
 /// Counts the iteration that ends now.
 static inline void stall_tally_iteration(stall_beacon *_Nonnull beacon) {
@@ -218,6 +227,20 @@ static inline uint32_t stall_tally_length(const stall_beacon *_Nonnull beacon, u
 /// From when on a span is a stall, which is not counted as a micro-stall.
 static inline void stall_tally_set_stall_ns(stall_beacon *_Nonnull beacon, uint64_t stall_ns) {
     __atomic_store_n(&beacon->tally.stall_ns, stall_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(
+        &beacon->tally.long_ns, stall_ns && stall_ns < STALL_MICRO_STALL_NS ? stall_ns : STALL_MICRO_STALL_NS,
+        __ATOMIC_RELAXED);
+}
+/// How many spans have been stalls so far.
+static inline uint64_t stall_tally_stalls(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->tally.stalls, __ATOMIC_ACQUIRE);
+}
+/// One of the last stalls, by its number.
+static inline void stall_tally_stall(
+    const stall_beacon *_Nonnull beacon, uint64_t number, uint64_t *_Nonnull began_ns, uint64_t *_Nonnull length_ns) {
+    uint64_t place = number % STALL_KEPT_SPANS;
+    *began_ns = __atomic_load_n(&beacon->tally.last_stalls[place].began_ns, __ATOMIC_RELAXED);
+    *length_ns = __atomic_load_n(&beacon->tally.last_stalls[place].length_ns, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {

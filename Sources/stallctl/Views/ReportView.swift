@@ -69,6 +69,9 @@ struct ReportView {
             let title = signature.title(under: report.cause?.cause)
             lines.append("Grouped as: \(title.printable)")
         }
+        if report.samples.isEmpty, report.state == .ended, report.threshold > .zero {
+            lines.append("It was seen afterwards: the agent had no CPU while it lasted.")
+        }
         lines.append("Report \(report.id)")
         return lines
     }
