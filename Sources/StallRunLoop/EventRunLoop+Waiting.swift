@@ -1,6 +1,7 @@
 // Looking for the next event: first at what needs no system call, then in the kernel.
 
 internal import CLinux
+internal import Glibc
 
 /// What an iteration serves: at most one thing, so that all get their turn.
 enum LoopEvent {
@@ -31,6 +32,7 @@ extension EventRunLoop {
 
     /// Sleeps until something is ready, a wake-up comes, or `deadline`.
     func wait(in items: ModeItems, until deadline: UInt64) -> LoopEvent {
+        if forkGeneration != stall_fork_generation() { renewAfterFork() }
         guard wake.prepareToSleep() else { return poll(items) }
         defer {
             wake.endSleep()
@@ -48,7 +50,7 @@ extension EventRunLoop {
                 stall_beacon_publish(beacon, UInt8(STALL_LOOP_WAITING), now)
             }
             arm(wakeAt)
-            let event = ask(items, forEver: true)
+            let event = ask(items, forEver: true, until: wakeAt)
             readClock()
             stall_beacon_publish_awake(beacon, now)
             if let event { return event }
@@ -67,20 +69,27 @@ extension EventRunLoop {
     }
 
     /// Asks the kernel; to sleep, without the lock. Nil when nothing but the loop's own descriptors was ready.
-    private func ask(_ items: ModeItems, forEver: Bool) -> LoopEvent? {
+    private func ask(_ items: ModeItems, forEver: Bool, until wakeAt: UInt64 = 0) -> LoopEvent? {
+        if forkGeneration != stall_fork_generation() { renewAfterFork() }
         let epoll = items.epoll(of: self)
+        if items.poller?.isBroken == true {
+            return askWithoutSet(items, until: forEver ? wakeAt : nil)
+        }
         if descriptorDelivery == .batch { return askForBatch(items, forEver: forEver) }
         // The loop's own two descriptors are reported once a change; a poll looks behind them.
         for _ in 0..<(forEver ? 1 : 3) {
             var ready = stall_ready()
-            let count: CInt
+            let (count, error): (CInt, CInt)
             if forEver {
                 lock.unlock()
                 count = stall_poller_wait(epoll, &ready, 1, -1)
+                error = errno
                 lock.lock()
             } else {
                 count = stall_poller_poll(epoll, &ready, 1)
+                error = errno
             }
+            if count < 0 { checkDescriptors(items, error) }
             guard count > 0 else { return nil }
             switch items.resolve(ready) {
             case .nothing: continue
@@ -96,14 +105,17 @@ extension EventRunLoop {
         var batch = spareBatch ?? DescriptorBatch()
         spareBatch = nil
         let capacity = CInt(DescriptorBatch.capacity)
-        let count: CInt
+        let (count, error): (CInt, CInt)
         if forEver {
             lock.unlock()
             count = stall_poller_wait(epoll, batch.ready, capacity, -1)
+            error = errno
             lock.lock()
         } else {
             count = stall_poller_poll(epoll, batch.ready, capacity)
+            error = errno
         }
+        if count < 0 { checkDescriptors(items, error) }
         var isMainQueueReady = false
         batch.count = 0
         batch.removals = items.removals

@@ -47,7 +47,12 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The thread has ended: no block is taken any more.
     let hasEnded = Atomic<Bool>(false)
     let blocks = BlockQueue()
-    let timerDescriptor: CInt
+    /// -1 when the process had none left.
+    @exclusivity(unchecked) var timerDescriptor: CInt
+    /// The process that the descriptors are of.
+    @exclusivity(unchecked) var forkGeneration = stall_fork_generation()
+    /// When they were last renewed; the loop's thread only.
+    @exclusivity(unchecked) var lastRenewal: UInt64 = 0
     let isMain: Bool
     let lock = LoopLock()
 
@@ -110,8 +115,8 @@ public final class EventRunLoop: @unchecked Sendable {
         self.thread = thread
         self.isMain = isMain
         self.beacon = beacon
+        stall_fork_prepare()
         timerDescriptor = stall_timerfd_create()
-        precondition(timerDescriptor >= 0, "a run loop needs a timerfd: errno \(errno)")
         mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
         stall_beacon_publish_thread(beacon, thread.rawValue)
         modes = [defaultItems]
@@ -121,7 +126,7 @@ public final class EventRunLoop: @unchecked Sendable {
     }
 
     deinit {
-        close(timerDescriptor)
+        if timerDescriptor >= 0 { close(timerDescriptor) }
         spareBatch?.deallocate()
         stall_beacon_release(beacon)
     }

@@ -59,6 +59,15 @@ final class ModeItems {
         return made
     }
 
+    /// Makes the epoll set anew, after the loop's own descriptors.
+    func renewPoller(of loop: EventRunLoop) {
+        guard let poller else { return }
+        poller.renew(
+            wake: loop.wake.descriptor, timer: loop.timerDescriptor,
+            mainQueue: loop.mainQueueDescriptor)
+        epoll = poller.epoll
+    }
+
     /// How many descriptors the mode has lost so far. Any thread.
     @inline(__always) var removals: Int { poller?.removals.load(ordering: .relaxed) ?? 0 }
 

@@ -24,8 +24,10 @@ final class Poller {
 
     private static let wakeToken = UInt64.max
     private static let mainQueueToken = UInt64.max - 1
-    /// The epoll set.
-    let epoll: CInt
+    /// The epoll set; -1 when the process had no descriptor for it.
+    private(set) var epoll: CInt
+    /// It cannot be relied on: a descriptor was missing, or was closed behind the loop's back.
+    @exclusivity(unchecked) var isBroken = false
     /// By the slot of the source in its mode.
     @exclusivity(unchecked) private var registrations: [Registration] = []
     private(set) var watchesMainQueue = false
@@ -36,17 +38,63 @@ final class Poller {
 
     init(wake: CInt, timer: CInt) {
         epoll = stall_poller_create()
-        precondition(epoll >= 0, "a run loop needs an epoll descriptor: errno \(errno)")
+        isBroken = !addOwn(wake, timer)
+    }
+
+    private func addOwn(_ wake: CInt, _ timer: CInt) -> Bool {
         let flags = EPOLLIN.rawValue | EPOLLET.rawValue
-        let added =
-            stall_poller_add(epoll, wake, flags, Self.wakeToken)
-            | stall_poller_add(epoll, timer, flags, Self.wakeToken)
-        precondition(added == 0, "epoll_ctl failed with errno \(errno)")
+        return epoll >= 0 && stall_poller_add(epoll, wake, flags, Self.wakeToken) == 0
+            && stall_poller_add(epoll, timer, flags, Self.wakeToken) == 0
+    }
+
+    /// Makes a new set with everything that was in the old one. The old number is left alone: it may belong to somebody else.
+    func renew(wake: CInt, timer: CInt, mainQueue: CInt) {
+        epoll = stall_poller_create()
+        isBroken = !addOwn(wake, timer)
+        guard !isBroken else { return }
+        if watchesMainQueue {
+            _ = stall_poller_add(epoll, mainQueue, EPOLLIN.rawValue, Self.mainQueueToken)
+        }
+        for (slot, registration) in registrations.enumerated() {
+            guard let source = registration.source else { continue }
+            let token = UInt64(registration.generation) << 32 | UInt64(slot)
+            // One whose descriptor is gone as well stays without events, as it would have before.
+            _ = stall_poller_add(epoll, registration.descriptor, source.events.rawValue, token)
+        }
+    }
+
+    /// What is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without the loop's lock.
+    func pollWithoutSet(mainQueue: CInt, timeout_ms: CInt, _ lock: borrowing LoopLock) -> (
+        event: Event, events: UInt32
+    )? {
+        var requests: [pollfd] = []
+        var sources: [DescriptorSource?] = []
+        if watchesMainQueue {
+            requests.append(pollfd(fd: mainQueue, events: Int16(POLLIN), revents: 0))
+            sources.append(nil)
+        }
+        for case let registration in registrations {
+            guard let source = registration.source else { continue }
+            // The bits of poll and epoll are the same.
+            let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
+            requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
+            sources.append(source)
+        }
+        lock.unlock()
+        let count = poll(&requests, nfds_t(requests.count), timeout_ms)
+        lock.lock()
+        guard count > 0 else { return nil }
+        for (index, request) in requests.enumerated()
+        where request.revents != 0 && Int32(request.revents) & POLLNVAL == 0 {
+            let event = sources[index].map { Event.descriptor($0) } ?? .mainQueue
+            return (event, UInt32(UInt16(bitPattern: request.revents)))
+        }
+        return nil
     }
 
     deinit {
         for registration in registrations { closeDuplicate(registration) }
-        close(epoll)
+        if epoll >= 0 { close(epoll) }
     }
 
     func add(_ source: DescriptorSource, slot: UInt32) throws(LoopError) {
@@ -58,10 +106,15 @@ final class Poller {
         let token = UInt64(generation) << 32 | UInt64(slot)
         var descriptor = source.descriptor
         if stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
-            guard errno == EEXIST else { throw .system(call: "epoll_ctl", errno: errno) }
-            descriptor = stall_descriptor_duplicate(descriptor)
+            // Without a set it is asked for by its own number, and added when there is a set again.
+            guard errno == EEXIST || isBroken else {
+                throw .system(call: "epoll_ctl", errno: errno)
+            }
+            if !isBroken { descriptor = stall_descriptor_duplicate(descriptor) }
             guard descriptor >= 0 else { throw .system(call: "fcntl", errno: errno) }
-            guard stall_poller_add(epoll, descriptor, source.events.rawValue, token) == 0 else {
+            guard
+                isBroken || stall_poller_add(epoll, descriptor, source.events.rawValue, token) == 0
+            else {
                 let error = errno
                 close(descriptor)
                 throw .system(call: "epoll_ctl", errno: error)

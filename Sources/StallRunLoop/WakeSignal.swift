@@ -20,16 +20,16 @@ struct WakeSignal: ~Copyable {
     private static let stopping: UInt32 = 2
     private static let sleeping: UInt32 = 4
 
-    /// Edge-triggered in every poller of the loop and never read: each write is a new edge.
-    let descriptor: CInt
+    /// Edge-triggered in every poller of the loop and never read: each write is a new edge. -1 when the process had none left:
+    /// then the loop looks at the word every few milliseconds.
+    var descriptor: CInt { eventfd.load(ordering: .relaxed) }
+    private let eventfd = Atomic<CInt>(stall_eventfd_create())
     private let state = Atomic<UInt32>(0)
 
-    init() {
-        descriptor = stall_eventfd_create()
-        precondition(descriptor >= 0, "a run loop needs an eventfd: errno \(errno)")
-    }
+    deinit { if descriptor >= 0 { close(descriptor) } }
 
-    deinit { close(descriptor) }
+    /// Takes a new descriptor. The old number is left alone: it may belong to somebody else.
+    func renew() { eventfd.store(stall_eventfd_create(), ordering: .relaxed) }
 
     /// Ends the sleep, or keeps the loop from falling asleep in this iteration.
     func wakeUp() {
@@ -50,16 +50,21 @@ struct WakeSignal: ~Copyable {
             let (done, now) = state.weakCompareExchange(
                 expected: current, desired: current | mark, ordering: .acquiringAndReleasing)
             if done {
-                if current & Self.sleeping != 0 { stall_eventfd_write(descriptor) }
+                if current & Self.sleeping != 0 { write() }
                 return
             }
             current = now
         }
     }
 
+    private func write() {
+        let descriptor = descriptor
+        if descriptor >= 0 { stall_eventfd_write(descriptor) }
+    }
+
     /// Makes a sleeping loop look at its timers again. It does not count as a wake-up.
     func nudge() {
-        if state.load(ordering: .acquiring) & Self.sleeping != 0 { stall_eventfd_write(descriptor) }
+        if state.load(ordering: .acquiring) & Self.sleeping != 0 { write() }
     }
 
     var isSleeping: Bool { state.load(ordering: .acquiring) & Self.sleeping != 0 }

@@ -13,6 +13,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "stall_fork.h"
+
 /// One ready descriptor: what epoll reported and the token it was added under.
 typedef struct {
     uint32_t events;

@@ -1,0 +1,65 @@
+// The loop's own descriptors when they are missing: the process has none left, somebody closed all from 3 on, or the process was
+// forked and they are its parent's. The loop goes on without them, and takes new ones as soon as it can.
+
+internal import CLinux
+internal import Glibc
+
+extension EventRunLoop {
+    /// How long a loop without descriptors sleeps before it looks around.
+    private static let longestSleep_ms: CInt = 10
+    private static let renewalInterval: UInt64 = 1_000_000_000
+
+    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: they may be somebody else's.
+    private func renewDescriptors() {
+        wake.renew()
+        timerDescriptor = stall_timerfd_create()
+        armedDeadline = 0
+        for items in modes { items.renewPoller(of: self) }
+        lastRenewal = stall_monotonic_ns()
+    }
+
+    /// In a forked child all are shared with the parent: to set the timer here would set it there, and to take an event here
+    /// would lose it there.
+    func renewAfterFork() {
+        forkGeneration = stall_fork_generation()
+        for items in modes {
+            if let poller = items.poller {
+                stall_fork_close(poller.epoll, "anon_inode:[eventpoll]")
+            }
+        }
+        stall_fork_close(timerDescriptor, "anon_inode:[timerfd]")
+        stall_fork_close(wake.descriptor, "anon_inode:[eventfd]")
+        stall_beacon_publish_thread(beacon, stall_gettid())
+        renewDescriptors()
+    }
+
+    /// The kernel refused to wait. When the set is no set any more, the loop takes new descriptors; when that happens again
+    /// within a second, it goes on without them.
+    func checkDescriptors(_ items: ModeItems, _ error: CInt) {
+        guard error == EBADF || error == EINVAL else { return }
+        if stall_monotonic_ns() - lastRenewal >= Self.renewalInterval {
+            renewDescriptors()
+        } else {
+            items.poller?.isBroken = true
+        }
+    }
+
+    /// Asks without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.
+    func askWithoutSet(_ items: ModeItems, until wakeAt: UInt64?) -> LoopEvent? {
+        let clock = stall_monotonic_ns()
+        if clock - lastRenewal >= Self.renewalInterval { renewDescriptors() }
+        guard let poller = items.poller else { return nil }
+        var timeout: CInt = 0
+        if let wakeAt, wakeAt > clock {
+            timeout = CInt(min((wakeAt - clock) / 1_000_000 + 1, UInt64(Self.longestSleep_ms)))
+        }
+        let ready = poller.pollWithoutSet(
+            mainQueue: mainQueueDescriptor, timeout_ms: timeout, lock)
+        switch ready?.event {
+        case .mainQueue: return .mainQueue
+        case .descriptor(let source):
+            return .descriptor(source, DescriptorEvents(rawValue: ready!.events))
+        case .nothing, nil: return nil
+        }
+    }
+}
