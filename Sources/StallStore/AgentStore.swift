@@ -37,6 +37,7 @@ package final class AgentStore {
         guard DescriptorRoom.isEnough() else {
             throw .cannotOpen(path: path, reason: String(cString: strerror(EMFILE)))
         }
+        _ = DescriptorRoom.dispatchIsReady
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
