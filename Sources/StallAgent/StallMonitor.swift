@@ -28,21 +28,63 @@ internal import Synchronization
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
     let configuration: Configuration
-    /// Nil when the agent is disabled or the system has no threads to give.
-    let agent: Agent?
-    let watches = WatchList()
     let policies: Mutex<PolicyBook>
-    private let settings = Mutex<SettingsFile?>(nil)
+    /// The address of the running agent. Without a lock: it could be held for ever in a forked child. An agent of a parent is
+    /// never freed in the child, since its store's connection must not be closed there.
+    private let running = Atomic<UInt>(0)
 
     /// What a running agent consists of.
-    struct Agent: Sendable {
+    final class Agent: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
         let heart = Heart()
         let controlGroup: ControlGroup
+        let watches = WatchList()
+        let settings = Mutex<SettingsFile?>(nil)
+        /// The process that its threads are of.
+        let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
+        fileprivate let hasToldOfFork = Once()
+
+        fileprivate init(
+            watchdog: Watchdog, recorder: Recorder, sampler: SharedSampler?,
+            controlGroup: ControlGroup
+        ) {
+            self.watchdog = watchdog
+            self.recorder = recorder
+            self.sampler = sampler
+            self.controlGroup = controlGroup
+        }
     }
+
+    // While it runs the recorder keeps the monitor alive.
+    deinit {
+        guard let agent = anyAgent, agent.generation == stall_fork_generation() else { return }
+        Unmanaged.passUnretained(agent).release()
+    }
+
+    /// The agent of this process or of the one that it was forked from; nil when it is disabled or the system had no threads.
+    private var anyAgent: Agent? {
+        UnsafeRawPointer(bitPattern: running.load(ordering: .acquiring)).map {
+            Unmanaged<Agent>.fromOpaque($0).takeUnretainedValue()
+        }
+    }
+
+    /// The agent of this process. Nil in a forked child, which has none of the agent's threads: it is told once.
+    var agent: Agent? {
+        guard let agent = anyAgent else { return nil }
+        if agent.generation == stall_fork_generation() { return agent }
+        if agent.hasToldOfFork.claim() {
+            configuration.logger.error(
+                "this process was forked, and the agent's threads were not: call restartAfterFork()"
+            )
+        }
+        return nil
+    }
+
+    var watches: WatchList { anyAgent?.watches ?? noWatches }
+    private let noWatches = WatchList()
 
     /// Starts an agent: two threads, and a store that is created when it is missing.
     ///
@@ -67,40 +109,73 @@ public final class StallMonitor: Sendable {
     private init(_ configuration: Configuration) {
         self.configuration = configuration
         policies = Mutex(PolicyBook(configuration))
-        guard configuration.isEnabled, let watchdog = Watchdog() else {
-            agent = nil
-            if configuration.isEnabled {
-                configuration.logger.error("no thread for the agent; stalls will not be recorded")
-            }
-            return
+        stall_fork_prepare()
+        startAgent(configuration)
+    }
+
+    /// Starts the agent in this process, unless it is disabled or there are no threads.
+    private func startAgent(_ configuration: Configuration) {
+        guard configuration.isEnabled else { return }
+        let logger = configuration.logger
+        guard let watchdog = Watchdog() else {
+            return logger.error("no thread for the agent; stalls will not be recorded")
         }
         guard let recorder = Recorder(configuration, watchdog: watchdog) else {
-            agent = nil
             watchdog.stop()
-            configuration.logger.error("no thread for the agent; stalls will not be recorded")
-            return
+            return logger.error("no thread for the agent; stalls will not be recorded")
         }
         var sampler: SharedSampler?
         let controlGroup = ControlGroup()
         do { sampler = try SharedSampler(controlGroup) } catch {
-            configuration.logger.error("stacks cannot be captured: \(error)")
+            logger.error("stacks cannot be captured: \(error)")
         }
         let agent = Agent(
             watchdog: watchdog, recorder: recorder, sampler: sampler, controlGroup: controlGroup)
-        self.agent = agent
+        running.store(
+            UInt(bitPattern: Unmanaged.passRetained(agent).toOpaque()), ordering: .releasing)
         // Run by the recorder's thread: all of it may have to wait for the app.
         recorder.end.prepare { [self] in
             ProcessExit.forget(self)
-            settings.withLock { $0.take() }?.stop()
-            for watch in watches.close() { watch.detach() }
+            agent.settings.withLock { $0.take() }?.stop()
+            for watch in agent.watches.close() { watch.detach() }
             agent.heart.stop()
             watchdog.join()
         }
+        ProcessExit.stop(self)
         guard let path = configuration.settings else { return }
-        let file = SettingsFile(path: path, logger: configuration.logger) { [weak self] settings in
+        let file = SettingsFile(path: path, logger: logger) { [weak self] settings in
             self?.apply(settings)
         }
-        settings.withLock { $0 = file }
+        agent.settings.withLock { $0 = file }
+    }
+
+    /// Starts the agent again in a child that was forked without `exec`: a daemon, a worker of a pre-fork server.
+    ///
+    /// A child has the memory of its parent and none of its threads. Until this is called the agent watches nothing in it,
+    /// touches neither the parent's store nor its timers, and ``stop()`` returns at once. Nothing is watched afterwards
+    /// either: watch what the child runs. Call it when the child has closed the descriptors that it does not want.
+    ///
+    /// The child writes a run of its own into a store of its own, since SQLite must not open again what a parent had open:
+    /// `stallwatch.sqlite` becomes `stallwatch-fork1.sqlite`, for all children of the same generation.
+    ///
+    /// - Parameter store: Another file for it.
+    /// - Returns: Whether an agent runs in this process now.
+    @discardableResult
+    public func restartAfterFork(store: String? = nil) -> Bool {
+        let generation = stall_fork_generation()
+        if let old = anyAgent, old.generation != generation {
+            var configuration = configuration
+            configuration.store = store ?? Self.path(configuration.store, ofGeneration: generation)
+            startAgent(configuration)
+        }
+        return anyAgent?.generation == generation
+    }
+
+    private static func path(_ store: String, ofGeneration generation: UInt32) -> String {
+        let url = URL(filePath: store)
+        let name = url.deletingPathExtension().lastPathComponent
+        let suffix = url.pathExtension.isEmpty ? "" : "." + url.pathExtension
+        return url.deletingLastPathComponent().path + "/\(name)-fork\(generation)\(suffix)"
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
@@ -222,7 +297,8 @@ public final class StallMonitor: Sendable {
     /// - Returns: Whether everything that was waiting is written and the agent's threads have ended.
     @discardableResult
     public func stop(within limit: Duration) -> Bool {
-        guard let agent else { return true }
+        // In a forked child there is nothing of its own to stop.
+        guard let agent = anyAgent, agent.generation == stall_fork_generation() else { return true }
         let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
         if agent.isStopped.claim() {
             agent.recorder.notifier.leaveIfCurrent()
