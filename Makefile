@@ -2,10 +2,10 @@
 
 SWIFT ?= swift
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|WatchTargetTests|RefusedCaptureTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|WatchTargetTests|RefusedCaptureTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -72,6 +72,15 @@ faults: setup
 	$(SWIFT) build -c release --product StoreFaults
 	@$$(unshare -rm true 2>/dev/null && echo unshare -rm) \
 	    $$($(SWIFT) build -c release --show-bin-path)/StoreFaults rounds $(or $(ROUNDS),500)
+
+# An app that does to itself what apps do, and to the agent what must not hurt: for SECONDS, a play after the other, each a process
+# with known stalls. What the machine does not allow is said and skipped. With SABOTAGE=1 an old fault is put back.
+host-safety: setup
+	@scripts/host-safety $(or $(SECONDS),600)
+
+# The same for SECONDS under each of the sanitizers.
+host-safety-sanitizers: setup
+	@scripts/host-safety-sanitizers $(or $(SECONDS),60)
 
 # What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup

@@ -190,6 +190,7 @@ let package = Package(
             name: "host-safety",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallRunLoop", "CLinux", "CHostSafety",
+                log,
             ],
             path: "Tests/HostSafety/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(

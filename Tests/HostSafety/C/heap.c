@@ -48,6 +48,8 @@ static void count(uint64_t *counter) {
     }
 }
 
+// The sanitizers have a malloc of their own.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 void *malloc(size_t size) {
     count(&allocations);
     wait_for_heap();
@@ -79,6 +81,8 @@ void free(void *memory) {
     wait_for_heap();
     __libc_free(memory);
 }
+
+#endif
 
 void host_count_heap(const char *thread) {
     __atomic_store_n(&is_counting, 0, __ATOMIC_RELEASE);

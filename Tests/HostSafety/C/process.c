@@ -10,6 +10,73 @@
 
 #include "host_safety.h"
 
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+// As large programs have them: threads with small stacks have no room for it. With 66,000 an agent that gives its sentinel
+// 64 KiB has no thread: build with -DHOST_LARGE=66000 to see.
+#ifndef HOST_LARGE
+#define HOST_LARGE 30000
+#endif
+_Thread_local volatile char host_large_variable[HOST_LARGE];
+
+void host_touch_large_variable(void) { host_large_variable[HOST_LARGE - 1] = 1; }
+
+bool host_hide_proc(void) {
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+        && mount("none", "/proc", "tmpfs", 0, NULL) == 0;
+}
+
+static sigjmp_buf recovery;
+static void recover(int number) {
+    (void)number;
+    siglongjmp(recovery, 1);
+}
+
+void host_fault_and_recover(void) {
+    struct sigaction action = {.sa_handler = recover}, before;
+    sigaction(SIGSEGV, &action, &before);
+    if (sigsetjmp(recovery, 1) == 0) *(volatile int *)8 = 1;
+    sigaction(SIGSEGV, &before, NULL);
+}
+
+static void count_profile(int number) { (void)number; }
+
+void host_profile_itself(void) {
+    struct sigaction action = {.sa_handler = count_profile, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+    const struct itimerval every = {{0, 5000}, {0, 5000}};
+    setitimer(ITIMER_PROF, &every, NULL);
+}
+
+void host_make_undumpable(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+void host_limit(int resource, uint64_t value) {
+    const struct rlimit limit = {value, value};
+    setrlimit((__rlimit_resource_t)resource, &limit);
+}
+
+void host_block_signals(bool all_but_none) {
+    sigset_t set;
+    sigemptyset(&set);
+    if (all_but_none) sigfillset(&set);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
+void host_leave_profile_signal(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPROF);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGPROF);
+}
+
 pid_t host_fork(void) { return fork(); }
 
 pid_t host_vfork_exec(const char *program, const char *argument) {
@@ -32,6 +99,11 @@ int host_deny_call(long number, int error) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
     // All threads: the agent's run already.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
+}
+
+void host_rest(uint64_t ns) {
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
 }
 
 void host_spin(uint64_t ns) {

@@ -1,5 +1,6 @@
 // host-safety: does the agent harm its host? See scripts/host-safety.
 
+import CHostSafety
 import Foundation
 
 setvbuf(stdout, nil, _IOLBF, 0)
@@ -8,7 +9,16 @@ switch arguments.dropFirst().first {
 case "allocations":
     let isQuiet = try countAllocations(arguments.count > 2 ? arguments[2] : NSTemporaryDirectory())
     exit(isQuiet ? 0 : 1)
+case "play" where arguments.count == 4: exit(runPlay(arguments[2], arguments[3]))
+case "successor":
+    // What came after a play: it does nothing and must not be ended, by a signal that was left for it least of all.
+    host_block_signals(false)
+    usleep(20_000)
+    exit(0)
+case "run":
+    let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 600 : 600
+    exit(drive(seconds: seconds, only: arguments.count > 3 ? arguments[3] : nil) ? 0 : 1)
 default:
-    print("usage: host-safety allocations DIR")
+    print("usage: host-safety run [SECONDS [PLAY]] | play NAME DIR | allocations DIR")
     exit(64)
 }

@@ -32,5 +32,32 @@ int host_deny_call(long number, int error);
 /// Throws a C++ exception and catches it, through `depth` frames.
 int host_throw(int depth);
 
-/// A thread with `bytes` of thread-local variables' worth of stack use; returns after `ns`.
+/// Sleeps for `ns`, whatever signals come.
+void host_rest(uint64_t ns);
+
+/// Uses the CPU for `ns`.
 void host_spin(uint64_t ns);
+
+/// The program has many thread-local variables; this uses the last one.
+void host_touch_large_variable(void);
+
+/// Puts an empty directory in the place of /proc, for this process. False where that is not allowed.
+bool host_hide_proc(void);
+
+/// Reads at address 8 and lives on, by a handler of SIGSEGV.
+void host_fault_and_recover(void);
+
+/// Takes SIGPROF every 5 ms of CPU time, as profilers do.
+void host_profile_itself(void);
+
+/// PR_SET_DUMPABLE 0, as after setuid.
+void host_make_undumpable(void);
+
+/// setrlimit(2), both limits.
+void host_limit(int resource, uint64_t value);
+
+/// Blocks all signals of the calling thread, or none.
+void host_block_signals(bool all_but_none);
+
+/// The old fault: a SIGPROF that stays pending where the thread blocks it, and ends whatever program comes next.
+void host_leave_profile_signal(void);

@@ -1,0 +1,115 @@
+// Plays one after the other, each a process of its own, and judges them from outside.
+
+import Foundation
+import StallModel
+import StallStore
+
+struct Verdict {
+    var plays = 0
+    var crashed = 0
+    var hung = 0
+    var successorsKilled = 0
+    var blind = 0
+    var stopLate = 0
+
+    var isGood: Bool { crashed + hung + successorsKilled + blind + stopLate == 0 }
+    var line: String {
+        "host safety plays=\(plays) crashed=\(crashed) hung=\(hung) "
+            + "successors_killed=\(successorsKilled) blind=\(blind) stop_late=\(stopLate)"
+    }
+}
+
+/// Plays until the time is over, and each kind once at least.
+func drive(seconds: Int, only: String?) -> Bool {
+    var verdict = Verdict()
+    let root = NSTemporaryDirectory() + "host-safety-\(getpid())"
+    let end = ContinuousClock.now + .seconds(seconds)
+    let skipped = (ProcessInfo.processInfo.environment["HOST_SAFETY_SKIP"] ?? "").split(
+        separator: ",")
+    let all = Play.all.filter {
+        (only == nil || $0.name == only) && !skipped.contains(Substring($0.name))
+    }
+    var round = 0
+    repeat {
+        for play in round == 0 ? all : all.shuffled() {
+            if round > 0, ContinuousClock.now >= end { break }
+            judge(play, root + "/\(round)-\(play.name)", &verdict)
+        }
+        round += 1
+    } while ContinuousClock.now < end
+    if verdict.isGood { try? FileManager.default.removeItem(atPath: root) }
+    print(verdict.line)
+    return verdict.isGood
+}
+
+private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) {
+    try? FileManager.default.createDirectory(
+        atPath: directory + "/elsewhere", withIntermediateDirectories: true)
+    verdict.plays += 1
+    let process = Process()
+    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    process.arguments = ["play", play.name, directory]
+    process.environment = ProcessInfo.processInfo.environment.merging(play.environment) { $1 }
+    let output = directory + "/output"
+    _ = FileManager.default.createFile(atPath: output, contents: nil)
+    process.standardOutput = FileHandle(forWritingAtPath: output)
+    process.standardError = process.standardOutput
+    let ended = DispatchSemaphore(value: 0)
+    process.terminationHandler = { _ in ended.signal() }
+    guard (try? process.run()) != nil else {
+        verdict.crashed += 1
+        return
+    }
+    var faults: [String] = []
+    if ended.wait(timeout: .now() + 60) == .timedOut {
+        kill(process.processIdentifier, SIGKILL)
+        ended.wait()
+        verdict.hung += 1
+        faults.append("hung")
+    } else if process.terminationReason == .uncaughtSignal {
+        let isSuccessor = process.terminationStatus == SIGPROF
+        if isSuccessor { verdict.successorsKilled += 1 } else { verdict.crashed += 1 }
+        faults.append("signal \(process.terminationStatus)")
+    } else if process.terminationStatus != 0 {
+        verdict.crashed += 1
+        faults.append("status \(process.terminationStatus)")
+    }
+    let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+    for line in text.split(separator: "\n") {
+        if line.contains("late=1") { verdict.stopLate += 1 }
+        if line.hasPrefix("crashed") { verdict.crashed += 1 }
+        if line.hasPrefix("successor killed") { verdict.successorsKilled += 1 }
+        if line.contains("late=1") || line.hasPrefix("crashed") || line.hasPrefix("successor") {
+            faults.append(String(line))
+        }
+        if line.hasPrefix("skipped") { print("\(play.name): \(line)") }
+    }
+    let missing = missingStalls(directory)
+    // Where nothing can be stored, an agent that says so has said enough.
+    if missing > 0, !(play.mayLose && text.contains("flushed=0") || play.mayLose) {
+        verdict.blind += missing
+        faults.append("\(missing) stalls neither reported nor counted")
+    }
+    guard !faults.isEmpty else { return }
+    print("\(play.name): \(faults.joined(separator: ", ")); see \(directory)")
+    print(text.suffix(2000))
+}
+
+/// Planned stalls that are neither in the store nor counted there.
+private func missingStalls(_ directory: String) -> Int {
+    let plan = (try? String(contentsOfFile: directory + "/plan", encoding: .utf8)) ?? ""
+    let labels = plan.split(separator: "\n").map(String.init)
+    guard !labels.isEmpty else { return 0 }
+    var found: Set<String> = []
+    var counted = 0
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    // A forked child has a store of its own.
+    for name in names where name.hasPrefix("store") && name.hasSuffix(".sqlite") {
+        guard let store = try? ReportStore.open(path: directory + "/" + name),
+            let reports = try? store.reports(ReportFilter()), let status = try? store.status()
+        else { continue }
+        found.formUnion(reports.compactMap { $0.activity })
+        counted += status.losses.values.reduce(0, +)
+    }
+    return max(0, labels.filter { !found.contains($0) }.count - counted)
+}

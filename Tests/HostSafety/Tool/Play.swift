@@ -1,0 +1,107 @@
+// One play: a process of its own with its own store, whose stalls are known.
+
+import CHostSafety
+import Foundation
+import StallAgent
+import StallRunLoop
+
+/// What a play has at hand.
+final class Stage {
+    let directory: String
+    let store: String
+    /// How long `stop` may take.
+    var stopLimit = Duration.seconds(3)
+    private(set) var planned = 0
+    private let plan: Int32
+
+    init(_ directory: String) {
+        self.directory = directory
+        store = directory + "/store.sqlite"
+        plan = open(directory + "/plan", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+    }
+
+    func configuration(_ change: (inout StallMonitor.Configuration) -> Void = { _ in })
+        -> StallMonitor.Configuration
+    {
+        var configuration = StallMonitor.Configuration(app: "host-safety", version: "1")
+        configuration.store = store
+        configuration.threshold = .milliseconds(100)
+        configuration.callbackDeadline = .milliseconds(500)
+        change(&configuration)
+        return configuration
+    }
+
+    /// A monitor that watches the main thread's loop, in the middle of its life.
+    func start(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws
+        -> StallMonitor
+    {
+        let monitor = try StallMonitor.start(configuration(change))
+        monitor.watch(EventRunLoop.main, as: "main")
+        settle()
+        return monitor
+    }
+
+    func settle() { rest(.milliseconds(150)) }
+
+    func rest(_ time: Duration) {
+        EventRunLoop.main.run(until: .now + time)
+    }
+
+    /// A stall of the main loop that must be in the store, or counted.
+    func stall(_ monitor: StallMonitor, for time: Duration = .milliseconds(250)) {
+        stall(monitor) {
+            host_rest(
+                UInt64(time.components.seconds) * 1_000_000_000
+                    + UInt64(time.components.attoseconds / 1_000_000_000))
+        }
+    }
+
+    func stall(_ monitor: StallMonitor, _ body: @escaping @Sendable () -> Void) {
+        let label = "planned \(getpid()) \(planned)"
+        planned += 1
+        EventRunLoop.main.perform { monitor.withActivity(label, body) }
+        settle()
+        // Written when it is over: a play that ends before has not stalled.
+        _ = (label + "\n").withCString { write(plan, $0, strlen($0)) }
+    }
+
+    /// Stops the monitor and tells how long it took.
+    func stop(_ monitor: StallMonitor, within limit: Duration? = nil) {
+        let limit = limit ?? stopLimit
+        let began = ContinuousClock.now
+        let flushed = monitor.stop(within: limit)
+        let took = began.duration(to: .now)
+        let late = took > limit + .milliseconds(300)
+        print("stopped late=\(late ? 1 : 0) flushed=\(flushed ? 1 : 0) took=\(took)")
+    }
+}
+
+/// A kind of play.
+struct Play {
+    let name: String
+    /// What it is about makes losses that cannot be stored: there, an honest `stop` counts.
+    var mayLose = false
+    /// Environment that it needs from its beginning.
+    var environment: [String: String] = [:]
+    let body: (Stage) throws -> Void
+
+    static let all = lifecycles + hosts + targets + files
+}
+
+/// The machine does not allow a play.
+struct Skipped: Error { let reason: String }
+
+func runPlay(_ name: String, _ directory: String) -> Int32 {
+    guard let play = Play.all.first(where: { $0.name == name }) else { return 64 }
+    host_touch_large_variable()
+    do {
+        try play.body(Stage(directory))
+        return 0
+    } catch let skipped as Skipped {
+        print("skipped \(skipped.reason)")
+        return 0
+    } catch {
+        print("\(name): \(error)")
+        return 1
+    }
+}

@@ -1,0 +1,167 @@
+// Plays about what a host does to itself: limits, rights, signals, memory.
+
+import CHostSafety
+import Foundation
+import StallAgent
+import StallRunLoop
+
+extension Play {
+    static let hosts: [Play] = [
+        Play(name: "malloc-held", environment: ["MALLOC_ARENA_MAX": "1"]) { stage in
+            let monitor = try stage.start()
+            // The heap is held for the whole of the stall, by the C library's own lock.
+            stage.stall(monitor) { if !host_hold_heap(400_000_000) { usleep(400_000) } }
+            stage.stall(monitor) { host_block_heap(400_000_000) }
+            stage.stop(monitor)
+        },
+        Play(name: "stop-with-malloc-held", mayLose: true) { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor)
+            let thread = Thread { host_block_heap(1_500_000_000) }
+            thread.start()
+            usleep(50_000)
+            let began = DispatchTime.now().uptimeNanoseconds
+            _ = monitor.stop(within: .milliseconds(400))
+            let took = DispatchTime.now().uptimeNanoseconds - began
+            usleep(1_600_000)
+            print("stopped late=\(took > 700_000_000 ? 1 : 0) flushed=0 took=\(took)")
+        },
+        Play(name: "closed-descriptors", mayLose: true) { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor)
+            for descriptor in 3..<512 as Range<Int32> { close(descriptor) }
+            let used = clock()
+            stage.rest(.milliseconds(500))
+            // A loop without descriptors sleeps all the same.
+            if clock() - used > CLOCKS_PER_SEC / 4 { print("crashed spinning") }
+            Stage(stage.directory).stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "no-descriptors", mayLose: true) { stage in
+            let monitor = try stage.start()
+            host_limit(7, 3)
+            let done = DispatchSemaphore(value: 0)
+            Thread {
+                // A loop that is made now has none.
+                let loop = EventRunLoop.current
+                loop.perform { usleep(150_000) }
+                loop.run(until: .now + .milliseconds(300))
+                done.signal()
+            }.start()
+            done.wait()
+            EventRunLoop.main.run(mode: LoopMode("another"), for: .milliseconds(50))
+            host_limit(7, 1024)
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "no-memory", mayLose: true) { stage in
+            let monitor = try stage.start()
+            let pages = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+                .split(separator: " ").first.flatMap { UInt64($0) }
+            host_limit(9, (pages ?? 0) * 4096 + (24 << 20))
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "no-threads", mayLose: true) { stage in
+            chmod(stage.directory, 0o777)
+            let monitor = try stage.start()
+            setgid(65534)
+            setuid(65534)
+            host_limit(6, 1)
+            stage.stall(monitor)
+            let other = try? StallMonitor.start(stage.configuration { $0.store += "2" })
+            other?.stop(within: .seconds(2))
+            stage.stop(monitor)
+        },
+        Play(name: "setuid") { stage in
+            guard getuid() == 0 else { throw Skipped(reason: "not root") }
+            chmod(stage.directory, 0o777)
+            let monitor = try stage.start()
+            stage.stall(monitor)
+            for name in try FileManager.default.contentsOfDirectory(atPath: stage.directory) {
+                chown(stage.directory + "/" + name, 65534, 65534)
+            }
+            setgid(65534)
+            setuid(65534)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "not-dumpable") { stage in
+            let monitor = try stage.start()
+            host_make_undumpable()
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stop(monitor)
+        },
+        Play(name: "seccomp") { stage in
+            let monitor = try stage.start()
+            // process_vm_readv
+            guard host_deny_call(310, EPERM) == 0 else { throw Skipped(reason: "no seccomp") }
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stop(monitor)
+        },
+        Play(name: "no-proc") { stage in
+            guard host_hide_proc() else { throw Skipped(reason: "no mount namespace") }
+            let monitor = try stage.start()
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stop(monitor)
+        },
+        Play(name: "profiler") { stage in
+            host_profile_itself()
+            let monitor = try stage.start()
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "profiler-later") { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor) {
+                host_spin(120_000_000)
+                host_profile_itself()
+                host_spin(120_000_000)
+                // The default action, in the middle of a capture perhaps.
+                signal(SIGPROF, SIG_IGN)
+                host_spin(120_000_000)
+            }
+            stage.stop(monitor)
+        },
+        Play(name: "signal-masks") { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor) {
+                host_block_signals(true)
+                host_spin(250_000_000)
+                host_block_signals(false)
+            }
+            stage.stop(monitor)
+        },
+        Play(name: "crash-handler") { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor) {
+                for _ in 0..<200 {
+                    host_fault_and_recover()
+                    usleep(1_000)
+                }
+            }
+            stage.stop(monitor)
+        },
+        Play(name: "errors") { stage in
+            let monitor = try stage.start()
+            stage.stall(monitor) {
+                for depth in 0..<20_000 { _ = host_throw(Int32(depth % 100)) }
+                for depth in 0..<20_000 { _ = try? fail(Int(depth) % 100) }
+                host_spin(120_000_000)
+            }
+            stage.stop(monitor)
+        },
+    ]
+}
+
+private struct Planned: Error {}
+
+@inline(never) private func fail(_ depth: Int) throws -> Int {
+    guard depth > 0 else { throw Planned() }
+    return try fail(depth - 1) + 1
+}

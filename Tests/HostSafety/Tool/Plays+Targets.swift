@@ -1,0 +1,144 @@
+// Plays about what is watched, and about files that change under the agent.
+
+import CHostSafety
+import Foundation
+import StallAgent
+import StallRunLoop
+
+extension Play {
+    static let targets: [Play] = [
+        Play(name: "all-targets") { stage in
+            let monitor = try stage.start { $0.threads = .all }
+            monitor.watchCooperativePool()
+            let queue = DispatchQueue(label: "work")
+            monitor.watch(queue, as: "work")
+            let done = DispatchSemaphore(value: 0)
+            Thread {
+                monitor.watch(RunLoop.current, as: "foundation")
+                let timer = Timer(timeInterval: 0.05, repeats: false) { _ in usleep(200_000) }
+                RunLoop.current.add(timer, forMode: .default)
+                RunLoop.current.run(until: Date() + 0.5)
+                done.signal()
+            }.start()
+            queue.async { usleep(200_000) }
+            for _ in 0..<4 { Task.detached { _ = usleep(150_000) } }
+            stage.stall(monitor)
+            done.wait()
+            stage.stop(monitor)
+        },
+        Play(name: "threads-come-and-go") { stage in
+            let monitor = try stage.start { $0.threads = .all }
+            let done = DispatchSemaphore(value: 0)
+            Thread {
+                for _ in 0..<60 {
+                    let thread = Thread {
+                        let marks = monitor.watchCurrentThread(as: "short")
+                        marks.begin()
+                        usleep(UInt32.random(in: 100...8_000))
+                    }
+                    thread.start()
+                    usleep(5_000)
+                }
+                done.signal()
+            }.start()
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            done.wait()
+            stage.stop(monitor)
+        },
+        Play(name: "two-monitors") { stage in
+            let monitor = try stage.start()
+            let other = try StallMonitor.start(
+                stage.configuration { $0.store = stage.directory + "/other.sqlite" })
+            other.watch(EventRunLoop.main, as: "main")
+            stage.settle()
+            stage.stall(monitor)
+            other.stop(within: .seconds(3))
+            stage.rest(.milliseconds(200))
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+    ]
+
+    static let files: [Play] = [
+        Play(name: "libraries") { stage in
+            let monitor = try stage.start()
+            let copy = stage.directory + "/libz.so"
+            guard let library = find("libz.so.1") ?? find("liblzma.so.5") else {
+                throw Skipped(reason: "no library to copy")
+            }
+            try FileManager.default.copyItem(atPath: library, toPath: copy)
+            stage.stall(monitor) {
+                for _ in 0..<100 {
+                    guard let handle = dlopen(copy, RTLD_NOW) else { continue }
+                    dlclose(handle)
+                }
+                usleep(150_000)
+            }
+            stage.stop(monitor)
+        },
+        Play(name: "truncated-library") { stage in
+            let monitor = try stage.start()
+            guard let library = find("libz.so.1") ?? find("liblzma.so.5") else {
+                throw Skipped(reason: "no library to copy")
+            }
+            for (number, way) in ["truncate", "replace", "delete"].enumerated() {
+                let copy = stage.directory + "/lib\(number).so"
+                try FileManager.default.copyItem(atPath: library, toPath: copy)
+                guard dlopen(copy, RTLD_NOW) != nil else { continue }
+                switch way {
+                case "truncate": truncate(copy, 0)
+                case "replace":
+                    unlink(copy)
+                    try "replaced".write(toFile: copy, atomically: true, encoding: .utf8)
+                default: unlink(copy)
+                }
+            }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
+        Play(name: "bad-stores", mayLose: true) { stage in
+            let paths = try badStores(stage)
+            for path in paths {
+                let monitor = try stage.start { $0.store = path }
+                Stage(stage.directory + "/elsewhere").stall(monitor, for: .milliseconds(150))
+                stage.stop(monitor)
+            }
+        },
+    ]
+
+    private static func find(_ name: String) -> String? {
+        ["/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib64/", "/usr/lib/"]
+            .map { $0 + name }.first { access($0, R_OK) == 0 }
+    }
+
+    /// Stores that cannot be, by the kind of what is in their place.
+    private static func badStores(_ stage: Stage) throws -> [String] {
+        let root = stage.directory
+        func path(_ name: String) -> String { root + "/" + name + ".sqlite" }
+        try String(repeating: "garbage ", count: 900)
+            .write(toFile: path("garbage"), atomically: false, encoding: .utf8)
+        mkdir(path("directory"), 0o700)
+        mkfifo(path("fifo"), 0o600)
+        symlink(root + "/nowhere/at/all", path("dangling"))
+        try Data().write(to: URL(filePath: path("empty")))
+        // A store of ours with a header that no store has.
+        for (name, offset, bytes) in [
+            ("negative", 60, [0xff, 0xff, 0xff, 0xfe] as [UInt8]),
+            ("newer", 60, [0x7f, 0xff, 0xff, 0xff]), ("page-size", 16, [0x00, 0x03]),
+        ] {
+            let monitor = try StallMonitor.start(stage.configuration { $0.store = path(name) })
+            monitor.stop(within: .seconds(3))
+            let file = open(path(name), O_RDWR)
+            _ = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, off_t(offset)) }
+            close(file)
+        }
+        for suffix in ["-wal", "-shm", "-journal"] {
+            mkfifo(path("wal" + suffix) + suffix, 0o600)
+        }
+        return [
+            "garbage", "directory", "fifo", "dangling", "empty", "negative", "newer", "page-size",
+            "wal-wal", "wal-shm", "wal-journal",
+        ].map { path($0) } + ["/proc/self/mem", "/dev/null", "/dev/full", ""]
+    }
+}

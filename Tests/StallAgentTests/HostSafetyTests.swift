@@ -1,0 +1,31 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: the agent does its host no harm, and what it misses it counts; a forked child has an agent of its own.
+/// Method: each kind of play once, as `make host-safety` plays them for ten minutes. With SABOTAGE=1 an old fault is put back.
+@Suite struct HostSafetyTests {
+    private func lastLine(_ arguments: [String], environment: [String: String] = [:]) throws
+        -> (line: String, output: String)
+    {
+        let program = try BuiltProgram(
+            "host-safety", arguments, environment: environment)
+        let (_, output, errors) = program.finish()
+        return (output.split(separator: "\n").last.map(String.init) ?? "", output + errors)
+    }
+
+    @Test func `no play harms its host`() throws {
+        // These two show faults that are being mended: a signal left pending, two monitors on one loop.
+        let (line, output) = try lastLine(
+            ["run", "1"], environment: ["HOST_SAFETY_SKIP": "exec,two-monitors"])
+        #expect(
+            line.hasSuffix("crashed=0 hung=0 successors_killed=0 blind=0 stop_late=0"), "\(output)")
+    }
+
+    @Test func `an old fault is seen`() throws {
+        let (line, output) = try lastLine(["run", "1", "exec"], environment: ["SABOTAGE": "1"])
+        #expect(
+            line.contains("successors_killed=") && !line.contains("successors_killed=0"),
+            "\(output)")
+    }
+}
