@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|WatchTargetTests|RefusedCaptureTests|HostSafetyTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean

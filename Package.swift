@@ -215,7 +215,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture", "TargetFixture", "CLinux", "WatchAsyncMain", "WatchDispatchMain",
+                "AgentFixture", "TargetFixture", "stall-truth", "CLinux", "WatchAsyncMain",
+                "WatchDispatchMain",
                 "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC", "host-safety",
                 log,
             ],
