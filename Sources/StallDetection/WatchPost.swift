@@ -22,8 +22,8 @@ final class WatchPost: @unchecked Sendable {
     /// How many of the loop's own long spans have been gone through.
     var knownStalls: UInt64 = 0
     /// When the last suspicions began, as many as the loop keeps long spans.
-    private var suspected = [MonotonicInstant](
-        repeating: MonotonicInstant(nanoseconds: 0), count: Int(LoopBeacon.keptStalls))
+    private let suspected = UnsafeMutablePointer<UInt64>.allocate(
+        capacity: Int(LoopBeacon.keptStalls))
     private var suspicionCount = 0
     /// The beginning of the stretch of watched time that is going on.
     var measured: LoopTally
@@ -35,7 +35,10 @@ final class WatchPost: @unchecked Sendable {
         policies = loop.policies
         detector = StallDetector(policy: loop.policies.base)
         measured = loop.beacon.tally(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
+        suspected.initialize(repeating: 0, count: Int(LoopBeacon.keptStalls))
     }
+
+    deinit { suspected.deallocate() }
 
     /// The suspected word went: the stall is over.
     var hasMovedOn: Bool { alarmedWord != nil && loop.beacon.word != seenWord }
@@ -49,8 +52,17 @@ final class WatchPost: @unchecked Sendable {
     }
 
     func noteSuspicion(began: MonotonicInstant) {
-        suspected[suspicionCount % suspected.count] = began
+        suspected[suspicionCount % Int(LoopBeacon.keptStalls)] = began.nanoseconds
         suspicionCount += 1
+    }
+
+    private func wasSuspected(_ began: MonotonicInstant) -> Bool {
+        var index = 0
+        while index < Int(LoopBeacon.keptStalls) {
+            if suspected[index] == began.nanoseconds { return true }
+            index += 1
+        }
+        return false
     }
 
     /// Tells stalls that came and went while the watchdog had no CPU: the loop has counted them up to `count`.
@@ -65,9 +77,11 @@ final class WatchPost: @unchecked Sendable {
         knownStalls = count
         // The samples of a stall that lasts would be taken for this one's.
         guard loop.responder.isExact, sampleCount == 0 else { return }
-        for number in max(known, count - min(count, LoopBeacon.keptStalls))..<count {
-            let (began, length) = loop.beacon.stall(number: number)
-            guard !suspected.contains(began) else { continue }
+        var next = max(known, count - min(count, LoopBeacon.keptStalls))
+        while next < count {
+            let (began, length) = loop.beacon.stall(number: next)
+            next += 1
+            guard !wasSuspected(began) else { continue }
             let incident = detector.judgeAfterwards(
                 began: began, length: length, threshold: policies.longestThreshold,
                 before: before, evidence, at: now, absences: absences)
