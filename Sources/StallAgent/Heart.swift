@@ -69,7 +69,8 @@ final class Heart: Sendable {
         }
         guard let thread, let bell else { return }
         stall_bell_ring(bell.pointer)
-        thread.join()
+        // One that is stuck in Dispatch or behind a CFRunLoop's lock must not keep the store from being closed.
+        if !thread.join(within: .seconds(1)) { thread.detach() }
     }
 
     private func run(_ bell: UnsafeMutablePointer<stall_bell>) {

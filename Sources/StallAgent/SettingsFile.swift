@@ -51,7 +51,10 @@ final class SettingsFile: Sendable {
     func stop() {
         var one: UInt64 = 1
         _ = write(end, &one, 8)
-        thread?.join()
+        guard let thread, !thread.join(within: .seconds(1)) else { return }
+        // One that is stuck on the file's disk is left behind, with the descriptor that it waits for.
+        thread.detach()
+        _ = Unmanaged.passRetained(self)
     }
 
     /// Reads the file, and complains of each fault once: one change of a file may be several events.
