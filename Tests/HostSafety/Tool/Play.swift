@@ -59,8 +59,11 @@ final class Stage {
     func stall(_ monitor: StallMonitor, _ body: @escaping @Sendable () -> Void) {
         let label = "planned \(getpid()) \(planned)"
         planned += 1
+        let delay = runDelay()
         EventRunLoop.main.perform { monitor.withActivity(label, body) }
         settle()
+        // One that waited for a CPU for long may be no stall of its own doing.
+        guard runDelay() - delay < .milliseconds(50) else { return }
         // Written when it is over: a play that ends before has not stalled.
         _ = (label + "\n").withCString { write(plan, $0, strlen($0)) }
     }
@@ -68,12 +71,20 @@ final class Stage {
     /// Stops the monitor and tells how long it took.
     func stop(_ monitor: StallMonitor, within limit: Duration? = nil) {
         let limit = limit ?? stopLimit
-        let began = ContinuousClock.now
+        let (began, delay) = (ContinuousClock.now, runDelay())
         let flushed = monitor.stop(within: limit)
-        let took = began.duration(to: .now)
+        // What this thread waited for a CPU is not the agent's.
+        let took = began.duration(to: .now) - (runDelay() - delay)
         let late = took > limit + .milliseconds(300)
         print("stopped late=\(late ? 1 : 0) flushed=\(flushed ? 1 : 0) took=\(took)")
     }
+}
+
+/// How long the calling thread has waited for a CPU so far; zero where the kernel does not tell.
+private func runDelay() -> Duration {
+    let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
+    let numbers = text?.split(separator: " ") ?? []
+    return numbers.count > 1 ? .nanoseconds(Int64(numbers[1]) ?? 0) : .zero
 }
 
 /// A kind of play.

@@ -9,6 +9,7 @@ switch arguments.dropFirst().first {
 case "allocations":
     let isQuiet = try countAllocations(arguments.count > 2 ? arguments[2] : NSTemporaryDirectory())
     exit(isQuiet ? 0 : 1)
+case "footprint" where arguments.count == 3: try printFootprint(arguments[2])
 case "play" where arguments.count == 4: exit(runPlay(arguments[2], arguments[3]))
 case "successor":
     // What came after a play: it does nothing and must not be ended, by a signal that was left for it least of all.
