@@ -108,17 +108,22 @@ void host_block_heap(uint64_t ns) {
 }
 
 // glibc: the arena begins with its lock. A freed chunk of no thread's cache is linked to the arena's list of such chunks, which
-// lies 96 bytes behind it (2.36).
-bool host_hold_heap(uint64_t ns) {
+// lies 96 bytes behind it (2.36). Found before there are threads that could take the chunk.
+static int *arena;
+
+__attribute__((constructor)) static void find_arena(void) {
     void *chunk = __libc_malloc(5000), *fence = __libc_malloc(100);
     __libc_free(chunk);
-    int *arena = (int *)(*(uintptr_t *)chunk - 96);
-    if (*arena != 0) return false;
+    uintptr_t list = *(uintptr_t *)chunk;
+    if (list > 4096 && *(int *)(list - 96) == 0) arena = (int *)(list - 96);
+    __libc_free(fence);
+}
+
+bool host_hold_heap(uint64_t ns) {
     int expected = 0;
-    if (!__atomic_compare_exchange_n(arena, &expected, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return false;
+    if (!arena || !__atomic_compare_exchange_n(arena, &expected, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return false;
     rest(ns);
     __atomic_store_n(arena, 0, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, arena, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
-    __libc_free(fence);
     return true;
 }
