@@ -48,7 +48,9 @@ struct Export: ParsableCommand {
         completion: .file())
     var output: String?
 
-    @Option(help: ArgumentHelp("Write at most this many reports, the newest.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Write at most this many reports, the newest.", valueName: "count"))
     var limit: Int?
 
     @Option(help: ArgumentHelp("What a row of CSV is.", valueName: "kind"))

@@ -33,6 +33,7 @@ struct IngestCommand: ParsableCommand {
     var watch = false
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("With --watch, how long to wait after a look.", valueName: "seconds"))
     var every = 10
 
@@ -53,6 +54,7 @@ struct IngestCommand: ParsableCommand {
     var metrics: String?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "How long to wait for another job on the same store.", valueName: "seconds"))
     var wait = 60
@@ -121,8 +123,9 @@ struct IngestCommand: ParsableCommand {
         for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
         try quarantine.update(summary.files)
         let isDisposed = dispose(of: summary)
-        if let metrics { try writeMetrics(summary, of: path, to: metrics) }
+        // Before what may fail: what was taken was taken.
         if !watch || summary.addedCount + summary.changedCount > 0 { try tell(summary) }
+        if let metrics { try writeMetrics(summary, of: path, to: metrics) }
         return summary.skippedCount + summary.lineFaultCount > 0 || !isDisposed
     }
 

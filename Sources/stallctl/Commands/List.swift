@@ -18,7 +18,9 @@ struct List: ParsableCommand {
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
 
-    @Option(help: ArgumentHelp("Show at most this many reports.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most this many reports.", valueName: "count"))
     var limit = 20
 
     @OptionGroup var grouping: GroupingOptions

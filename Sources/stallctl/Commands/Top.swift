@@ -30,10 +30,13 @@ struct Top: ParsableCommand {
     @Option(help: ArgumentHelp("What makes one group.", valueName: "key"))
     var group = GroupKey.signature
 
-    @Option(help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
     var limit = 20
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Show at most this many functions a group, of the up to three that name it.",
             valueName: "count"))
@@ -42,7 +45,9 @@ struct Top: ParsableCommand {
     @Flag(help: "Keep it on the screen and refresh it; keys change order and groups, q quits.")
     var watch = false
 
-    @Option(help: ArgumentHelp("How often --watch asks again.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How often --watch asks again.", valueName: "seconds"))
     var interval = 2
 
     @OptionGroup var grouping: GroupingOptions

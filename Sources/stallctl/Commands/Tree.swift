@@ -41,10 +41,13 @@ struct Tree: ParsableCommand {
     var ignore: [String] = []
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Leave out what has a smaller share of the time.", valueName: "percent"))
     var minShare = 1.0
 
-    @Option(help: ArgumentHelp("Show at most so many calls below one another.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most so many calls below one another.", valueName: "count"))
     var depth: Int?
 
     @Option(

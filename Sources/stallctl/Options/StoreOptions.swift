@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import Glibc
 internal import StallStore
 
 struct StoreOptions: ParsableArguments {
@@ -36,7 +37,13 @@ struct StoreOptions: ParsableArguments {
 
     /// Opens the store for reading.
     func open() throws -> ReportStore {
-        try ReportStore.open(path: path)
+        let (path, environment) = (path, ProcessInfo.processInfo.environment)
+        if store == nil, path == Self.statePath(environment),
+            !FileManager.default.fileExists(atPath: path)
+        {
+            throw NoStore(statePath: path)
+        }
+        return try ReportStore.open(path: path)
     }
 
     /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in
@@ -53,7 +60,23 @@ struct StoreOptions: ParsableArguments {
     private static func statePath(_ environment: [String: String]) -> String {
         var state = environment["XDG_STATE_HOME"] ?? ""
         // The specification says to ignore relative paths.
-        if !state.hasPrefix("/") { state = (environment["HOME"] ?? "") + "/.local/state" }
+        if !state.hasPrefix("/") { state = home(environment) + "/.local/state" }
         return state + "/stallwatch/stalls.sqlite"
+    }
+
+    /// `HOME`; without it, what the system knows of the user.
+    private static func home(_ environment: [String: String]) -> String {
+        if let home = environment["HOME"], home.hasPrefix("/") { return home }
+        return getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/nonexistent"
+    }
+}
+
+/// Nobody said which store, and there is none in any of the usual places.
+private struct NoStore: Error, CustomStringConvertible {
+    var statePath: String
+
+    var description: String {
+        "there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor \(statePath) exists; "
+            + "name one with --store"
     }
 }

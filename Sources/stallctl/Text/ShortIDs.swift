@@ -22,9 +22,11 @@ struct ShortIDs {
 
     subscript(id: UniqueID) -> String { String(id.description.prefix(length)) }
 
-    /// The beginning of an id that differs from `prefix` by one slip of a finger.
+    /// The beginning of an id that differs from `prefix` by one slip of a finger. Of a single digit any id's
+    /// beginning does: nil.
     static func nearMiss(of prefix: String, in ids: some Sequence<UniqueID>) -> String? {
         let typed = prefix.lowercased().filter { $0 != "-" }
+        guard typed.count > 1 else { return nil }
         let lengths = [typed.count, typed.count + 1, typed.count - 1].filter { $0 > 0 }
         return ids.lazy.flatMap { id in lengths.map { String(id.description.prefix($0)) } }
             .first { Suggestion.editDistance(typed, $0) == 1 }
