@@ -1,8 +1,9 @@
 // Two sets of stalls side by side: what got worse, and whether that can be chance. Time lost is compared per watched
-// hour; where nobody knows how long was watched, both sides count as watched equally long.
+// hour, of the loops whose watched time is recorded; where that is not known of one side at all, all stalls count and both
+// sides count as watched equally long.
 
 internal import Glibc
-internal import StallModel
+package import StallModel
 
 /// One of two sets that are compared.
 package struct ComparedSide: Sendable {
@@ -25,7 +26,7 @@ package enum GroupChange: String, CaseIterable, Hashable, Sendable {
 
 /// How many times as much time a group lost per watched hour, and the interval that holds the truth 19 times of 20.
 package struct RateRatio: Hashable, Sendable {
-    /// Infinite for a new group, 0 for one that is gone.
+    /// Infinite for a new group, 0 for one that is gone, not a number where neither side has a stall that counts.
     package var value: Double
     package var low: Double
     package var high: Double
@@ -40,6 +41,10 @@ package struct RateRatio: Hashable, Sendable {
         let normal95 = 1.959_963_985
         let firstTotal = first.total / .seconds(1)
         let secondTotal = second.total / .seconds(1)
+        if first.count == 0 && second.count == 0 {
+            (value, low, high) = (.nan, 0, .infinity)
+            return
+        }
         if first.count == 0 || second.count == 0 {
             // Clopper and Pearson's interval for 0 of n.
             let share = pow(0.025, 1 / Double(Swift.max(first.count + second.count, 1)))
@@ -59,12 +64,14 @@ package struct RateRatio: Hashable, Sendable {
 }
 
 /// One group on both sides.
-package struct ComparedGroup: Hashable, Sendable {
+package struct ComparedGroup: Sendable {
     package var signature: Signature
     package var title: String
     package var frames: [String]
     package var first: StallTotals
     package var second: StallTotals
+    /// The part of them that is compared: of watched loops, where watched time is known on both sides.
+    package var compared: (first: StallTotals, second: StallTotals)
     package var ratio: RateRatio
     package var change: GroupChange
 }
@@ -75,6 +82,8 @@ package struct Comparison: Sendable {
     package let groups: [ComparedGroup]
     package let first: StallTotals
     package let second: StallTotals
+    /// The part of them that is compared.
+    package let compared: (first: StallTotals, second: StallTotals)
     /// Of all groups together.
     package let ratio: RateRatio
     package let change: GroupChange
@@ -101,17 +110,27 @@ package struct Comparison: Sendable {
             hotspots[hash, default: (nil, nil)].second = hotspot
         }
         var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
+        var compared = (first: StallTotals(), second: StallTotals())
         let groups = order.map { hash -> ComparedGroup in
             let pair = hotspots[hash]!
             let (one, other) = (StallTotals(pair.first), StallTotals(pair.second))
             firstTotals.add(one)
             secondTotals.add(other)
-            let ratio = RateRatio(one, other, exposure: exposure)
+            let part =
+                watched == nil
+                ? (first: one, second: other)
+                : (
+                    first: pair.first?.watched ?? StallTotals(),
+                    second: pair.second?.watched ?? StallTotals()
+                )
+            compared.first.add(part.first)
+            compared.second.add(part.second)
+            let ratio = RateRatio(part.first, part.second, exposure: exposure)
             let shown = (pair.second ?? pair.first)!
             return ComparedGroup(
                 signature: shown.signature, title: shown.title, frames: shown.frames, first: one,
-                second: other, ratio: ratio,
-                change: GroupChange(one, other, ratio, exposure: exposure))
+                second: other, compared: part, ratio: ratio,
+                change: GroupChange((one, other), part, ratio, exposure: exposure))
         }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))
@@ -120,8 +139,10 @@ package struct Comparison: Sendable {
             )
         }
         (self.first, self.second) = (firstTotals, secondTotals)
-        ratio = RateRatio(firstTotals, secondTotals, exposure: exposure)
-        change = GroupChange(firstTotals, secondTotals, ratio, exposure: exposure)
+        self.compared = compared
+        ratio = RateRatio(compared.first, compared.second, exposure: exposure)
+        change = GroupChange(
+            (firstTotals, secondTotals), compared, ratio, exposure: exposure)
         self.watched = watched
     }
 
@@ -137,12 +158,13 @@ package struct Comparison: Sendable {
 extension ComparedGroup {
     /// How much the time lost changed, per time that the first side was watched.
     fileprivate func difference(_ exposure: Double) -> Double {
-        abs(second.total / .seconds(1) / exposure - first.total / .seconds(1))
+        abs(compared.second.total / .seconds(1) / exposure - compared.first.total / .seconds(1))
     }
 }
 
 extension StallTotals {
     fileprivate init(_ hotspot: Hotspot?) {
+        self.init()
         guard let hotspot else { return }
         count = hotspot.count
         total = hotspot.total
@@ -152,13 +174,20 @@ extension StallTotals {
 }
 
 extension GroupChange {
+    /// - Parameters:
+    ///   - all: All stalls of each side.
+    ///   - compared: Those of loops whose watched time is recorded.
     fileprivate init(
-        _ first: StallTotals, _ second: StallTotals, _ ratio: RateRatio, exposure: Double
+        _ all: (first: StallTotals, second: StallTotals),
+        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio, exposure: Double
     ) {
-        if first.count == 0 {
-            self = .new
-        } else if second.count == 0 {
-            self = .gone
+        let (first, second) = compared
+        if first.count == 0 || second.count == 0 {
+            // What one side has, but not in watched loops, is neither new nor gone.
+            self =
+                all.first.count == 0
+                ? (second.count > 0 ? .new : .unclear)
+                : all.second.count == 0 && first.count > 0 ? .gone : .unclear
         } else {
             // One stall, however long, makes no trend.
             let isWorse = ratio.low > 1 && second.total - second.longest > first.total * exposure

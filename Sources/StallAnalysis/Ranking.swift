@@ -40,9 +40,11 @@ package struct Hotspot: Hashable, Sendable {
     package var squares: Double
     /// The time lost in equal parts of the window that was asked about, the earliest first.
     package var trend: [StallTotals]
+    /// The stalls of loops whose watched time is recorded: what the rate is of.
+    package var watched: StallTotals
     /// The time lost by cause; stalls without one are absent.
     package var causes: [CauseClass: Duration]
-    /// The milliseconds lost per hour that its loops were watched; nil when nobody told.
+    /// The milliseconds that loops whose watched time is recorded lost per hour of it; nil when nobody told.
     package var ratePerHour: Double?
     package var apps: [String]
     package var versions: [String]
@@ -54,7 +56,8 @@ package struct Hotspot: Hashable, Sendable {
     package init(
         signature: Signature, title: String, frames: [String], count: Int, total: Duration,
         p50: Duration, p95: Duration, p99: Duration, max: Duration, squares: Double = 0,
-        trend: [StallTotals] = [], causes: [CauseClass: Duration] = [:], apps: [String],
+        trend: [StallTotals] = [], watched: StallTotals = StallTotals(),
+        causes: [CauseClass: Duration] = [:], apps: [String],
         versions: [String],
         firstSeen: UnixTime, lastSeen: UnixTime, example: UniqueID?
     ) {
@@ -69,6 +72,7 @@ package struct Hotspot: Hashable, Sendable {
         self.max = max
         self.squares = squares
         self.trend = trend
+        self.watched = watched
         self.causes = causes
         self.apps = apps
         self.versions = versions
@@ -80,8 +84,12 @@ package struct Hotspot: Hashable, Sendable {
 
 extension Hotspot {
     /// The cause that took the most of the time, when there is one.
-    package var cause: CauseClass? {
-        causes.max { ($0.value, $1.key.rawValue) < ($1.value, $0.key.rawValue) }?.key
+    package var cause: CauseClass? { causesByTime.first?.cause }
+
+    /// The time lost by cause, the most first.
+    package var causesByTime: [(cause: CauseClass, total: Duration)] {
+        causes.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+            .map { ($0.key, $0.value) }
     }
 }
 
@@ -133,29 +141,31 @@ private struct Stall {
 
 /// Groups with one hash, and the groups of cut stacks with the group of whole stacks that they are the beginning of.
 private func joined(_ groups: [Signature: [Stall]]) -> [(Signature, [Stall])] {
+    // What stalls of one group waited for may differ, and some stacks may be cut, so that titles do: of whole stacks the
+    // heaviest speaks.
     let weighed = groups.map { (signature: $0, stalls: $1, total: totalDuration($1)) }
-    let byWeight = weighed.sorted { left, right in
-        (right.total, left.signature.title, left.signature.hash) < (
-            left.total, right.signature.title, right.signature.hash
-        )
+    let variants = weighed.sorted { left, right in
+        if left.signature.isCut != right.signature.isCut { return right.signature.isCut }
+        return (right.total, left.signature.title) < (left.total, right.signature.title)
     }
     var numbers: [Int64: Int] = [:]
     var joined: [(signature: Signature, stalls: [Stall])] = []
-    // Whole stacks first. What stalls of one group waited for may differ, so that their titles do: the heaviest speaks.
-    let ordered = byWeight.filter { !$0.signature.isCut } + byWeight.filter(\.signature.isCut)
-    for (signature, stalls, _) in ordered {
-        let number =
-            numbers[signature.hash]
-            ?? (signature.isCut
-                ? joined.firstIndex { signature.isBeginning(of: $0.signature) } : nil)
-        if let number {
+    for (signature, stalls, _) in variants {
+        if let number = numbers[signature.hash] {
             joined[number].stalls += stalls
         } else {
             numbers[signature.hash] = joined.count
             joined.append((signature, stalls))
         }
     }
-    return joined
+    let joins = joinsOfCutGroups(
+        joined.map { signature, stalls in
+            JoinableGroup(
+                signature: signature.hash, family: signature.family, frames: signature.keyFrames,
+                isCut: signature.isCut, total: totalDuration(stalls))
+        })
+    for (cut, whole) in joins { joined[whole].stalls += joined[cut].stalls }
+    return joined.indices.filter { joins[$0] == nil }.map { joined[$0] }
 }
 
 private func totalDuration(_ stalls: [Stall]) -> Duration {
@@ -229,11 +239,6 @@ extension Signature {
             hash: contentHash("function", step.title), keyFrames: [step.title], title: step.title)
     }
 
-    /// The same functions as far as this one goes.
-    fileprivate func isBeginning(of other: Signature) -> Bool {
-        family == other.family && other.keyFrames.starts(with: keyFrames)
-    }
-
     fileprivate init(fact: String?, kind: String) {
         self.init(hash: contentHash(kind, fact), keyFrames: [], title: fact ?? "unknown \(kind)")
     }
@@ -260,11 +265,12 @@ extension Hotspot {
             ($0.duration, reports[$1.report].start) < ($1.duration, reports[$0.report].start)
         }!
         let starts = stalls.lazy.map { reports[$0.report].start }
-        var totals = StallTotals()
+        var (totals, watched) = (StallTotals(), StallTotals())
         var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
         var causes: [CauseClass: Duration] = [:]
         for stall in stalls {
             totals.add(stall.duration)
+            if reports[stall.report].isWatched { watched.add(stall.duration) }
             if let cause = reports[stall.report].cause {
                 causes[cause, default: .zero] += stall.duration
             }
@@ -276,7 +282,7 @@ extension Hotspot {
             count: totals.count, total: totals.total, p50: quantile(0.5, of: durations),
             p95: quantile(0.95, of: durations), p99: quantile(0.99, of: durations),
             max: longest.duration,
-            squares: totals.squares, trend: trend, causes: causes,
+            squares: totals.squares, trend: trend, watched: watched, causes: causes,
             apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
             firstSeen: starts.min()!, lastSeen: starts.max()!,
             example: reports[longest.report].id)

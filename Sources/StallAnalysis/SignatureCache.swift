@@ -115,7 +115,7 @@ extension Signature {
             hash: group.signature, keyFrames: group.frames, title: group.title,
             family: group.family, wait: wait,
             isWithoutAppFrame: group.title.contains(Signature.noAppFrameMark)
-                || group.frames.isEmpty, isCut: group.title.hasSuffix(Signature.cutMark))
+                || group.frames.isEmpty, isCut: group.isCut)
     }
 }
 
@@ -123,7 +123,7 @@ extension ReportGroup {
     package init(_ signature: Signature) {
         self.init(
             signature: signature.hash, family: signature.family, title: signature.title,
-            frames: signature.keyFrames)
+            frames: signature.keyFrames, isCut: signature.isCut)
     }
 }
 

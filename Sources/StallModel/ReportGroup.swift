@@ -10,13 +10,73 @@ package struct ReportGroup: Hashable, Sendable {
     package var title: String
     /// The functions that name the group, the accounting one first.
     package var frames: [String]
+    /// The stacks were cut before the callers: it counts in the group of whole stacks that it is the beginning of.
+    package var isCut: Bool
 
-    package init(signature: Int64, family: Int64, title: String, frames: [String]) {
+    package init(
+        signature: Int64, family: Int64, title: String, frames: [String], isCut: Bool = false
+    ) {
         self.signature = signature
         self.family = family
         self.title = title
         self.frames = frames
+        self.isCut = isCut
     }
+}
+
+/// A group as far as it decides which cut stacks count in it.
+package struct JoinableGroup: Sendable {
+    package var signature: Int64
+    package var family: Int64
+    package var frames: [String]
+    /// All of its stacks were cut.
+    package var isCut: Bool
+    package var total: Duration
+
+    package init(
+        signature: Int64, family: Int64, frames: [String], isCut: Bool, total: Duration
+    ) {
+        self.signature = signature
+        self.family = family
+        self.frames = frames
+        self.isCut = isCut
+        self.total = total
+    }
+
+    fileprivate func isBeginning(of other: JoinableGroup) -> Bool {
+        family == other.family && other.frames.starts(with: frames)
+    }
+}
+
+/// Where the groups of cut stacks count: in the group of whole stacks that each is the beginning of, the one that lost the
+/// most time where there are several; else in one that was cut later. Every engine asks here, so that all give one answer.
+///
+/// - Returns: The group to count in, by the index of the one that was cut; both index `groups`. Targets join nothing.
+package func joinsOfCutGroups(_ groups: [JoinableGroup]) -> [Int: Int] {
+    guard groups.contains(where: \.isCut) else { return [:] }
+    // Whole ones first, then the longest, then the heaviest: what may be joined stands before what joins it.
+    let order = groups.indices.sorted { one, other in
+        let (one, other) = (groups[one], groups[other])
+        if one.isCut != other.isCut { return other.isCut }
+        if one.isCut, one.frames.count != other.frames.count {
+            return one.frames.count > other.frames.count
+        }
+        return (other.total, one.signature) < (one.total, other.signature)
+    }
+    var families: [Int64: [Int]] = [:]
+    var joins: [Int: Int] = [:]
+    for index in order {
+        let group = groups[index]
+        let target =
+            group.isCut
+            ? families[group.family]?.first { group.isBeginning(of: groups[$0]) } : nil
+        if let target {
+            joins[index] = target
+        } else {
+            families[group.family, default: []].append(index)
+        }
+    }
+    return joins
 }
 
 /// What a grouper has found out about one stack. It means something to that grouper only.

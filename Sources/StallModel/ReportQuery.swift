@@ -47,6 +47,8 @@ package struct ReportSummary: Hashable, Sendable {
     package var verdict: StallVerdict
     /// Why it stalled, when the store knows.
     package var cause: CauseClass?
+    /// Whether it is recorded how long its loop was watched.
+    package var isWatched = false
     /// The stacks of samples that are not late, in order of time.
     package var stacks: [WeightedStack]
 

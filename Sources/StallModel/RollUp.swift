@@ -19,6 +19,8 @@ package struct RollUp: Hashable, Sendable {
     package var group: ReportGroup
     package var count: Int
     package var total: Duration
+    /// Of the loops whose watched time is recorded alone: what rates are given of.
+    package var watched = StallTotals()
     package var cpuTime: Duration
     package var min: Duration
     package var max: Duration
@@ -55,8 +57,9 @@ package struct RollUp: Hashable, Sendable {
     }
 
     package init(
-        name: String, group: ReportGroup, count: Int, total: Duration, cpuTime: Duration,
-        min: Duration, max: Duration, p50: Duration, p95: Duration, p99: Duration,
+        name: String, group: ReportGroup, count: Int, total: Duration, watched: StallTotals,
+        cpuTime: Duration, min: Duration, max: Duration, p50: Duration, p95: Duration,
+        p99: Duration,
         squares: Double, first: UnixTime, last: UnixTime, example: UniqueID?, apps: [String],
         versions: [String],
         loops: [String], causes: [CauseClass: Duration], days: [Int: Day]
@@ -65,6 +68,7 @@ package struct RollUp: Hashable, Sendable {
         self.group = group
         self.count = count
         self.total = total
+        self.watched = watched
         self.cpuTime = cpuTime
         self.min = min
         self.max = max
@@ -93,6 +97,8 @@ package struct RollUp: Hashable, Sendable {
 package struct LargestGroups: Hashable, Sendable {
     package enum Order: Sendable {
         case total, count, max, p95
+        /// The time lost in loops whose watched time is recorded.
+        case watched
     }
 
     package var count: Int
@@ -111,12 +117,16 @@ package struct RollUpAnswer: Hashable, Sendable {
     /// How many groups there are, listed or not, and what they add up to.
     package var groupCount = 0
     package var total = Duration.zero
+    /// The part of it that was lost in loops whose watched time is recorded; only count and total are told.
+    package var watched = StallTotals()
     /// How many reports there are of each verdict, `stalled` among them.
     package var counts: [StallVerdict: Int]
     /// How long the stalls of the listed groups lasted.
     package var durations = DurationHistogram()
     /// The apps, versions and loops of all of them, ranked or not.
     package var apps: [String]
+    /// Each app with each of its versions.
+    package var builds: [String] = []
     package var versions: [String]
     package var loops: [String]
     /// When the first and the last of them began.

@@ -10,30 +10,34 @@ struct Cohort: Hashable {
     var loop: String
     var verdict: StallVerdict
     var cause: CauseClass?
+    /// Whether the watched time of the loop is recorded, so that rates can be given.
+    var isWatched: Bool
 }
 
 extension Cohort {
     /// The columns that `init(_:at:)` reads, in its order.
-    static let columns = "app, version, build_id, loop, verdict, cause"
+    static let columns = "app, version, build_id, loop, verdict, cause, is_watched"
+    static let columnCount: CInt = 7
 
     init(_ row: Statement, at first: CInt) throws(StoreError) {
         self.init(
             app: row.text(at: first), version: row.text(at: first + 1),
             buildID: row.optionalBytes(at: first + 2).map(BuildID.init),
             loop: row.text(at: first + 3), verdict: try row.value(at: first + 4),
-            cause: row.isNull(at: first + 5) ? nil : try row.value(at: first + 5))
+            cause: row.isNull(at: first + 5) ? nil : try row.value(at: first + 5),
+            isWatched: row.integer(at: first + 6) != 0)
     }
 }
 
 /// Gives each cohort its row. Works within the transaction of its caller; after a rollback,
 /// `forget`.
 final class Cohorts {
-    private let find, add, findLoop: Statement
+    private let find, add, findLoop, findWatched: Statement
     private var loops: [Int64: Loop] = [:]
     private var ids: [Key: Int64] = [:]
 
     private struct Key: Hashable {
-        var loop: Int64
+        var source, loop: Int64
         var verdict: StallVerdict
         var cause: CauseClass?
     }
@@ -56,13 +60,15 @@ final class Cohorts {
         find = try connection.prepare(
             """
             select id from cohort where app = ? and version = ? and ifnull(build_id, x'') = ?
-                and loop = ? and verdict = ? and ifnull(cause, -1) = ?
+                and loop = ? and verdict = ? and ifnull(cause, -1) = ? and is_watched = ?
             """)
         add = try connection.prepare(
             """
-            insert into cohort (app, version, build_id, loop, verdict, cause)
-            values (?, ?, ?, ?, ?, ?)
+            insert into cohort (app, version, build_id, loop, verdict, cause, is_watched)
+            values (?, ?, ?, ?, ?, ?, ?)
             """)
+        findWatched = try connection.prepare(
+            "select count(*) from watched_loop where source = ? and loop = ?")
         findLoop = try connection.prepare(
             """
             select process_run.app, process_run.version, process_run.build_id, loop.name
@@ -75,20 +81,30 @@ final class Cohorts {
         ids.removeAll(keepingCapacity: true)
     }
 
-    /// - Parameter loop: The number of a `loop` row.
-    func id(loop: Int64, verdict: StallVerdict, cause: CauseClass?) throws -> Int64 {
-        let key = Key(loop: loop, verdict: verdict, cause: cause)
+    /// The cohort that a report counts in.
+    func id(of report: CountedReport) throws -> Int64 {
+        let (source, loop) = (report.entry.source, report.loop)
+        let key = Key(source: source, loop: loop, verdict: report.verdict, cause: report.cause)
         if let id = ids[key] { return id }
         let facts = try self.loop(loop)
-        let (verdict, cause) = (Int64(verdict.rawValue), cause.map { Int64($0.rawValue) })
+        let (verdict, cause) = (
+            Int64(report.verdict.rawValue), report.cause.map { Int64($0.rawValue) }
+        )
+        let isWatched = try findWatched.integer(source, loop) ?? 0
         let id =
             try find.integer(
                 facts.app, facts.version, facts.buildID?.bytes ?? [], facts.name, verdict,
-                cause ?? -1)
+                cause ?? -1, isWatched)
             ?? add.insert(
-                facts.app, facts.version, facts.buildID?.bytes, facts.name, verdict, cause)
+                facts.app, facts.version, facts.buildID?.bytes, facts.name, verdict, cause,
+                isWatched)
         ids[key] = id
         return id
+    }
+
+    /// Loops of a source are watched from now on.
+    func forget(source: Int64, loops: Set<Int64>) {
+        ids = ids.filter { $0.key.source != source || !loops.contains($0.key.loop) }
     }
 
     /// The build of the process that a loop was in.

@@ -113,6 +113,7 @@ struct Eviction {
                 select loop from report union all select loop from exposure union all
                 select loop from suppression)
             """,
+            "delete from watched_loop where loop not in (select id from loop)",
             """
             delete from unnamed_report where not exists (
                 select 1 from report
@@ -134,6 +135,7 @@ struct Eviction {
             delete from loss where run not in (select run from loop)
                 and run in (select id from process_run where started_us < ?)
             """,
+            "delete from run_source where run not in (select run from loop)",
             """
             delete from image_load where run not in (select run from loop)
                 or image not in (select image from location)

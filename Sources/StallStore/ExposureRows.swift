@@ -100,6 +100,27 @@ extension ExposureRow {
         exposure.micro_stall_ns
         """
 
+    /// The part of the stretch that lies between two instants; what happened in it is taken as spread evenly.
+    func part(from since: UnixTime?, until: UnixTime?) -> ExposureRow {
+        let end_us = start_us.addingReportingOverflow(watched_ns / 1000)
+        let first = max(start_us, since?.microseconds ?? .min)
+        let last = min(end_us.overflow ? .max : end_us.partialValue, until?.microseconds ?? .max)
+        // The nanoseconds below a microsecond belong to the stretch's end.
+        guard first > start_us || last < end_us.partialValue else { return self }
+        var part = self
+        part.start_us = first
+        part.watched_ns = min(watched_ns, max(0, last - first) * 1000)
+        let share = Double(part.watched_ns) / Double(max(watched_ns, 1))
+        func scaled(_ value: Int64) -> Int64 { Int64((Double(value) * share).rounded()) }
+        part.busy_ns = scaled(busy_ns)
+        part.readyDelay_ns = scaled(readyDelay_ns)
+        part.microStallCount = scaled(microStallCount)
+        part.microStall_ns = scaled(microStall_ns)
+        part.lengths = LengthHistogram(
+            counts: lengths.counts.mapValues { Int(scaled(Int64($0))) })
+        return part
+    }
+
     /// Adds another stretch of the loop. Sums wrap: no store can stop us.
     mutating func add(_ other: ExposureRow) {
         start_us = min(start_us, other.start_us)

@@ -25,16 +25,19 @@ struct ExposureTransfer {
     ///   - target: The source's number in the central store.
     ///   - known: The source's revision that the central store then has.
     ///   - loop: A loop's number in the central store, by its number in the incoming one.
+    /// - Returns: The loops that have watched time, by their numbers in the central store.
     func take(
         ofSource source: Int64, after revision: Int64, to rows: ExposureRows, target: Int64,
         known: Int64, loop: (Int64) throws -> Int64
-    ) throws {
+    ) throws -> Set<Int64> {
+        var watched: Set<Int64> = []
         try findExposure.bind(source, revision)
         while try findExposure.step() {
             var row = try findExposure.exposure(
                 revision: findExposure.integer(at: 0), loop: findExposure.integer(at: 1),
                 start_us: findExposure.integer(at: 2), at: 3)
             row.loop = try loop(row.loop)
+            watched.insert(row.loop)
             try rows.put(row, source: target)
         }
         try findSuppressed.bind(source, revision)
@@ -46,5 +49,6 @@ struct ExposureTransfer {
                 total_ns: try findSuppressed.duration_ns(at: 4))
             try rows.replace(row, source: target, revision: known)
         }
+        return watched
     }
 }

@@ -19,7 +19,7 @@ final class GroupDecider {
     private var stacks: StackReader
     private var paths: [Int64: FunctionPath] = [:]
     private var groups: [Key: Int64] = [:]
-    private var numbers: [Int64: Int64] = [:]
+    private var numbers: [ReportGroup: Int64] = [:]
     private var grouped: [GroupedKey: any GroupedStack] = [:]
     // Executables by small numbers, which are hashed faster; mostly it is the same as before.
     private var executables: [BuildID?: Int] = [:]
@@ -83,8 +83,8 @@ final class GroupDecider {
         }
         let group = grouper.group(
             of: try grouped(samples, of: duration_ns, executable), cause: cause)
-        let signature = try numbers[group.signature] ?? number(group)
-        numbers[group.signature] = signature
+        let signature = try numbers[group] ?? number(group)
+        numbers[group] = signature
         if isOnePath { groups[key] = signature }
         return Decision(signature: signature, isNamed: isNamed)
     }

@@ -14,6 +14,7 @@ final class Grouping {
     /// not more of them than this.
     private let changeLimit: Int
     private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
+    private let findWatched, addWatched, findReports: Statement
     /// Places whose names changed in this batch.
     private var renamed: Set<Int64> = []
     /// Some of them had been looked up before, so that any report may show them.
@@ -41,6 +42,11 @@ final class Grouping {
             "delete from unnamed_report where source = ? and seq = ?")
         setSignature = try connection.prepare(
             "update report set signature = ? where source = ? and seq = ?")
+        findWatched = try connection.prepare(
+            "select count(*) from watched_loop where source = ? and loop = ?")
+        addWatched = try connection.prepare("insert into watched_loop (source, loop) values (?, ?)")
+        findReports = try connection.prepare(
+            "select \(CountedReport.columns) from report where source = ?")
         findState = try connection.prepare("select rules_hash from grouping")
         setState = try connection.prepare(
             """
@@ -99,16 +105,36 @@ final class Grouping {
 
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
-        let cohort = try cohorts.id(
-            loop: report.loop, verdict: report.verdict, cause: report.cause)
+        let cohort = try cohorts.id(of: report)
         rollUps.add(report.entry, cohort: cohort, signature: signature)
     }
 
     private func remove(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
-        let cohort = try cohorts.id(
-            loop: report.loop, verdict: report.verdict, cause: report.cause)
+        let cohort = try cohorts.id(of: report)
         rollUps.remove(report.entry, cohort: cohort, signature: signature)
+    }
+
+    /// Loops of a source turn out to have recorded their watched time: their reports count in other cohorts from now on.
+    ///
+    /// **Cost:** for loops that were not known to, it grows with the reports that the source has already.
+    func noteWatched(_ loops: Set<Int64>, source: Int64) throws {
+        let added = try loops.filter { try findWatched.integer(source, $0) == 0 }
+        guard !added.isEmpty else { return }
+        // Cells of days that were pruned stay as they are.
+        let first = try connection.firstWholeDay() ?? .min
+        var reports: [CountedReport] = []
+        try findReports.bind(source)
+        while try findReports.step() {
+            let report = try CountedReport(findReports, at: 0)
+            if added.contains(report.loop), report.entry.start_us.day >= first {
+                reports.append(report)
+            }
+        }
+        for report in reports { try remove(report) }
+        for loop in added { try addWatched.run(source, loop) }
+        cohorts.forget(source: source, loops: added)
+        for report in reports { try add(report) }
     }
 
     /// A place of this store has other names now: reports that show it may belong to other groups.
@@ -214,8 +240,7 @@ final class Grouping {
 
     private func entry(_ report: CountedReport) throws -> (RollUpCell, RollUpEntry)? {
         guard let signature = report.signature else { return nil }
-        let cohort = try cohorts.id(
-            loop: report.loop, verdict: report.verdict, cause: report.cause)
+        let cohort = try cohorts.id(of: report)
         let cell = RollUpCell(
             day: report.entry.start_us.day, cohort: cohort, signature: signature)
         return (cell, report.entry)
@@ -232,6 +257,9 @@ final class Grouping {
         try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)
         try connection.prepare("delete from unnamed_report").run()
         try connection.prepare("delete from report_day").run()
+        try connection.prepare(
+            "insert or ignore into watched_loop select distinct source, loop from exposure"
+        ).run()
         try connection.prepare(
             "delete from signature_frame where signature not in (select id from signature)"
         ).run()

@@ -84,6 +84,11 @@ final class IngestWriter {
             let (id, known) = try centralSource(source.store)
             try refuseSharedIdentity(of: id, source, incoming)
             if source.revision > known {
+                // Before the reports: those of watched loops then count as such at once.
+                let watched = try incoming.exposure().take(
+                    ofSource: source.id, after: known, to: exposures, target: id,
+                    known: source.revision, loop: transfer.loop)
+                try grouping.noteWatched(watched, source: id)
                 let taken = try transfer.takeReports(of: source, after: known, target: id)
                 (added, changed) = (added + taken.added, changed + taken.changed)
                 for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
@@ -91,9 +96,6 @@ final class IngestWriter {
                         id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
                         source.revision)
                 }
-                try incoming.exposure().take(
-                    ofSource: source.id, after: known, to: exposures, target: id,
-                    known: source.revision, loop: transfer.loop)
                 try setRevision.run(source.revision, id)
                 // A central store keeps no revision of names; what is known already costs little.
                 if incoming.role == .agent { try transfer.takeNames(after: known) }

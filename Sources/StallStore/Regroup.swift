@@ -30,10 +30,12 @@ package func regroupStore(
                 try grouping.rebuild()
                 let after = try SignatureRows.groups(connection)
                 moved = grouping.moves.compactMap { move, count in
-                    after[move.to].map {
-                        RegroupedReports(
-                            before: move.from.flatMap { before[$0] }, after: $0, count: count)
+                    let former = move.from.flatMap { before[$0] }
+                    // Rows of one group differ in what it waited for, or in being cut.
+                    guard let group = after[move.to], group.signature != former?.signature else {
+                        return nil
                     }
+                    return RegroupedReports(before: former, after: group, count: count)
                 }
                 return .commit
             }

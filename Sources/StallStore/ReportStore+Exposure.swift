@@ -3,7 +3,8 @@
 package import StallModel
 
 extension ReportStore {
-    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter.
+    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter. Of a
+    /// stretch that is partly outside of the filter's time, that part of all its numbers which is inside.
     package func exposure(_ filter: ReportFilter) throws(StoreError) -> [LoopExposure] {
         try answer { connection in
             let condition = Condition(filter, table: "exposure")
@@ -19,7 +20,8 @@ extension ReportStore {
             var stretches: [LoopExposure] = []
             while try rows.step() {
                 let row = try rows.exposure(
-                    revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3)
+                    revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3
+                ).part(from: filter.since, until: filter.until)
                 stretches.append(
                     LoopExposure(
                         row, run: try ProcessRun(rows, at: 9), loop: rows.text(at: 1),
@@ -50,7 +52,8 @@ extension ReportStore {
             var sums: [Int64: ExposureRow] = [:]
             while try rows.step() {
                 let row = try rows.exposure(
-                    revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2)
+                    revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
+                ).part(from: filter.since, until: filter.until)
                 if sums[row.loop]?.add(row) == nil { sums[row.loop] = row }
             }
             let loops = try connection.prepare(

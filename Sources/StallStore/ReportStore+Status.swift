@@ -29,7 +29,7 @@ extension ReportStore {
                 rollUpReportCount: 0,
                 apps: try list("select distinct app from process_run order by app"),
                 hosts: try list("select distinct host from process_run order by host"),
-                first: nil, last: nil, lostByLoop: [:], losses: [:])
+                first: nil, last: nil, lostByLoop: [:], watchedLostByLoop: [:], losses: [:])
             if let firstWholeDay = try connection.firstWholeDay() {
                 try status.addCells(connection, firstWholeDay: firstWholeDay)
                 try status.addReports(connection, before: firstWholeDay)
@@ -69,7 +69,9 @@ extension StoreStatus {
             rollUpCount += 1
             rollUpReportCount += count
             days.insert(day)
-            if cohort.verdict == .stalled { noteLost(row.integer(at: 4), loop: cohort.loop) }
+            if cohort.verdict == .stalled {
+                noteLost(row.integer(at: 4), loop: cohort.loop, isWatched: cohort.isWatched)
+            }
             guard day >= firstWholeDay else { continue }
             noteReports(
                 count, cohort.verdict, first: row.integer(at: 5), last: row.integer(at: 6))
@@ -96,14 +98,18 @@ extension StoreStatus {
     fileprivate mutating func addReports(_ connection: Connection) throws {
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare(
-            "select verdict, start_us, state, loop, duration_ns, samples from report")
+            "select verdict, start_us, state, loop, duration_ns, samples, source from report")
+        let watched = try WatchedLoops(connection)
         var samples = 0
         while try rows.step() {
             let (verdict, start): (StallVerdict, _) = (try rows.value(at: 0), rows.integer(at: 1))
             noteReports(1, verdict, first: start, last: start)
             reportsByState[try rows.value(at: 2), default: 0] += 1
             if verdict == .stalled, let loop = loops[rows.integer(at: 3)] {
-                noteLost(rows.integer(at: 4), loop: loop.name)
+                noteLost(
+                    rows.integer(at: 4), loop: loop.name,
+                    isWatched: watched.contains(
+                        source: rows.integer(at: 6), loop: rows.integer(at: 3)))
             }
             samples += try rows.samples(at: 5).count
         }
@@ -120,7 +126,8 @@ extension StoreStatus {
         self.last = max(self.last ?? last, last)
     }
 
-    private mutating func noteLost(_ total_ns: Int64, loop: String) {
+    private mutating func noteLost(_ total_ns: Int64, loop: String, isWatched: Bool) {
+        if isWatched { watchedLostByLoop[loop, default: .zero] += .nanoseconds(total_ns) }
         lostByLoop[loop, default: .zero] += .nanoseconds(total_ns)
     }
 }

@@ -215,7 +215,12 @@ struct Condition {
 
     /// - Parameter table: What is selected: reports, or rows that also have a loop and perhaps a `start_us`.
     init(_ filter: ReportFilter, table: String = "report") {
-        if let since = filter.since { add("\(table).start_us >= ?", since.microseconds) }
+        if let since = filter.since {
+            // A stretch of watched time that began before then may reach into the time.
+            let end =
+                table == "exposure" ? "start_us + exposure.watched_ns / 1000 >" : "start_us >="
+            add("\(table).\(end) ?", since.microseconds)
+        }
         if let until = filter.until { add("\(table).start_us < ?", until.microseconds) }
         if table == "report", let causes = filter.causes {
             let numbers = causes.map { String($0.rawValue) }.sorted()

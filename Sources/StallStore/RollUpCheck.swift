@@ -30,8 +30,9 @@ struct RollUpCheck {
         var cohorts: [Cohort: Int64] = [:]
         let cohortRows = try connection.prepare("select \(Cohort.columns), id from cohort")
         while try cohortRows.step() {
-            cohorts[try Cohort(cohortRows, at: 0)] = cohortRows.integer(at: 6)
+            cohorts[try Cohort(cohortRows, at: 0)] = cohortRows.integer(at: Cohort.columnCount)
         }
+        let watched = try WatchedLoops(connection)
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare("select \(CountedReport.columns) from report")
         while try rows.step() {
@@ -51,7 +52,8 @@ struct RollUpCheck {
                 let cohort = cohorts[
                     Cohort(
                         app: loop.app, version: loop.version, buildID: loop.buildID,
-                        loop: loop.name, verdict: report.verdict, cause: report.cause)]
+                        loop: loop.name, verdict: report.verdict, cause: report.cause,
+                        isWatched: watched.contains(report))]
             else {
                 complain("report \(entry.source)/\(entry.seq) counts in no roll-up")
                 continue

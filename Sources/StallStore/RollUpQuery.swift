@@ -18,6 +18,12 @@ struct RollUpQuery {
     /// What was added up, by the cohort's index.
     private var tallies: [CohortTally] = []
     private var total_ns: Int64 = 0
+    private var watched = StallTotals()
+    /// Cells of watched loops are added up on their own as well.
+    private var areMixed = false
+    private var special = SpecialSignatures()
+    /// Groups of cut stacks that are parts of others now.
+    private var joins: [Int: Int] = [:]
 
     init(
         _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool,
@@ -34,18 +40,24 @@ struct RollUpQuery {
     /// - Parameter grouper: For reports whose group is not stored.
     mutating func answer(_ grouper: any ReportGrouper) throws -> RollUpAnswer {
         let isGrouped = try connection.isGrouped
-        if isGrouped, needsGroups { groups = try SignatureRows.groups(connection) }
+        if isGrouped {
+            if needsGroups { groups = try SignatureRows.groups(connection) }
+            if dimension == .signature { special = try SpecialSignatures(connection) }
+        }
         // Cells know nothing of hosts.
         guard isGrouped && filter.hosts.isEmpty && dimension != .host else {
             try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
-            return try makeAnswer(listing: largest.map(listed) ?? Array(sums.indices))
+            try joinCutGroups()
+            return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
         }
         try cohorts.load(connection, filter)
+        areMixed = cohorts.areMixed
         let days = try addEdges()
         let spans = spans(days)
         guard let largest else {
             for span in spans { try addCells(span) }
-            return try makeAnswer(listing: Array(sums.indices))
+            try joinCutGroups()
+            return try makeAnswer(listing: shownIndices)
         }
         // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
         // listed takes half the time of reading it of all.
@@ -53,6 +65,7 @@ struct RollUpQuery {
         for span in spans {
             if ranksFirst { try rankCells(span) } else { try addCells(span) }
         }
+        try joinCutGroups()
         let listed = listed(largest)
         let selection = selection(of: listed)
         if ranksFirst { for span in spans { try addCells(span, of: selection) } }
@@ -110,7 +123,10 @@ struct RollUpQuery {
             tally(cohort, count, row.integer(at: 6), row.integer(at: 7))
             guard isRanked(cohorts[cohort].verdict) else { continue }
             let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
-            noteSize(of: index, count, total: row.integer(at: 4), longest: row.integer(at: 5))
+            noteWhole(index, row.integer(at: 1))
+            noteSize(
+                of: index, count, total: row.integer(at: 4), longest: row.integer(at: 5),
+                isWatched: cohorts[cohort].isWatched)
         }
     }
 
@@ -131,9 +147,20 @@ struct RollUpQuery {
             if let selection, !selection.contains[index] { continue }
             let total = row.integer(at: 4)
             if selection == nil {
-                noteSize(of: index, row.integer(at: 3), total: total, longest: row.integer(at: 7))
+                noteWhole(index, signature)
+                noteSize(
+                    of: index, row.integer(at: 3), total: total, longest: row.integer(at: 7),
+                    isWatched: cohorts[cohort].isWatched)
             }
-            try sums[index].totals.add(row, at: 3)
+            if areMixed {
+                var cell = RollUpTotals()
+                try cell.add(row, at: 3)
+                sums[index].totals.add(cell)
+                sums[index].note(cell, isWatched: cohorts[cohort].isWatched)
+            } else {
+                try sums[index].totals.add(row, at: 3)
+                if !cohorts[cohort].isWatched { sums[index].noteUnwatched(row.integer(at: 3)) }
+            }
             sums[index].note(total, cohort: cohort, signature: signature)
             if daysComeWithCells {
                 sums[index].note(
@@ -184,13 +211,14 @@ struct RollUpQuery {
         from since: UnixTime?, until: UnixTime?, _ grouper: (any ReportGrouper)?
     ) throws {
         let loops = try LoopFacts.all(connection, filter)
-        var registry: [Int64: Int64] = [:]
+        let watchedLoops = try WatchedLoops(connection)
+        var registry: [ReportGroup: Int64] = [:]
         var decided: [ReportGroup] = []
         let decider = try grouper.map { grouper in
             try GroupDecider(connection, grouper) { group in
-                if let known = registry[group.signature] { return known }
+                if let known = registry[group] { return known }
                 decided.append(group)
-                registry[group.signature] = Int64(decided.count)
+                registry[group] = Int64(decided.count)
                 return Int64(decided.count)
             }
         }
@@ -206,10 +234,11 @@ struct RollUpQuery {
         while try rows.step() {
             var report = try CountedReport(rows, at: 0)
             guard let loop = loops[report.loop] else { continue }
+            let isWatched = watchedLoops.contains(report)
             let cohort = cohorts.index(
                 of: Cohort(
                     app: loop.app, version: loop.version, buildID: loop.buildID, loop: loop.name,
-                    verdict: report.verdict, cause: report.cause))
+                    verdict: report.verdict, cause: report.cause, isWatched: isWatched))
             guard filter.verdicts?.contains(report.verdict) ?? true,
                 filter.allows(cause: report.cause)
             else { continue }
@@ -221,13 +250,17 @@ struct RollUpQuery {
                     executable: loop.buildID)
                 report.signature = decision.signature
                 if groups[decision.signature] == nil {
-                    groups[decision.signature] = decided[Int(decision.signature) - 1]
+                    let group = decided[Int(decision.signature) - 1]
+                    groups[decision.signature] = group
+                    if dimension == .signature { special.add(group, row: decision.signature) }
                 }
             }
             guard let signature = report.signature else { continue }
             let index = try index(cohort: cohort, signature: signature, host: loop.host)
             let total = report.entry.duration_ns
-            noteSize(of: index, 1, total: total, longest: total)
+            noteWhole(index, signature)
+            noteSize(of: index, 1, total: total, longest: total, isWatched: isWatched)
+            sums[index].note(total, isWatched: isWatched)
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
             sums[index].note(total, cohort: cohort, signature: signature)
@@ -250,10 +283,47 @@ struct RollUpQuery {
     }
 
     /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
-    private mutating func noteSize(of index: Int, _ count: Int64, total: Int64, longest: Int64) {
+    private mutating func noteSize(
+        of index: Int, _ count: Int64, total: Int64, longest: Int64, isWatched: Bool
+    ) {
         total_ns &+= total
-        guard let order = largest?.order else { return }
-        sums[index].noteSize(order, count: count, total: total, longest: longest)
+        if isWatched {
+            watched.count += Int(count)
+            watched.total += .nanoseconds(total)
+        }
+        sums[index].noteSize(
+            largest?.order ?? .total, count: count, total: total, longest: longest,
+            isWatched: isWatched)
+    }
+
+    private mutating func noteWhole(_ index: Int, _ signature: Int64) {
+        if special.cut.isEmpty || special.cut[signature] == nil { sums[index].noteWhole() }
+    }
+
+    /// Counts groups whose stacks were all cut in those that they are the beginnings of.
+    private mutating func joinCutGroups() throws {
+        guard dimension == .signature, !special.cut.isEmpty,
+            sums.contains(where: { !$0.isWhole })
+        else { return }
+        groups.merge(
+            try SignatureRows.groups(connection, ofFamilies: Set(special.cut.values))
+        ) { known, _ in known }
+        var indexes: [Int] = []
+        var joinable: [JoinableGroup] = []
+        for index in sums.indices {
+            guard let group = groups[keys.rows[index]] else { continue }
+            indexes.append(index)
+            joinable.append(
+                JoinableGroup(
+                    signature: group.signature, family: group.family, frames: group.frames,
+                    isCut: !sums[index].isWhole, total: sums[index].lost))
+        }
+        for (cut, whole) in joinsOfCutGroups(joinable) { joins[indexes[cut]] = indexes[whole] }
+        for (cut, whole) in joins {
+            sums[whole].add(sums[cut])
+            sums[cut] = RollUpSum()
+        }
+        keys.redirect(joins)
     }
 
     /// Whether groups are told apart by more than the numbers of their rows.
@@ -275,12 +345,13 @@ struct RollUpQuery {
             return group
         }
         return switch dimension {
-        case .signature: .number(signature)
+        case .signature: .number(special.first[signature] ?? signature)
         case .family: .number(try group().family)
         case .function: .name(try group().frames.first ?? "")
         case .cause: .name(cohorts[cohort].cause?.word ?? "")
         case .loop: .name(cohorts[cohort].loop)
-        case .version: .name(cohorts[cohort].version)
+        case .version:
+            .version(app: cohorts[cohort].app, version: cohorts[cohort].version)
         case .host: .name(host)
         case .app: .name(cohorts[cohort].app)
         }
@@ -292,10 +363,14 @@ struct RollUpQuery {
 
     /// The groups that are listed, in the order of their first rows.
     private func listed(_ largest: LargestGroups) -> [Int] {
-        guard largest.count < sums.count else { return Array(sums.indices) }
+        let indices = shownIndices
+        guard largest.count < indices.count else { return indices }
         let sizes = sums.map { $0.size(largest.order) }
-        return sums.indices.sorted { sizes[$0] > sizes[$1] }.prefix(largest.count).sorted()
+        return indices.sorted { sizes[$0] > sizes[$1] }.prefix(largest.count).sorted()
     }
+
+    /// All groups but those that are parts of others.
+    private var shownIndices: [Int] { sums.indices.filter { joins[$0] == nil } }
 
     private mutating func makeAnswer(listing listed: [Int]) throws -> RollUpAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
@@ -312,17 +387,21 @@ struct RollUpQuery {
         answer.loops = names(seen, \.loop)
         answer.first = seen.map { tallies[$0].first_us }.min().map(UnixTime.init(microseconds:))
         answer.last = seen.map { tallies[$0].last_us }.max().map(UnixTime.init(microseconds:))
-        answer.groupCount = sums.count
+        answer.groupCount = sums.count - joins.count
+        answer.watched = watched
+        answer.builds = Set(seen.map { "\(cohorts[$0].app) \(cohorts[$0].version)" }).sorted()
         answer.total = .nanoseconds(total_ns)
-        let heaviest = listed.map { sums[$0].heaviestSignature }
-        let unread = Set(heaviest.compactMap(\.self)).subtracting(groups.keys)
+        let heaviest = listed.map { sums[$0].heaviestSignatures(cut: special.cut) }
+        let unread = Set(heaviest.joined()).subtracting(groups.keys)
         if !unread.isEmpty {
             try groups.merge(SignatureRows.groups(connection, Array(unread))) { known, _ in known }
         }
-        for (index, signature) in zip(listed, heaviest) {
+        for (index, signatures) in zip(listed, heaviest) {
             let sum = sums[index]
-            guard let signature else { continue }
-            guard let group = groups[signature] else { throw noGroup }
+            guard !signatures.isEmpty else { continue }
+            // Of equal ones the title decides: the same one in whatever order they came.
+            guard let group = signatures.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
+            else { throw noGroup }
             var example: UniqueID?
             if withExamples {
                 try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
@@ -339,7 +418,7 @@ struct RollUpQuery {
             answer.groups.append(
                 RollUp(
                     name: keys.names[index], group: group, count: Int(sum.totals.count),
-                    total: .nanoseconds(sum.totals.total_ns),
+                    total: .nanoseconds(sum.totals.total_ns), watched: sum.watched,
                     cpuTime: .nanoseconds(sum.totals.cpu_ns), min: .nanoseconds(sum.totals.min_ns),
                     max: .nanoseconds(sum.totals.max_ns), p50: quantiles[0], p95: quantiles[1],
                     p99: quantiles[2], squares: sum.squares,

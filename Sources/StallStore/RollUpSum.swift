@@ -5,10 +5,17 @@ internal import StallModel
 /// One group of the answer.
 struct RollUpSum {
     var totals = RollUpTotals()
+    /// The part of loops whose watched time is recorded, and how many stalls are not of it. Of cells the part is only
+    /// added up where there are stalls of both kinds.
+    private var watchedPart = StallTotals()
+    private var unwatchedCount: Int64 = 0
+    /// A stack of it was whole.
+    private(set) var isWhole = false
     /// What groups are ordered by, and the time lost, which orders those that are equal: known of all groups where the
     /// rest is only read of listed ones.
     private var size: Int64 = 0
     private var lost_ns: Int64 = 0
+    private var isOrderedByLongest = false
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
     /// The nanoseconds by cohort, by signature and by day.
@@ -30,14 +37,78 @@ struct RollUpSum {
         signatures[signature, default: 0] &+= total
     }
 
+    mutating func noteWhole() { isWhole = true }
+
+    /// Notes one report.
+    mutating func note(_ duration_ns: Int64, isWatched: Bool) {
+        if isWatched {
+            watchedPart.add(.nanoseconds(duration_ns))
+        } else {
+            unwatchedCount += 1
+        }
+    }
+
+    mutating func noteUnwatched(_ count: Int64) { unwatchedCount += count }
+
+    /// Notes the stalls of a cell that was added.
+    mutating func note(_ cell: RollUpTotals, isWatched: Bool) {
+        guard isWatched else { return unwatchedCount += cell.count }
+        var part = StallTotals()
+        part.count = Int(cell.count)
+        part.total = .nanoseconds(cell.total_ns)
+        part.longest = .nanoseconds(cell.max_ns)
+        part.squares = cell.histogram.squares
+        watchedPart.add(part)
+    }
+
+    /// Of loops whose watched time is recorded.
+    var watched: StallTotals {
+        guard unwatchedCount == 0 else { return watchedPart }
+        var all = StallTotals()
+        all.count = Int(totals.count)
+        all.total = .nanoseconds(totals.total_ns)
+        all.longest = .nanoseconds(max(0, totals.max_ns))
+        all.squares = squares
+        return all
+    }
+
+    /// Adds another group that is a part of this one.
+    mutating func add(_ other: RollUpSum) {
+        totals.add(other.totals)
+        watchedPart.add(other.watchedPart)
+        unwatchedCount += other.unwatchedCount
+        isWhole = isWhole || other.isWhole
+        durations += other.durations
+        cohorts.merge(other.cohorts) { $0 &+ $1 }
+        signatures.merge(other.signatures) { $0 &+ $1 }
+        days.merge(other.days) { one, other in
+            RollUp.Day(
+                count: one.count + other.count, total: one.total + other.total,
+                longest: max(one.longest, other.longest))
+        }
+        addSize(of: other)
+    }
+
+    /// Adds what another group is ordered by.
+    mutating func addSize(of other: RollUpSum) {
+        size = isOrderedByLongest ? max(size, other.size) : size &+ other.size
+        lost_ns &+= other.lost_ns
+    }
+
+    /// The time lost, where it was noted for the order.
+    var lost: Duration { .nanoseconds(lost_ns) }
+
     mutating func noteSize(
-        _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64
+        _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64, isWatched: Bool
     ) {
         lost_ns &+= total
         switch order {
         case .total: break
+        case .watched: size &+= isWatched ? total : 0
         case .count: size += count
-        case .max: size = max(size, longest)
+        case .max:
+            size = max(size, longest)
+            isOrderedByLongest = true
         case .p95: break  // Only all of its durations tell.
         }
     }
@@ -46,9 +117,11 @@ struct RollUpSum {
         (order == .p95 ? quantiles([0.95])[0].nanoseconds : size, lost_ns)
     }
 
-    /// The signature that lost the most time; of several the one that was first in the store.
-    var heaviestSignature: Int64? {
-        signatures.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
+    /// The rows of the signatures that lost the most time; of a group with whole stacks, not those that were cut.
+    func heaviestSignatures(cut: [Int64: Int64]) -> [Int64] {
+        let candidates = signatures.filter { !isWhole || cut[$0.key] == nil }
+        let most = candidates.values.max()
+        return candidates.filter { $0.value == most }.map(\.key)
     }
 
     /// The sum of the squares of the durations, in seconds.
@@ -94,11 +167,13 @@ extension RollUpTotals {
 struct RollUpKeys {
     /// What makes one group.
     enum Key: Hashable {
-        case number(Int64), name(String)
+        case number(Int64), name(String), version(app: String, version: String)
     }
 
     /// What makes each group where no function does.
     private(set) var names: [String] = []
+    /// A row that led to each group.
+    private(set) var rows: [Int64] = []
     private var byKey: [Key: Int] = [:]
     /// By the number of the signature's row, or of whatever else decides the key.
     private var byRow: [Int64: Int] = [:]
@@ -115,9 +190,19 @@ struct RollUpKeys {
         byRow[row] = index
         if index == names.count {
             byKey[key] = index
-            if case .name(let name) = key { names.append(name) } else { names.append("") }
+            rows.append(row)
+            switch key {
+            case .number: names.append("")
+            case .name(let name): names.append(name)
+            case .version(let app, let version): names.append("\(app) \(version)")
+            }
         }
         return index
+    }
+
+    /// Rows of a group that is a part of another one count there from now on.
+    mutating func redirect(_ joins: [Int: Int]) {
+        byRow = byRow.mapValues { joins[$0] ?? $0 }
     }
 }
 
@@ -141,6 +226,11 @@ struct KnownCohorts {
 
     subscript(index: Int) -> Cohort { all[index] }
 
+    /// Of some loops it is recorded how long they were watched, and of others not.
+    var areMixed: Bool {
+        all.contains(where: \.isWatched) && !all.allSatisfy(\.isWatched)
+    }
+
     mutating func load(_ connection: Connection, _ filter: ReportFilter) throws {
         let rows = try connection.prepare("select \(Cohort.columns), id from cohort")
         while try rows.step() {
@@ -150,7 +240,7 @@ struct KnownCohorts {
                 && filter.verdicts?.contains(cohort.verdict) ?? true
                 && filter.allows(cause: cohort.cause)
             if isWanted {
-                self.rows[rows.integer(at: 6)] = index(of: cohort)
+                self.rows[rows.integer(at: Cohort.columnCount)] = index(of: cohort)
             } else {
                 selectsAll = false
             }

@@ -90,10 +90,10 @@ final class Statement {
         return sqlite3_last_insert_rowid(connection.handle)
     }
 
-    /// The first column of the first row; nil when there is no row.
+    /// The first column of the first row; nil when there is no row, or null in it.
     func integer<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
         try bind(repeat each values)
-        let answer = try step() ? integer(at: 0) : nil
+        let answer = try step() ? optionalInteger(at: 0) : nil
         sqlite3_reset(handle)
         return answer
     }

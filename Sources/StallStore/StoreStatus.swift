@@ -56,6 +56,8 @@ package struct StoreStatus: Hashable, Sendable {
     package var last: UnixTime?
     /// The time lost in stalls, by the name of the loop; of pruned reports as well.
     package var lostByLoop: [String: Duration]
+    /// The part of it that was lost in loops whose watched time is recorded.
+    package var watchedLostByLoop: [String: Duration] = [:]
     /// Stalls that were seen and not kept.
     package var losses: [LossReason: Int]
 }

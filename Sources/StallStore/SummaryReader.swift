@@ -7,14 +7,16 @@ struct SummaryReader {
     /// The columns that `all` reads, in its order.
     static let columns = """
         report.id, report.loop, report.start_us, report.duration_ns, report.state, report.verdict,
-        report.samples, report.cause, report.ending
+        report.samples, report.cause, report.source, report.ending
         """
 
     /// Every process of the store, whether it has reports or not.
     private(set) var runs: [ProcessRun] = []
     private(set) var loops: [Int64: (run: Int, name: String)] = [:]
+    private let watched: WatchedLoops
 
     init(_ connection: Connection) throws {
+        watched = try WatchedLoops(connection)
         var indexes: [UniqueID: Int] = [:]
         let rows = try connection.prepare(
             """
@@ -34,19 +36,18 @@ struct SummaryReader {
     func all(_ rows: Statement) throws -> [ReportSummary] {
         var reports: [ReportSummary] = []
         while try rows.step() {
-            guard let loop = loops[rows.integer(at: 1)] else {
-                throw rows.damage("a report of no loop")
-            }
+            let loopRow = rows.integer(at: 1)
+            guard let loop = loops[loopRow] else { throw rows.damage("a report of no loop") }
             let duration = try rows.duration_ns(at: 3)
             let stacks = try Self.stacks(rows, at: 6, in: duration)
-            reports.append(
-                ReportSummary(
-                    id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
-                    start: UnixTime(microseconds: rows.integer(at: 2)),
-                    duration: .nanoseconds(duration), state: try rows.value(at: 4),
-                    ending: rows.isNull(at: 8) ? nil : try rows.value(at: 8),
-                    verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7),
-                    stacks: stacks))
+            var report = ReportSummary(
+                id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
+                start: UnixTime(microseconds: rows.integer(at: 2)),
+                duration: .nanoseconds(duration), state: try rows.value(at: 4),
+                ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
+                verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)
+            report.isWatched = watched.contains(source: rows.integer(at: 8), loop: loopRow)
+            reports.append(report)
         }
         return reports
     }

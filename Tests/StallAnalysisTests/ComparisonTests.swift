@@ -15,7 +15,8 @@ import Testing
         return Hotspot(
             signature: Signature(hash: hash.value, keyFrames: [name], title: name), title: name,
             frames: [name], count: totals.count, total: totals.total, p50: .zero, p95: .zero,
-            p99: .zero, max: totals.longest, squares: totals.squares, apps: [], versions: [],
+            p99: .zero, max: totals.longest, squares: totals.squares, watched: totals,
+            apps: [], versions: [],
             firstSeen: UnixTime(microseconds: 0), lastSeen: UnixTime(microseconds: 0),
             example: UniqueID(bytes: [UInt8](repeating: 0, count: 16))!)
     }

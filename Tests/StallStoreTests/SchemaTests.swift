@@ -58,7 +58,7 @@ import TestSupport
     @Test func `a version says which migration was the last`() {
         let counted = [
             1: "0001", 2: "0002", 3: "0003", 4: "0004", 5: "0005", 6: "0007", 7: "0008", 8: "0009",
-            10: "0010",
+            10: "0010", 11: "0011", 12: "0012",
         ]
         for (version, file) in counted {
             let count = migrationCount(ofVersion: version)

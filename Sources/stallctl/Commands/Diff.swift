@@ -13,7 +13,8 @@ struct Diff: ParsableCommand {
             Time lost is compared per watched hour. A group is worse or better when
             the difference is not likely to be chance: the interval, which holds the
             true ratio 19 times of 20, does not hold 1. Where the store does not tell
-            how long loops were watched, both sides count as watched equally long.
+            how long loops were watched, both sides count as watched equally long;
+            where it tells that of some loops, those are compared.
 
             A and B are versions, ranges such as 2026-11-01..2026-11-07 or 7d..,
             or paths of stores. The filters apply to both.
@@ -39,12 +40,15 @@ struct Diff: ParsableCommand {
     var group = GroupKey.signature
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Exit with 2 when a group, or all together, lost more than so many times as much, and that is no chance.",
             valueName: "ratio"))
     var failAbove: Double?
 
-    @Option(help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
     var limit = 20
 
     @OptionGroup var grouping: GroupingOptions
@@ -61,7 +65,11 @@ struct Diff: ParsableCommand {
         let sides = try [first, second].map(side)
         let rankings = try Ranking.fastest(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
-            try explainNothing(in: side.question.store, side.set, side.name)
+            let nothing = try NothingToCompare(
+                side.question, side.set, side.name, isWatched: ranking.watched.total != nil)
+            // Nobody looked, or it was mistyped: to call that an improvement would let everything pass.
+            if failAbove != nil, !nothing.isWatched { throw nothing }
+            say("stallctl: \(nothing)".printable)
         }
         let compared = rankings.map {
             ComparedSide(hotspots: $0.hotspots, watched: $0.watched.total)
@@ -106,17 +114,38 @@ struct Diff: ParsableCommand {
             rules: grouping.rules(forStore: source.path), group: group)
         return (text, set, question)
     }
+}
 
-    private func explainNothing(in store: ReportStore, _ set: ComparedSet, _ text: String) throws {
-        var reason = ""
-        if case .version(let version) = set {
-            let known = Set(try store.loops().map(\.run.version)).sorted()
-            if !known.contains(version) {
-                reason =
-                    ": there is no version '\(version)'; "
-                    + Suggestion.hint(for: version, among: known)
-            }
-        }
-        say("stallctl: \(store.path): no report of '\(text)'\(reason)".printable)
+/// One side of the comparison has no report.
+private struct NothingToCompare: Error, CustomStringConvertible {
+    var path: String
+    var name: String
+    /// Somebody watched nevertheless.
+    var isWatched: Bool
+    var reason = ""
+
+    init(
+        _ question: RankingQuestion, _ set: ComparedSet, _ name: String, isWatched: Bool
+    ) throws {
+        path = question.store.path
+        self.name = name
+        self.isWatched = isWatched
+        guard case .version(let version) = set else { return }
+        let apps = question.filter.apps
+        let runs = try question.store.loops().map(\.run)
+        let known = Set(
+            runs.filter { apps.isEmpty || apps.contains($0.app) }.map(\.version)
+        ).sorted()
+        guard !known.contains(version) else { return }
+        reason = "; there is no version '\(version)'"
+        if !apps.isEmpty { reason += " of \(listed(apps))" }
+        reason +=
+            Suggestion.closest(to: version, in: known).map { ": did you mean '\($0)'?" } ?? "."
+        let names = known.prefix(10).joined(separator: ", ") + (known.count > 10 ? ", ..." : "")
+        reason += known.isEmpty ? " It has none." : " Known: \(names)"
+    }
+
+    var description: String {
+        "\(path): no report" + (isWatched ? "" : " and no watched time") + " of '\(name)'" + reason
     }
 }

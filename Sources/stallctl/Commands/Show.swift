@@ -20,7 +20,9 @@ struct Show: ParsableCommand {
     @OptionGroup var source: StoreOptions
     @OptionGroup var report: ReportArgument
 
-    @Option(help: ArgumentHelp("Show at most this many different stacks.", valueName: "count"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most this many different stacks.", valueName: "count"))
     var stacks = 3
 
     @OptionGroup var grouping: GroupingOptions

@@ -22,7 +22,7 @@ struct Status: ParsableCommand {
         let quarantine = Quarantine(store: store.path)
         let exposure = try ExposureView(
             exposure: store.watchedLoops(ReportFilter(), withLengths: true),
-            lost: status.lostByLoop,
+            lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
             suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
             try Output.write(json: [

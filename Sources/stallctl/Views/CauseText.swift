@@ -4,11 +4,12 @@ internal import StallAnalysis
 internal import StallModel
 
 extension StallReport {
-    /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase()   lock, 98 %`; then what
+    /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase()   lock, confidence 98 %`; then what
     /// that rests on. Nothing when there is no cause.
     func causeLines(on terminal: Terminal) -> [String] {
         guard let cause else { return [] }
-        let confidence = "\(cause.cause.word), \(Int((cause.confidence * 100).rounded())) %"
+        let confidence =
+            "\(cause.cause.word), confidence \(Int((cause.confidence * 100).rounded())) %"
         var lines = [causeSentence(cause).printable + "   " + terminal.paint(confidence, .strong)]
         if cause.shares.count > 1 {
             let shares = cause.shares.map {

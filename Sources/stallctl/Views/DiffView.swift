@@ -24,24 +24,30 @@ struct DiffRow: Encodable {
     /// The true ratio is between these 19 times of 20; null for no bound.
     @Nullable var ratioLow: Double?
     @Nullable var ratioHigh: Double?
+    /// What rates and ratio are of: the stalls of loops whose watched time is recorded, where it is on both sides; else all.
+    var comparedCountA: Int
+    var comparedCountB: Int
+    var comparedTotalMsA: Double
+    var comparedTotalMsB: Double
 
     static func rows(_ comparison: Comparison) -> [DiffRow] {
         let total = DiffRow(
             kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
-            comparison.first, comparison.second, comparison.ratio, comparison)
+            comparison.first, comparison.second, comparison.compared, comparison.ratio, comparison)
         return [total]
             + comparison.groups.map { group in
                 DiffRow(
                     kind: "group", group.change, signature: hexadecimal(group.signature.hash),
                     title: group.title, frames: group.frames, group.first, group.second,
-                    group.ratio,
-                    comparison)
+                    group.compared, group.ratio, comparison)
             }
     }
 
     private init(
         kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
-        _ first: StallTotals, _ second: StallTotals, _ ratio: RateRatio, _ comparison: Comparison
+        _ first: StallTotals, _ second: StallTotals,
+        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
+        _ comparison: Comparison
     ) {
         self.kind = kind
         self.change = change.rawValue
@@ -53,11 +59,15 @@ struct DiffRow: Encodable {
         totalMsA = first.total.milliseconds
         totalMsB = second.total.milliseconds
         rateMsPerHourA = comparison.watched.map {
-            first.total.milliseconds / ($0.first / .seconds(3600))
+            compared.first.total.milliseconds / ($0.first / .seconds(3600))
         }
         rateMsPerHourB = comparison.watched.map {
-            second.total.milliseconds / ($0.second / .seconds(3600))
+            compared.second.total.milliseconds / ($0.second / .seconds(3600))
         }
+        comparedCountA = compared.first.count
+        comparedCountB = compared.second.count
+        comparedTotalMsA = compared.first.total.milliseconds
+        comparedTotalMsB = compared.second.total.milliseconds
         func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
         self.ratio = finite(ratio.value)
         ratioLow = finite(ratio.low)
@@ -67,7 +77,8 @@ struct DiffRow: Encodable {
     static let csvHeader = [
         "kind", "change", "signature", "title", "frames", "count_a", "count_b", "total_ms_a",
         "total_ms_b", "rate_ms_per_hour_a", "rate_ms_per_hour_b", "ratio", "ratio_low",
-        "ratio_high",
+        "ratio_high", "compared_count_a", "compared_count_b", "compared_total_ms_a",
+        "compared_total_ms_b",
     ]
 
     var csvFields: [CSVWriter.Field] {
@@ -76,7 +87,8 @@ struct DiffRow: Encodable {
             .plain(kind), .plain(change), .plain(signature ?? ""), .text(title),
             .text(frames.joined(separator: " <- ")), .plain("\(countA)"), .plain("\(countB)"),
             number(totalMsA), number(totalMsB), number(rateMsPerHourA), number(rateMsPerHourB),
-            number(ratio), number(ratioLow), number(ratioHigh),
+            number(ratio), number(ratioLow), number(ratioHigh), .plain("\(comparedCountA)"),
+            .plain("\(comparedCountB)"), number(comparedTotalMsA), number(comparedTotalMsB),
         ]
     }
 }
@@ -92,8 +104,12 @@ struct DiffView {
 
     var lines: [String] {
         var lines = [
-            sideLine("A", names[0], comparison.first, comparison.watched?.first),
-            sideLine("B", names[1], comparison.second, comparison.watched?.second),
+            sideLine(
+                "A", names[0], comparison.first, comparison.compared.first,
+                comparison.watched?.first),
+            sideLine(
+                "B", names[1], comparison.second, comparison.compared.second,
+                comparison.watched?.second),
         ]
         guard !comparison.groups.isEmpty else { return lines + ["No stalls on either side."] }
         lines.append(summary)
@@ -112,14 +128,23 @@ struct DiffView {
     }
 
     private func sideLine(
-        _ letter: String, _ name: String, _ totals: StallTotals, _ watched: Duration?
+        _ letter: String, _ name: String, _ totals: StallTotals, _ compared: StallTotals,
+        _ watched: Duration?
     ) -> String {
-        guard totals.count > 0 else { return "\(letter): \(name.printable): no stalls" }
+        guard totals.count > 0 else {
+            return "\(letter): \(name.printable): no stalls" + (watched?.watchedClause ?? "")
+        }
         var line =
             "\(letter): \(name.printable): \(counted(totals.count, "stall")), \(totals.total.compact) lost"
         if let watched {
             line += watched.watchedClause
-            line += " (\((totals.total / (watched / .seconds(3600))).compact)/h)"
+            line += " (\((compared.total / (watched / .seconds(3600))).compact)/h)"
+            let rest = totals.count - compared.count
+            if rest > 0 {
+                line +=
+                    "; \(counted(rest, "stall")) (\((totals.total - compared.total).compact)) not compared: "
+                    + "how long their loops were watched is not recorded"
+            }
         }
         return line
     }
@@ -128,6 +153,9 @@ struct DiffView {
     private var summary: String {
         let ratio = comparison.ratio
         let unit = comparison.watched == nil ? "" : ", per watched hour"
+        guard !ratio.value.isNaN else {
+            return "No stall is in a loop whose watched time is recorded."
+        }
         guard ratio.value.isFinite, ratio.value > 0 else {
             return ratio.value > 0 ? "A lost nothing." : "B lost nothing."
         }
@@ -151,9 +179,9 @@ struct DiffView {
                     group.ratio.value.isFinite && group.ratio.value > 0
                         ? group.ratio.value.short : ""),
                 .init(interval(group.ratio), style: .faint),
-                lost(group.first, comparison.watched?.first),
-                lost(group.second, comparison.watched?.second),
-                .init("\(group.first.count)"), .init("\(group.second.count)"),
+                lost(group.compared.first, comparison.watched?.first),
+                lost(group.compared.second, comparison.watched?.second),
+                .init("\(group.compared.first.count)"), .init("\(group.compared.second.count)"),
                 .init(
                     frames[0], additions: frames.dropFirst().prefix(1).map { "  <- " + $0 },
                     style: .strong),

@@ -14,8 +14,10 @@ struct WatchedLoop: Encodable {
     var microStallMs: Double
     /// How long its thread was ready to run and had no CPU.
     var readyDelayMs: Double
-    /// The time lost in ranked stalls per watched hour.
+    /// The time lost in ranked stalls of loops whose watched time is recorded, per hour of it.
     var rateMsPerHour: Double
+    /// The time lost in ranked stalls of loops of this name whose watched time is not recorded.
+    var unwatchedLostMs: Double
 }
 
 /// The stalls that have no report on purpose.
@@ -33,11 +35,17 @@ struct ExposureView {
     /// - Parameters:
     ///   - exposure: Of stretches, or of what those of a loop add up to.
     ///   - lost: The time lost in ranked stalls, by loop.
+    ///   - watchedLost: The part of it that was lost in loops whose watched time is recorded.
     init(
-        exposure: [LoopExposure], lost: [String: Duration] = [:], suppressed: [SuppressedStalls]
+        exposure: [LoopExposure], lost: [String: Duration] = [:],
+        watchedLost: [String: Duration] = [:], suppressed: [SuppressedStalls]
     ) {
         loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
-            .map { WatchedLoop($0.key, $0.value, lost: lost[$0.key] ?? .zero) }
+            .map { loop, stretches in
+                let watched = watchedLost[loop] ?? .zero
+                return WatchedLoop(
+                    loop, stretches, lost: watched, unwatched: (lost[loop] ?? .zero) - watched)
+            }
         self.suppressed = SuppressedRow(suppressed)
     }
 
@@ -65,7 +73,9 @@ extension SuppressedRow {
 }
 
 extension WatchedLoop {
-    fileprivate init(_ loop: String, _ stretches: [LoopExposure], lost: Duration) {
+    fileprivate init(
+        _ loop: String, _ stretches: [LoopExposure], lost: Duration, unwatched: Duration
+    ) {
         func sum(_ part: (LoopExposure) -> Duration) -> Double {
             stretches.reduce(Duration.zero) { $0 + part($1) }.milliseconds
         }
@@ -77,7 +87,8 @@ extension WatchedLoop {
             iterationP99Ms: lengths.quantile(0.99)?.milliseconds,
             microStallCount: stretches.reduce(0) { $0 + $1.microStallCount },
             microStallMs: sum(\.microStallTime), readyDelayMs: sum(\.readyDelay),
-            rateMsPerHour: watchedMs > 0 ? lost.milliseconds / watchedMs * 3_600_000 : 0)
+            rateMsPerHour: watchedMs > 0 ? lost.milliseconds / watchedMs * 3_600_000 : 0,
+            unwatchedLostMs: unwatched.milliseconds)
     }
 
     fileprivate var line: String {
@@ -92,7 +103,8 @@ extension WatchedLoop {
         }
         if rateMsPerHour > 0 { text += ", \(precise(rateMsPerHour)) an hour lost in stalls" }
         if readyDelayMs > 1 { text += ", \(precise(readyDelayMs)) ready without a CPU" }
-        return text + "."
+        guard unwatchedLostMs > 0 else { return text + "." }
+        return text + "; \(precise(unwatchedLostMs)) more lost where watched time is not recorded."
     }
 }
 

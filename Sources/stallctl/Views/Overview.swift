@@ -14,6 +14,8 @@ struct Overview {
     var openCount = 0
     var hangCount = 0
     var totalLost = Duration.zero
+    /// The ranked stalls of loops whose watched time is recorded.
+    var watched = StallTotals()
     /// Enough of the id of the first group's example to be typed.
     var example: String?
 
@@ -33,6 +35,7 @@ extension Overview {
             openCount += report.state == .open ? 1 : 0
             hangCount += report.state == .hang ? 1 : 0
             totalLost += report.duration
+            if report.isWatched { watched.add(report.duration) }
         }
         let seenRuns = seen.compactMap { runs.indices.contains($0) ? runs[$0] : nil }
         apps = Set(seenRuns.map { "\($0.app) \($0.version)" }).sorted()
@@ -44,12 +47,11 @@ extension Overview {
 
     init(_ answer: RollUpAnswer, example: UniqueID?) {
         counts = answer.counts
-        apps =
-            answer.apps.count == 1
-            ? answer.versions.map { "\(answer.apps[0]) \($0)" } : answer.apps
+        apps = answer.builds
         first = answer.first
         last = answer.last
         totalLost = answer.total
+        watched = answer.watched
         // The millisecond and twelve random bits: others may share the first twelve digits.
         self.example = example.map { String($0.description.prefix(16)) }
     }

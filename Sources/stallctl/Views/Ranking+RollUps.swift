@@ -128,7 +128,7 @@ struct RankingQuestion {
         // Groups of functions are watched equally long.
         case .rate:
             [.signature, .family, .function, .cause].contains(group)
-                ? LargestGroups(count: limit, by: .total) : nil
+                ? LargestGroups(count: limit, by: .watched) : nil
         case .p95: LargestGroups(count: limit, by: .p95)
         }
     }
@@ -164,13 +164,12 @@ extension Hotspot {
             trend[index].total += stalls.total
             trend[index].longest = Swift.max(trend[index].longest, stalls.longest)
         }
-        let name = key == .version ? listed(rollUp.apps) + " " + rollUp.name : rollUp.name
-        let signature = Signature(rollUp.group, key: key, name: name)
+        let signature = Signature(rollUp.group, key: key, name: rollUp.name)
         self.init(
             signature: signature, title: signature.title, frames: signature.keyFrames,
             count: rollUp.count, total: rollUp.total, p50: rollUp.p50, p95: rollUp.p95,
             p99: rollUp.p99, max: rollUp.max, squares: rollUp.squares, trend: trend,
-            causes: rollUp.causes,
+            watched: rollUp.watched, causes: rollUp.causes,
             apps: rollUp.apps,
             versions: rollUp.versions, firstSeen: rollUp.first, lastSeen: rollUp.last,
             example: rollUp.example)

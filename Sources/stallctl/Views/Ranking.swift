@@ -126,8 +126,13 @@ struct HotspotRow: Encodable {
     @Nullable var example: String?
     /// The cause of most of its time; null where nothing looked for one.
     @Nullable var cause: String?
-    /// Null where it is not known how long the loops were watched.
+    /// The time lost in loops whose watched time is recorded, per hour of it; null where there is none.
     @Nullable var rateMsPerHour: Double?
+    /// What the rate is of: of `count` and `total_ms` the part of such loops.
+    var watchedCount: Int
+    var watchedTotalMs: Double
+    /// The time lost by cause, the most first; stalls without a cause are absent.
+    var causes: [CauseTimeRow]
 
     init(_ hotspot: Hotspot, rank: Int, totalLostMs: Double) {
         self.rank = rank
@@ -152,7 +157,18 @@ struct HotspotRow: Encodable {
         example = hotspot.example?.description
         cause = hotspot.cause?.word
         rateMsPerHour = hotspot.ratePerHour
+        watchedCount = hotspot.watched.count
+        watchedTotalMs = hotspot.watched.total.milliseconds
+        causes = hotspot.causesByTime.map {
+            CauseTimeRow(class: $0.cause.word, totalMs: $0.total.milliseconds)
+        }
     }
+}
+
+/// A part of a group's lost time, by cause.
+struct CauseTimeRow: Encodable {
+    var `class`: String
+    var totalMs: Double
 }
 
 /// A hash as data and commands name it: sixteen hexadecimal digits.
@@ -166,7 +182,7 @@ enum HotspotCSV {
         "rank", "signature", "family", "title", "wait", "count", "total_ms", "share", "p50_ms",
         "p95_ms", "max_ms",
         "frames", "apps", "versions", "first_seen", "last_seen", "example", "p99_ms",
-        "cause", "rate_ms_per_hour",
+        "cause", "rate_ms_per_hour", "watched_count", "watched_total_ms",
     ]
 
     static func fields(_ row: HotspotRow) -> [CSVWriter.Field] {
@@ -180,6 +196,7 @@ enum HotspotCSV {
             .plain(row.firstSeen), .plain(row.lastSeen), .plain(row.example ?? ""),
             .plain("\(row.p99Ms)"),
             .plain(row.cause ?? ""), .plain(row.rateMsPerHour.map { "\($0)" } ?? ""),
+            .plain("\(row.watchedCount)"), .plain("\(row.watchedTotalMs)"),
         ]
     }
 }

@@ -29,7 +29,8 @@ struct TopView {
         }
         lines.append("")
         let others =
-            [notRanked("")].filter { !$0.isEmpty } + SuppressedRow(ranking.suppressed).lines
+            [notRanked("")].filter { !$0.isEmpty } + unwatched
+            + SuppressedRow(ranking.suppressed).lines
         lines += others.flatMap { $0.wrapped(to: terminal.columns) }
         return isLive ? lines : lines + next
     }
@@ -61,8 +62,17 @@ struct TopView {
     private var watched: String {
         guard let watched = ranking.watched.total, watched > .zero else { return "" }
         let hours = watched / .seconds(3600)
-        let rate = hours >= 1 ? " (\((ranking.totalLost / hours).compact)/h)" : ""
+        let lost = ranking.overview.watched.total
+        let rate = hours >= 1 ? " (\((lost / hours).compact)/h)" : ""
         return watched.watchedClause + rate
+    }
+
+    private var unwatched: [String] {
+        guard let watched = ranking.watched.total, watched > .zero else { return [] }
+        let overview = ranking.overview
+        return unwatchedSentence(
+            overview.watched, ofCount: overview.stallCount, lost: ranking.totalLost
+        ).map { [$0] } ?? []
     }
 
     private var table: Table {
@@ -85,7 +95,7 @@ struct TopView {
                 .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
                 .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
                 .init(hotspot.p50.compact), .init(hotspot.p95.compact),
-                .init((hotspot.cause ?? hotspot.signature.wait?.cause)?.word ?? ""),
+                .init(hotspot.causeText),
                 .init(
                     ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
@@ -112,6 +122,18 @@ struct TopView {
             terminal.paint(
                 (index == 0 ? "Next: " : "      ") + "stallctl \(command)\(store)", .faint)
         }
+    }
+}
+
+extension Hotspot {
+    /// `lock`; `mostly lock` where a part of the time had other causes or none, `lock, disk, ...` where none had half of it.
+    fileprivate var causeText: String {
+        let causes = causesByTime
+        guard let first = causes.first else { return signature.wait?.cause?.word ?? "" }
+        if first.total / total >= 0.95 { return first.cause.word }
+        if first.total / total > 0.5 { return "mostly " + first.cause.word }
+        let second = causes.dropFirst().first.map { ", " + $0.cause.word } ?? ""
+        return first.cause.word + second + ", ..."
     }
 }
 

@@ -28,12 +28,12 @@ struct WatchedTime {
 
     init() {}
 
-    /// The milliseconds that a group lost per watched hour; nil when that is not known.
+    /// The milliseconds that the watched loops lost in a group per watched hour; nil when that is not known.
     func rate(of hotspot: Hotspot) -> Double? {
         guard let watched = byName.map({ $0[hotspot.title] }) ?? total, watched > .zero else {
             return nil
         }
-        return hotspot.total.milliseconds / (watched / .seconds(3600))
+        return hotspot.watched.total.milliseconds / (watched / .seconds(3600))
     }
 }
 
@@ -43,4 +43,14 @@ extension Duration {
         let hours = self / .seconds(3600)
         return hours >= 1 ? " in \(hours.short) watched hours" : " in \(compact) watched"
     }
+}
+
+/// Says of how many stalls the rates are not, because nobody recorded how long their loops were watched; nil when that is
+/// known of all or of none.
+func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
+    guard count > watched.count else { return nil }
+    return
+        "Rates are of the \(counted(watched.count, "stall")) (\(watched.total.compact) lost) in loops whose watched time "
+        + "is recorded; of the other \(counted(count - watched.count, "stall")) "
+        + "(\((lost - watched.total).compact)) it is not."
 }

@@ -1,9 +1,13 @@
 CREATE UNIQUE INDEX cohort_content
-on cohort (app, version, ifnull(build_id, x''), loop, verdict, ifnull(cause, -1));
+on cohort (app, version, ifnull(build_id, x''), loop, verdict, ifnull(cause, -1), is_watched);
 
 CREATE INDEX report_hang on report (source, seq) where state = 2;
 
 CREATE INDEX report_open on report (source, seq) where state = 0;
+
+CREATE INDEX signature_family on signature (family);
+
+CREATE INDEX signature_special on signature (id) where is_cut = 1 or is_variant = 1;
 
 CREATE TABLE cohort (
     id integer primary key,
@@ -14,7 +18,7 @@ CREATE TABLE cohort (
     verdict integer not null,
     -- Null where no cause was decided.
     cause integer
-) strict;
+, is_watched integer not null default 1) strict;
 
 CREATE TABLE exposure (
     source integer not null references source,
@@ -176,12 +180,23 @@ CREATE TABLE rollup (
     primary key (day_count, first_day, cohort, signature)
 ) strict, without rowid;
 
-CREATE TABLE signature (
+CREATE TABLE run_source (
+    run integer not null references process_run,
+    source integer not null references source,
+    primary key (run, source)
+) strict, without rowid;
+
+CREATE TABLE "signature" (
     id integer primary key,
-    hash integer not null unique,
+    hash integer not null,
     -- The hash of the accounting function alone.
     family integer not null,
-    title text not null
+    title text not null,
+    -- The stacks were cut before the callers.
+    is_cut integer not null default 0,
+    -- Another row has the hash too.
+    is_variant integer not null default 0,
+    unique (hash, title)
 ) strict;
 
 CREATE TABLE signature_frame (
@@ -223,6 +238,12 @@ CREATE TABLE unnamed_report (
     primary key (source, seq)
 ) strict, without rowid;
 
+CREATE TABLE watched_loop (
+    source integer not null references source,
+    loop integer not null references loop,
+    primary key (source, loop)
+) strict, without rowid;
+
 CREATE VIEW hotspot as
 select
     signature.title,
@@ -237,7 +258,7 @@ from rollup
 join cohort on cohort.id = rollup.cohort
 join signature on signature.id = rollup.signature
 where rollup.day_count = 32 and cohort.verdict = 0
-group by signature.id, cohort.app
+group by signature.hash, cohort.app
 order by total_ms desc;
 
 CREATE VIEW place as

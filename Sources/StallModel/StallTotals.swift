@@ -1,7 +1,5 @@
 // Sums over stalls.
 
-internal import StallModel
-
 /// How many stalls, and how much time they took together.
 package struct StallTotals: Hashable, Sendable {
     package var count = 0
