@@ -27,7 +27,7 @@ struct SuppressionRow: Hashable {
 
 /// Writes exposure and suppressed stalls. Works within the transaction of its caller.
 struct ExposureRows {
-    private let put, add, replace: Statement
+    private let put, add, replace, findElsewhere: Statement
 
     init(_ connection: Connection) throws {
         put = try connection.prepare(
@@ -35,6 +35,14 @@ struct ExposureRows {
             insert or replace into exposure (source, revision, loop, start_us, watched_ns, busy_ns,
                 ready_delay_ns, micro_stall_count, micro_stall_ns, iteration_count, lengths)
             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        findElsewhere = try connection.prepare(
+            """
+            select count(*) from run_source
+            join exposure on exposure.source = run_source.source and exposure.revision = ?
+                and exposure.loop = ?
+            where run_source.run = (select run from loop where id = ?) and run_source.source <> ?
+                and exposure.start_us = ? and exposure.watched_ns = ?
             """)
         let insert = """
             insert into suppression (source, revision, loop, place, reason, stall_count, total_ns)
@@ -52,6 +60,12 @@ struct ExposureRows {
             source, row.revision, row.loop, row.start_us, row.watched_ns, row.busy_ns,
             row.readyDelay_ns, row.microStallCount, row.microStall_ns, Int64(row.lengths.count),
             row.lengths.encoded)
+    }
+
+    /// Whether the same stretch is here under another source that the process's reports came from: a copy's.
+    func isElsewhere(_ row: ExposureRow, source: Int64) throws -> Bool {
+        try findElsewhere.integer(
+            row.revision, row.loop, row.loop, source, row.start_us, row.watched_ns) != 0
     }
 
     /// Adds to what is counted already.

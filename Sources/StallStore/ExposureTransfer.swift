@@ -38,6 +38,7 @@ struct ExposureTransfer {
                 start_us: findExposure.integer(at: 2), at: 3)
             row.loop = try loop(row.loop)
             watched.insert(row.loop)
+            if try rows.isElsewhere(row, source: target) { continue }
             try rows.put(row, source: target)
         }
         try findSuppressed.bind(source, revision)

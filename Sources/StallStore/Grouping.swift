@@ -103,6 +103,9 @@ final class Grouping {
         try add(after)
     }
 
+    /// Takes a report that is about to be deleted out of the totals.
+    func discount(_ report: CountedReport) throws { try remove(report) }
+
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
         let cohort = try cohorts.id(of: report)

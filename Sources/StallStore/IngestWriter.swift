@@ -11,6 +11,7 @@ final class IngestWriter {
     private let exposures: ExposureRows
     private let grouping: Grouping
     private let singles: ReportImport
+    private let same: SameReports
     private let findSource, addSource, allSources, setRevision: Statement
     private let findLast, findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
@@ -22,8 +23,9 @@ final class IngestWriter {
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
         exposures = try ExposureRows(connection)
+        same = try SameReports(connection, reports: reports, grouping: grouping)
         singles = try ReportImport(
-            connection, interner: interner, reports: reports, grouping: grouping)
+            connection, interner: interner, reports: reports, grouping: grouping, same: same)
         findSource = try connection.prepare("select id, revision from source where store = ?")
         addSource = try connection.prepare("insert into source (store) values (?)")
         allSources = try connection.prepare("select store, revision from source")
@@ -54,6 +56,7 @@ final class IngestWriter {
     func forget() throws {
         interner.forget()
         singles.forget()
+        same.forget()
         try grouping.forget()
     }
 
@@ -66,6 +69,7 @@ final class IngestWriter {
     func rollBack(to mark: Int) throws {
         interner.forget()
         singles.forget()
+        same.forget()
         try grouping.rollBack(to: mark)
     }
 
@@ -79,7 +83,7 @@ final class IngestWriter {
         }
         var (added, changed, hasNews) = (0, 0, false)
         let transfer = StoreTransfer(
-            incoming, interner: interner, reports: reports, grouping: grouping)
+            incoming, interner: interner, reports: reports, grouping: grouping, same: same)
         for source in incoming.sources {
             let (id, known) = try centralSource(source.store)
             try refuseSharedIdentity(of: id, source, incoming)

@@ -7,15 +7,18 @@ final class ReportImport {
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping
+    private let same: SameReports
     private let findSource, addSource, findRevision, findID, findPruned: Statement
     private var sources: [UniqueID: Int64] = [:]
 
     /// The store that reports without an origin are known by; their numbers are hashes of their ids.
-    private static let nowhere = UniqueID(bytes: [UInt8](repeating: 0xff, count: 16))!
+    static let nowhere = UniqueID(bytes: [UInt8](repeating: 0xff, count: 16))!
 
     init(
-        _ connection: Connection, interner: Interner, reports: ReportRows, grouping: Grouping
+        _ connection: Connection, interner: Interner, reports: ReportRows, grouping: Grouping,
+        same: SameReports
     ) throws {
+        self.same = same
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
@@ -81,15 +84,17 @@ final class ReportImport {
                 image: known.id, run: run, loadAddress: Int64(bitPattern: image.loadAddress),
                 endAddress: Int64(bitPattern: image.endAddress))
         }
+        if try same.holds(row, source: source) { return nil }
         try grouping.decide(&row, source: source)
         guard let outcome = try reports.put(row, source: source) else {
             throw LineFault(line: 0, reason: "has the store and seq of another report")
         }
         try grouping.count(row, source: source, after: outcome)
+        try same.note(row, source: source)
         return outcome
     }
 
-    private static func originNowhere(_ id: UniqueID) -> ReportOrigin {
+    static func originNowhere(_ id: UniqueID) -> ReportOrigin {
         var hash = ContentHash()
         hash.combine(bytes: id.bytes)
         return ReportOrigin(store: nowhere, seq: hash.value & .max, revision: hash.value & .max)
@@ -98,6 +103,7 @@ final class ReportImport {
     private func source(_ store: UniqueID) throws -> Int64 {
         if let source = sources[store] { return source }
         let source = try findSource.integer(store) ?? addSource.insert(store)
+        same.noteSource()
         sources[store] = source
         return source
     }

@@ -64,7 +64,7 @@ struct CountedReport: Hashable {
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 struct ReportRows {
     private let connection: Connection
-    private let add, update, find: Statement
+    private let add, update, find, findSame, findState: Statement
 
     init(_ connection: Connection) throws {
         self.connection = connection
@@ -86,6 +86,41 @@ struct ReportRows {
             """)
         find = try connection.prepare(
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
+        findSame = try connection.prepare(
+            """
+            select count(*) from report where source = ? and seq = ? and loop = ? and mode = ?
+                and phase = ? and state = ? and verdict = ? and start_us = ? and duration_ns = ?
+                and cpu_ns = ? and samples = ? and cause is ? and cause_detail is ? and threads is ?
+            """)
+        findState = try connection.prepare(
+            "select state, duration_ns from report where source = ? and seq = ?")
+    }
+
+    /// What a report counts as; nil when it is not there.
+    func counted(source: Int64, seq: Int64) throws -> CountedReport? {
+        try find.bind(source, seq)
+        defer { find.reset() }
+        return try find.step() ? CountedReport(find, at: 0) : nil
+    }
+
+    /// How far a report has come; nil when it is not there.
+    func progress(source: Int64, seq: Int64) throws -> (isOpen: Bool, duration_ns: Int64)? {
+        try findState.bind(source, seq)
+        defer { findState.reset() }
+        guard try findState.step() else { return nil }
+        return (
+            findState.integer(at: 0) == Int64(StallState.open.rawValue), findState.integer(at: 1)
+        )
+    }
+
+    /// Whether the report of this number says what the row says. What its capture cost does not matter.
+    func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
+        let threads = row.threads.isEmpty ? nil : row.threads.encoded
+        return try findSame.integer(
+            source, seq, row.loop, row.mode, Int64(row.phase.rawValue), Int64(row.state.rawValue),
+            Int64(row.verdict.rawValue), row.start_us, row.duration_ns, row.cpu_ns,
+            row.samples.encoded, row.cause.map { Int64($0.cause.rawValue) }, row.cause?.detail,
+            threads) == 1
     }
 
     enum Outcome {

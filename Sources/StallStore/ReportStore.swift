@@ -154,17 +154,24 @@ package final class ReportStore {
 
     /// The one report whose id begins with these hexadecimal digits; dashes do not count.
     package func report(idPrefix: String) throws(StoreError) -> StallReport {
+        try reports(idPrefix: idPrefix)[0]
+    }
+
+    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things of it.
+    package func reports(idPrefix: String) throws(StoreError) -> [StallReport] {
         let prefix = idPrefix.lowercased().filter { $0 != "-" }
         guard !prefix.isEmpty, prefix.count <= 32,
             let first = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "0")) ?? []),
             let last = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "f")) ?? [])
         else { throw .unknownReport(prefix: idPrefix) }
         let found = try reports(from: first, through: last)
-        guard let report = found.first else { throw .unknownReport(prefix: idPrefix) }
-        guard found.count == 1 else {
-            throw .ambiguousReport(prefix: idPrefix, ids: found.map(\.id))
+        guard !found.isEmpty else { throw .unknownReport(prefix: idPrefix) }
+        let ids = Set(found.map(\.id))
+        guard ids.count == 1 else {
+            throw .ambiguousReport(
+                prefix: idPrefix, ids: ids.sorted { $0.description < $1.description })
         }
-        return report
+        return found
     }
 
     /// The images that a run's reports speak of, where its loader had put them last.

@@ -8,6 +8,7 @@ final class StoreTransfer {
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping
+    private let same: SameReports
     // From the incoming store's numbers to central ones.
     private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
     private var loops: [Int64: Int64] = [:]
@@ -19,8 +20,10 @@ final class StoreTransfer {
     private var stackHashes: [Int64: Int64] = [:]
 
     init(
-        _ incoming: IncomingStore, interner: Interner, reports: ReportRows, grouping: Grouping
+        _ incoming: IncomingStore, interner: Interner, reports: ReportRows, grouping: Grouping,
+        same: SameReports
     ) {
+        self.same = same
         self.incoming = incoming
         self.interner = interner
         self.reports = reports
@@ -42,6 +45,7 @@ final class StoreTransfer {
                 switch try take(&next.rows[index], source: target) {
                 case .added: added += 1
                 case .changed: changed += 1
+                case nil: break
                 }
             }
             if incoming.isLarge { try grouping.flushMany() }
@@ -52,7 +56,8 @@ final class StoreTransfer {
         return (added, changed)
     }
 
-    private func take(_ row: inout ReportRow, source: Int64) throws -> ReportRows.Outcome {
+    /// - Returns: Nil for a report that is here already under another source.
+    private func take(_ row: inout ReportRow, source: Int64) throws -> ReportRows.Outcome? {
         row.loop = try loop(row.loop)
         row.mode = try label(row.mode)
         row.activity = try row.activity.map(label)
@@ -62,11 +67,13 @@ final class StoreTransfer {
         for index in row.threads.indices {
             row.threads[index].stack = try row.threads[index].stack.map(stack)
         }
+        if try same.holds(row, source: source) { return nil }
         try grouping.decide(&row, source: source)
         guard let outcome = try reports.put(row, source: source) else {
             throw StoreError.sharedIdentity(path: incoming.path)
         }
         try grouping.count(row, source: source, after: outcome)
+        try same.note(row, source: source)
         return outcome
     }
 

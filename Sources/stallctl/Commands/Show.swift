@@ -34,18 +34,31 @@ struct Show: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let report = try report.find(in: store)
+        let reports = try report.findAll(in: store)
         let rules = try grouping.rules(forStore: store.path)
         if output.json {
-            let images = try store.images(ofRun: report.run.id)
-            try Output.write(json: [
-                ReportRow(report, images: images, grouper: DefaultGrouper(rules: rules))
-            ])
-        } else {
-            let view = ReportView(
-                report: report, stackLimit: stacks, rules: rules,
-                terminal: output.colors.terminal)
-            try Output.write(lines: view.lines)
+            let grouper = DefaultGrouper(rules: rules)
+            try Output.write(
+                json: reports.map { report in
+                    try ReportRow(
+                        report, images: store.images(ofRun: report.run.id), grouper: grouper)
+                })
+            return
         }
+        var lines: [String] = []
+        for (index, report) in reports.enumerated() {
+            if reports.count > 1 {
+                lines += index == 0 ? [] : [""]
+                lines.append(
+                    "Report \(index + 1) of \(reports.count) of this id: their sources say different things."
+                )
+            }
+            lines +=
+                ReportView(
+                    report: report, stackLimit: stacks, rules: rules,
+                    terminal: output.colors.terminal
+                ).lines
+        }
+        try Output.write(lines: lines)
     }
 }

@@ -17,9 +17,12 @@ struct ReportArgument: ParsableArguments {
 
     /// The report that is meant; an unknown id is answered with the one of the newest
     /// that it nearly is.
-    func find(in store: ReportStore) throws -> StallReport {
+    func find(in store: ReportStore) throws -> StallReport { try findAll(in: store)[0] }
+
+    /// The same, and what other sources say of the same report.
+    func findAll(in store: ReportStore) throws -> [StallReport] {
         do {
-            return try store.report(idPrefix: id)
+            return try store.reports(idPrefix: id)
         } catch {
             guard case .unknownReport(let prefix) = error else { throw error }
             let ids = try store.newest(ReportFilter(), count: 10_000).reports.lazy.map(\.id)

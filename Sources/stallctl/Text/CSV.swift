@@ -29,8 +29,6 @@ struct CSVWriter {
     private func shown(_ text: String) -> String { showsControls ? text.printable : text }
 
     private func quoted(_ text: String) -> String {
-        // NUL ends the field, or the file, for many readers.
-        let text = text.utf8.contains(0) ? text.replacing("\0", with: "\u{2400}") : text
         guard
             text.utf8.contains(where: { [0x22, 0x2c, 0x0a, 0x0d].contains($0) })
                 || text.hasEdgeSpace
