@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-totals stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,7 +27,7 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks truth-stalls truth-cause truth-grouping
+truth: truth-stacks truth-stalls truth-cause truth-grouping truth-totals
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).
@@ -47,6 +47,12 @@ truth-grouping: setup
 # Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
 truth-cause: setup
 	@scripts/truth-cause $(or $(ROUNDS),14)
+
+# Each number that stallctl says of STORES stores of a made-up fleet against what is true of it, computed in Python from
+# docs/schema.md: copies, changes, orders, lines, central stores of central stores, prunes. SABOTAGE=1 must differ.
+truth-totals: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-totals --stores $(or $(STORES),1000)
 
 # The agent's C compiles for arm64. Needs Debian's libc6-dev-arm64-cross.
 check-arm64:
