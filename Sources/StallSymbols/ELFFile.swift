@@ -49,9 +49,19 @@ package struct ELFFile {
             }.first
     }
 
+    /// The name of a function, and whether a linker folded functions of other names into it.
+    struct NamedSymbol {
+        var name: String
+        var isFolded: Bool
+    }
+
     /// The function symbols that hold these addresses.
     package func symbols(at addresses: [UInt64]) -> [UInt64: String] {
-        var symbols: [UInt64: String] = [:]
+        namedSymbols(at: addresses).mapValues(\.name)
+    }
+
+    func namedSymbols(at addresses: [UInt64]) -> [UInt64: NamedSymbol] {
+        var symbols: [UInt64: NamedSymbol] = [:]
         // The full table first; libraries without one still export names in the dynamic table.
         for type: UInt32 in [2, 11] {
             for table in sections where table.type == type {
@@ -138,16 +148,25 @@ package struct ELFFile {
     }
 
     /// Aliases of one function differ in prefixes only (`poll`, `__poll`): the plainest exported name wins.
-    private func bestName(_ candidates: [Symbol], of table: Section) -> String? {
+    private func bestName(_ candidates: [Symbol], of table: Section) -> NamedSymbol? {
         guard sections.indices.contains(Int(table.link)) else { return nil }
         let strings = sections[Int(table.link)]
-        return candidates.compactMap { symbol in
+        let names = candidates.compactMap { symbol in
             string(at: UInt64(symbol.name), of: strings).map { (isLocal: symbol.isLocal, name: $0) }
         }
-        .min { left, right in
+        let best = names.min { left, right in
             if left.isLocal != right.isLocal { return right.isLocal }
             return (left.name.plainness, left.name) < (right.name.plainness, right.name)
-        }?.name
+        }
+        return best.map { NamedSymbol(name: $0.name, isFolded: Self.areFolded(names.map(\.name))) }
+    }
+
+    /// Whether functions of several sources have one address: a linker that folds identical code (`--icf`) leaves them
+    /// like that. C has aliases by design; Swift and C++ have those whose readable names are one.
+    private static func areFolded(_ names: [String]) -> Bool {
+        guard names.count > 1 else { return false }
+        let mangled = names.filter { $0.hasPrefix("$s") || $0.hasPrefix("_Z") }
+        return Set(mangled.map(readableName)).count > 1
     }
 
     private func string(at index: UInt64, of strings: Section) -> String? {

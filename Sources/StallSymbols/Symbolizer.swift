@@ -71,7 +71,8 @@ package struct Symbolizer: Sendable {
             guard !unnamed.isEmpty || (options.findsLines && details.contexts.isEmpty) else {
                 return false
             }
-            for (address, symbol) in file.symbols(at: unnamed.map { $0 &+ file.lowestAddress }) {
+            for (address, symbol) in file.namedSymbols(at: unnamed.map { $0 &+ file.lowestAddress })
+            {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
             guard options.findsLines,
@@ -141,7 +142,7 @@ package struct Symbolizer: Sendable {
 
 /// What the files of one image tell, by offset into the image.
 private struct ImageDetails {
-    var symbols: [UInt64: String] = [:]
+    var symbols: [UInt64: ELFFile.NamedSymbol] = [:]
     var contexts: [UInt64: SourceContext] = [:]
 
     /// The function at a place, and in front of it the calls that were inlined there.
@@ -151,8 +152,13 @@ private struct ImageDetails {
         return places.enumerated().map { index, place in
             var frame = Frame(location)
             frame.isInlined = index < places.count - 1
-            frame.rawName = frame.isInlined ? place.function : symbols[offset]
+            let symbol = symbols[offset]
+            frame.rawName = frame.isInlined ? place.function : symbol?.name
             frame.function = frame.rawName.map(readableName)
+            // As the demangler writes it of functions that the compiler merged.
+            if !frame.isInlined, symbol?.isFolded == true {
+                frame.function = frame.function.map { "merged " + $0 }
+            }
             frame.file = place.file
             frame.line = place.line
             return frame
