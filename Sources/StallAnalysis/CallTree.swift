@@ -217,7 +217,7 @@ extension ClassifiedFrame {
     /// What runs loops and adapts calls is the same on every stack.
     fileprivate var isTelling: Bool {
         switch frameClass {
-        case .app, .wait, .allocator, .system: true
+        case .app, .merged, .wait, .allocator, .system: true
         case .base: isKept || isEntryPoint
         case .thunk, .runtime, .monitor, .kernel, .skipped: isKept
         }

@@ -16,7 +16,9 @@ final class PathStep: Hashable, Sendable {
 
     init(_ frame: Frame, key: SymbolKey, owner: String) {
         isNamed = frame.function != nil || frame.rawName != nil
-        title = isNamed ? key.display : frame.title
+        title =
+            key.role == .merged
+            ? "\(mergedWords) like \(key.display)" : isNamed ? key.display : frame.title
         self.owner = owner
         buildID = isNamed ? nil : frame.buildID
         var hasher = Hasher()
@@ -57,6 +59,16 @@ final class ClassifiedStack: GroupedStack {
     }
 }
 
+extension ClassifiedStack {
+    /// Whether the function's innermost call goes into merged code before any function of a known name.
+    fileprivate func callsMerged(from step: PathStep) -> Bool {
+        guard let index = frames.firstIndex(where: { $0.step == step && $0.counts }) else {
+            return false
+        }
+        return frames[..<index].contains { $0.frameClass == .merged }
+    }
+}
+
 struct WeightedFrames {
     var stack: ClassifiedStack
     var weight: Double
@@ -74,6 +86,8 @@ struct DominantPath {
     /// The same with all its callers.
     var functions: [PathStep] { Self.functions(on: path, limit: .max) }
     let isWithoutAppFrame: Bool
+    /// The accounting function mostly called one that was merged with others: its own name is not known.
+    private(set) var callsMerged = false
     /// Every stack on the path was cut before the function that runs callouts: callers are missing.
     let isCut: Bool
 
@@ -85,6 +99,26 @@ struct DominantPath {
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
             let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })
+            self.path = path
+            keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
+            isCut = members.allSatisfy(\.isCut)
+            isWithoutAppFrame = false
+            if let first = keyFrames.first {
+                let merged = stacks.reduce(0) {
+                    $0 + ($1.stack.callsMerged(from: first) ? $1.weight : 0)
+                }
+                callsMerged = merged > stacks.reduce(0) { $0 + $1.weight } / 2
+            }
+            return
+        }
+        // Code right in `main` is main's, whatever it calls.
+        let isInEntry = stacks.contains { $0.frames.callout.contains(where: \.isEntryPoint) }
+        let merged = isInEntry ? [] : stacks.map { Steps(from: $0) { $0.frameClass == .merged } }
+        if !merged.isEmpty,
+            merged.reduce(0, { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }) >= total * 0.4,
+            case let (path, members) = Self.dominant(merged.filter { !$0.steps.isEmpty }),
+            !path.isEmpty
+        {
             self.path = path
             keyFrames = Self.functions(on: path, limit: Self.keyFrameCount)
             isCut = members.allSatisfy(\.isCut)
@@ -269,8 +303,41 @@ extension [ClassifiedFrame] {
         if let stop = firstIndex(where: \.isStop), !self[..<stop].contains(where: \.isLoop) {
             return Array(self[...stop])
         }
-        return prefix { !$0.isLoop && $0.frame.kind != .asyncResume }
-            + filter { $0.frame.kind == .asyncResume }
+        let physical = prefix { $0.frame.kind != .asyncResume }
+        return Array(physical.prefix(innermostCalloutEnd) + self[physical.count...])
+    }
+
+    /// Where the innermost callout ends. A loop that waits, run by a function inside of another one's callout, runs none
+    /// itself: `Process.waitUntilExit()` does that, and its caller is what waits.
+    private var innermostCalloutEnd: Int {
+        let physical = prefix { $0.frame.kind != .asyncResume }
+        guard let loop = physical.firstIndex(where: \.isLoop) else { return physical.count }
+        guard physical[..<loop].isWaitOfLoop else { return loop }
+        let outside = physical[loop...].drop { !$0.counts && $0.frameClass != .merged }
+        guard let caller = outside.first, !caller.isEntryPoint else { return loop }
+        return outside.firstIndex(where: \.isLoop) ?? physical.count
+    }
+}
+
+extension ArraySlice<ClassifiedFrame> {
+    /// Nothing but a loop's own wait for events: no callout, and none of the app's code.
+    fileprivate var isWaitOfLoop: Bool {
+        contains { $0.wait == .poll }
+            && allSatisfy { frame in
+                frame.wait == .poll || frame.frameClass == .base && !frame.key.text.isCallout
+                    || frame.frameClass == .monitor
+            }
+    }
+}
+
+extension String {
+    /// How CoreFoundation and Dispatch call what they run for others.
+    fileprivate var isCallout: Bool {
+        [
+            "CALLING_OUT", "CALLBACK", "_callout", "DoTimer", "DoSource", "DoBlock", "DoObserver",
+            "call_block",
+        ]
+        .contains { contains($0) }
     }
 }
 

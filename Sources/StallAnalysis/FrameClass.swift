@@ -14,6 +14,8 @@ package enum FrameClass: String, Hashable, Sendable {
     case thunk
     /// The language runtime.
     case runtime
+    /// The one body of several functions of the app with the same code: which of them it runs for, its caller knows.
+    case merged
     /// Memory: allocation, copying.
     case allocator
     /// The agent itself, when it is on the stack it looks at.
@@ -51,16 +53,23 @@ package final class ClassifiedFrame: Sendable {
     /// As a step on the way to what accounts for a stall.
     let step: PathStep
 
-    /// - Parameter executable: The build ID of the program, whose code is the app's wherever it is installed.
-    package init(_ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn) {
+    /// - Parameters:
+    ///   - executable: The build ID of the program, whose code is the app's wherever it is installed.
+    ///   - isMerged: It is inlined into a function that was merged with others.
+    package init(
+        _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn,
+        isMerged: Bool = false
+    ) {
         self.frame = frame
-        key = SymbolKey(frame: frame)
+        let name = SymbolKey(frame: frame)
+        key = isMerged && name.role == .function ? name.merged : name
         module = frame.rawName.flatMap(mangledModule)
         owner = module ?? frame.imageName ?? ""
         step = PathStep(frame, key: key, owner: owner)
         let facts = FrameFacts(frame, key: key, module: module, executable: executable)
         var verdict = FrameVerdict()
         rules.forEachFitting(facts) { rule in verdict.apply(rule, facts) }
+        if key.role == .merged, verdict.frameClass == .app { verdict.isMerged() }
         frameClass = verdict.frameClass
         rule = verdict.rule
         notes = verdict.notes
@@ -75,6 +84,9 @@ package final class ClassifiedFrame: Sendable {
     package var counts: Bool { frameClass == .app || isKept }
 }
 
+/// What is said instead of the name of a function that was merged with others.
+package let mergedWords = "one of several merged functions"
+
 /// What the rules say of one frame.
 private struct FrameVerdict {
     var frameClass = FrameClass.app
@@ -85,6 +97,10 @@ private struct FrameVerdict {
     var isEntryPoint = false
     var isKept = false
     var isStop = false
+
+    mutating func isMerged() {
+        (frameClass, rule) = (.merged, mergedWords)
+    }
 
     /// - Returns: Whether the class is now decided.
     mutating func apply(_ rule: GroupingRule, _ facts: FrameFacts) -> Bool {
@@ -134,13 +150,18 @@ extension FrameFacts {
         if FrameNames.isEntryPoint(key.text, image: frame.imageName ?? "") { kinds.insert(.entry) }
         if frame.imagePath == nil { kinds.insert(.nowhere) }
         if let executable, frame.buildID == executable { kinds.insert(.program) }
+        isMangled = frame.rawName?.hasPrefix("_Z") == true
+        if frame.isOfOwnSource(executable: executable) { kinds.insert(.source) }
+        if frame.isOfLibrary(named: key.text, executable: executable) { kinds.insert(.library) }
     }
 }
 
 extension GroupingRule {
     /// What the rule saw in the frame, in words.
     fileprivate func reason(_ facts: FrameFacts) -> String {
-        if let kind = kinds.first(where: { facts.kinds.contains($0) }) { return kind.words }
+        if functions.isEmpty, let kind = kinds.first(where: { facts.kinds.contains($0) }) {
+            return kind.words
+        }
         if !functions.isEmpty, let name = facts.names.first {
             if case .base(.loop) = action { return "runs callouts" }
             return functions.contains { $0.literal != nil && facts.names.contains($0.literal!) }
@@ -160,6 +181,8 @@ extension FrameKind {
         case .entry: "begins the program"
         case .nowhere: "in no known image"
         case .program: "in the program"
+        case .source: "of the app's own sources"
+        case .library: "of a library"
         }
     }
 }

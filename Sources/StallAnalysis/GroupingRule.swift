@@ -50,6 +50,10 @@ package enum FrameKind: String, CaseIterable, Hashable, Sendable {
     case nowhere
     /// In the program's own executable.
     case program
+    /// Compiled from sources of the app's, as debug information says.
+    case source
+    /// In a library of the system or the toolchain, also when that is linked statically, or in no known image.
+    case library
 }
 
 /// One rule: what it looks at, and what it does. All selectors must fit; of one selector's globs, one.
@@ -81,6 +85,8 @@ struct FrameFacts {
     /// The spellings that a name may be known by.
     var names: [String]
     var kinds: Set<FrameKind>
+    /// A mangled name: C's functions are called otherwise.
+    var isMangled = false
 }
 
 extension GroupingRule {

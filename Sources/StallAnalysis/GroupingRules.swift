@@ -58,6 +58,7 @@ package struct GroupingRules: Sendable {
         self.tried = tried
         var hash = ContentHash()
         hash.combine(signatureVersion)
+        hash.combine(classificationVersion)
         for words in builtIn.words + (user?.words ?? []) {
             hash.combine(UInt64(words.count))
             for word in words { hash.combine(word) }
@@ -67,7 +68,12 @@ package struct GroupingRules: Sendable {
 
     /// Calls `body` with the rules that fit the frame, in order, until it says that it has seen enough.
     func forEachFitting(_ facts: FrameFacts, _ body: (GroupingRule) -> Bool) {
-        let named = facts.names.flatMap { byFunction[$0] ?? [] }.sorted()
+        // The built-in names without `::` are those of C functions.
+        let named = facts.names.flatMap { name in
+            (byFunction[name] ?? []).filter {
+                !facts.isMangled || frameRules[$0].file != nil || name.contains("::")
+            }
+        }.sorted()
         var next = 0
         for index in tried {
             while next < named.count, named[next] <= index {

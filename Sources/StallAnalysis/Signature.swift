@@ -50,6 +50,9 @@ package func signature(
 
 /// A change of what enters the hash must change this number.
 let signatureVersion: UInt64 = 1
+/// A change of what a frame is taken for, or of the way to what accounts for a stall, must change this number: groups
+/// that were decided before are decided again. 2: merged functions, nested loops that wait, names by their image.
+let classificationVersion: UInt64 = 2
 
 func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
     let path = DominantPath(stacks)
@@ -66,6 +69,7 @@ func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
     if let rule = rules.groupRule(fitting: path, stacks) {
         signature.apply(rule, path, stacks, rules, shown: &names)
     }
+    if path.callsMerged, signature.rule == nil { names.insert(mergedWords, at: 0) }
     signature.title = names.prefix(2).joined(separator: " <- ")
     if let wait { signature.title = "\(wait.rawValue) in \(signature.title)" }
     if signature.isWithoutAppFrame { signature.title += Signature.noAppFrameMark }

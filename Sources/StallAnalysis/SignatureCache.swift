@@ -132,6 +132,7 @@ struct ClassifiedFrames {
     private struct Place: Hashable {
         var frame: Frame
         var executable: BuildID?
+        var isMerged: Bool
     }
 
     /// Beyond it the memory is worth more than the time: all is forgotten.
@@ -140,12 +141,13 @@ struct ClassifiedFrames {
     private var known: [Place: ClassifiedFrame] = [:]
 
     mutating func classify(
-        _ frame: Frame, executable: BuildID?, _ rules: GroupingRules
+        _ frame: Frame, executable: BuildID?, _ rules: GroupingRules, isMerged: Bool = false
     ) -> ClassifiedFrame {
-        let place = Place(frame: frame, executable: executable)
+        let place = Place(frame: frame, executable: executable, isMerged: isMerged)
         if let known = known[place] { return known }
         if known.count == Self.capacity { known.removeAll() }
-        let answer = ClassifiedFrame(frame, executable: executable, rules: rules)
+        let answer = ClassifiedFrame(
+            frame, executable: executable, rules: rules, isMerged: isMerged)
         known[place] = answer
         return answer
     }
@@ -153,6 +155,13 @@ struct ClassifiedFrames {
     mutating func classify(
         _ frames: [Frame], executable: BuildID?, _ rules: GroupingRules
     ) -> ClassifiedStack {
-        ClassifiedStack(frames.map { classify($0, executable: executable, rules) })
+        var classified = frames.map { classify($0, executable: executable, rules) }
+        // What was inlined into a merged body has the names of one of the functions as well.
+        for index in frames.indices.reversed().dropFirst()
+        where frames[index].isInlined && classified[index + 1].key.role == .merged {
+            classified[index] = classify(
+                frames[index], executable: executable, rules, isMerged: true)
+        }
+        return ClassifiedStack(classified)
     }
 }

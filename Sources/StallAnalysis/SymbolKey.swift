@@ -13,6 +13,8 @@ package struct SymbolKey: Hashable, Sendable {
         case thunk
         /// Made by the compiler: copies and destroys values, finds metadata.
         case runtime
+        /// The one body that is left of several functions with the same code, under the name of one of them.
+        case merged
     }
 
     /// The whole key: `closure in Timeline.tick()`.
@@ -31,12 +33,15 @@ package struct SymbolKey: Hashable, Sendable {
             self = .runtime
             return
         }
-        switch Language(text, symbol: symbol) {
-        case .swift: self = swiftKey(text, module: symbol.flatMap(mangledModule))
-        case .cxx: self = cxxKey(text)
-        case .objectiveC: self = objectiveCKey(text)
-        case .c: self = cKey(text)
-        }
+        let isMerged = text.isMergedName || (symbol.map(NameText.init)?.isMergedSymbol ?? false)
+        let key =
+            switch Language(text, symbol: symbol) {
+            case .swift: swiftKey(text, module: symbol.flatMap(mangledModule))
+            case .cxx: cxxKey(text.withoutMergedMark)
+            case .objectiveC: objectiveCKey(text.withoutMergedMark)
+            case .c: cKey(text.withoutMergedMark)
+            }
+        self = isMerged && key.role == .function ? key.merged : key
     }
 
     /// The key of a frame; without a symbol, its place in the image.
@@ -54,6 +59,9 @@ package struct SymbolKey: Hashable, Sendable {
         self.role = role
     }
 
+    /// The same, of a body that several functions share.
+    var merged: SymbolKey { SymbolKey(text: text, display: display, role: .merged) }
+
     static let thunk = SymbolKey(text: "thunk", role: .thunk)
     static let runtime = SymbolKey(text: "<swift-runtime>", role: .runtime)
 }
@@ -69,7 +77,7 @@ private enum Language {
             self = .objectiveC
         } else if symbol.starts(with: "_Z") || name.contains("::") {
             self = .cxx
-        } else if withoutLinkerSuffix(name).allSatisfy(\.isIdentifier) {
+        } else if withoutLinkerSuffix(name.withoutMergedMark).allSatisfy(\.isIdentifier) {
             self = .c
         } else {
             self = .swift
@@ -82,6 +90,24 @@ extension NameText {
     var isSwiftMangling: Bool {
         starts(with: "$s") || starts(with: "$S") || starts(with: "$e") || starts(with: "_$s")
             || starts(with: "_$S") || starts(with: "_T0")
+    }
+
+    /// `merged ` in front: the demangler's word, and the symbolizer's for functions that a linker folded into one.
+    fileprivate var isMergedName: Bool { starts(with: "merged ") }
+
+    fileprivate var withoutMergedMark: NameText {
+        var name = self
+        _ = name.strip("merged ")
+        return name
+    }
+
+    /// `$s1m12lockedInsertySiAA1AC_SitFTm`, also with a linker's suffix: LLVM merged functions into this one.
+    ///
+    /// **Source:** the Swift repository, docs/ABI/Mangling.rst, "merged function".
+    fileprivate var isMergedSymbol: Bool {
+        guard isSwiftMangling else { return false }
+        let name = self.prefix { $0 != UInt8(ascii: ".") }
+        return name.ends(with: "Tm")
     }
 
     fileprivate var isBlockInvoke: Bool {
@@ -113,9 +139,10 @@ func withoutLinkerSuffix(_ name: NameText) -> NameText {
 private func cKey(_ name: NameText) -> SymbolKey {
     let name = withoutLinkerSuffix(name)
     let helpers: [StaticString] = [
-        "swift_", "_swift_", "__swift_", "objc_", "block_copy_helper", "block_destroy_helper",
-        "objectdestroy", "keypath_", "get_witness_table", "get_type_metadata",
-        "get_underlying_type",
+        "_swift_", "__swift_", "block_copy_helper", "block_destroy_helper", "objectdestroy",
+        "keypath_get", "keypath_set", "keypath_equals", "keypath_hash", "keypath_destroy",
+        "keypath_copy", "get_witness_table", "get_type_metadata", "get_underlying_type",
+        "OUTLINED_FUNCTION_",
     ]
     let isRuntime = helpers.contains { name.starts(with: $0) }
     return SymbolKey(text: name.string, role: isRuntime ? .runtime : .function)

@@ -131,7 +131,7 @@ import Testing
         ("skip function \"a", "r:1: expected a closing \", not '\"a'"),
         (
             "skip kind odd",
-            "r:1: expected a kind: thunk, runtime, entry, nowhere or program, not 'odd'"
+            "r:1: expected a kind: thunk, runtime, entry, nowhere, program, source or library, not 'odd'"
         ),
         ("merge path a", "r:1: expected 'into' and the name of the group, but the line ends there"),
         ("merge path a into b c", "r:1: expected nothing more, not 'c'"),

@@ -189,7 +189,7 @@ import TestSupport
         "swift_release <- outlined destroy of Model <- Cache.run(_:) <- tick()",
         "protocol witness for Worker.run(_:) in conformance Cache<A> <- tick()",
         "Cache.run(_:) <- StallAgent/StallMonitor.withActivity(_:_:) <- tick()",
-        "merged Cache.run(_:) <- Swift/Sequence.forEach(_:) <- tick()",
+        "Cache.run(_:) <- Swift/Sequence.forEach(_:) <- tick()",
     ])
     func `thunks, specializations and runtime helpers do not matter`(stack: String) {
         #expect(signature(stack).hash == signature("Cache.run(_:) <- tick()").hash)
@@ -201,6 +201,82 @@ import TestSupport
         #expect(Set(functions.map { signature("\($0) <- tick()").family }).count == functions.count)
         #expect(signature("a() <- tick()").family == signature("a() <- other()").family)
         #expect(signature("a() <- tick()").hash != signature("a() <- other()").hash)
+    }
+
+    // MARK: - Functions that were merged
+
+    @Test func `merged functions are their callers', and never have a name`() {
+        let merged = signature("usleep <- merged Cache.run(_:) <- draw() <- tick() <- main")
+        #expect(merged.title == "sleep in one of several merged functions <- draw()")
+        #expect(merged.keyFrames == ["draw()", "tick()"])
+        #expect(merged.hash == signature("draw() <- tick()").hash)
+        // With the function that jumped to the merged one, there is nothing to guess.
+        let named = signature("usleep <- merged Cache.run(_:) <- Cache.load() <- draw() <- tick()")
+        #expect(named.keyFrames.first == "Cache.load()")
+        let alone = signature("usleep <- merged Cache.run(_:) <- StallRunLoop/EventRunLoop.run()")
+        #expect(alone.title == "sleep in one of several merged functions like Cache.run(_:)")
+    }
+
+    @Test func `what is inlined into a merged function is merged`() {
+        var stack = frames("usleep <- closure #1 in Cache.run(_:) <- Cache.run(_:) <- draw()")
+        stack[1].isInlined = true
+        stack[2].rawName = "$s6photos5CacheV3runyS2iFTm"
+        let found = StallAnalysis.signature(of: [(stack, .milliseconds(1))])
+        #expect(found.keyFrames == ["draw()"])
+    }
+
+    // MARK: - Loops in callouts
+
+    @Test func `a function that runs a loop in a callout accounts for its wait`() {
+        let nested =
+            "ppoll <- __CFRunLoopServiceFileDescriptors <- __CFRunLoopRun <- CFRunLoopRunSpecific"
+            + " <- Foundation/RunLoop.run(mode:before:) <- Foundation/Process.waitUntilExit()"
+        let loop = " <- StallRunLoop/EventRunLoop.run() <- App.main() <- main"
+        let found = signature(nested + " <- exportReport() <- tick()" + loop)
+        #expect(found.title == "poll in exportReport() <- tick()")
+        // A callout of the nested loop is what counts, and nobody called the outermost.
+        #expect(
+            signature("usleep <- layout() <- __CFRunLoopRun <- exportReport() <- tick()" + loop)
+                .keyFrames == ["layout()"])
+        #expect(
+            signature("fsync <- Foundation/FileHandle.synchronize()" + loop).isWithoutAppFrame)
+    }
+
+    // MARK: - Names that look like a library's
+
+    @Test(arguments: [
+        "dispatch_order", "swift_parse_mt103", "uuid_generate_batch", "CFGLoadSettings",
+        "voucher_print", "objc_export", "icu_admit",
+    ])
+    func `a C function of the app is the app's, whatever it is called`(name: String) {
+        var stack = frames("usleep <- \(name) <- tick()")
+        stack[1].imagePath = "/app/photos"
+        #expect(
+            StallAnalysis.signature(of: [(stack, .milliseconds(1))]).keyFrames == [name, "tick()"])
+    }
+
+    @Test(arguments: ["dispatch_async", "swift_retain", "uuid_generate", "CFRetain", "_dispatch_x"])
+    func `a library that is linked statically is known by its names`(name: String) {
+        var stack = frames("\(name) <- tick()")
+        stack[0].imagePath = "/app/photos"
+        #expect(StallAnalysis.signature(of: [(stack, .milliseconds(1))]).keyFrames == ["tick()"])
+    }
+
+    @Test func `a function of the app's own source may have a name of libc's`() {
+        var stack = frames("usleep <- sync <- tick()")
+        stack[1].imagePath = "/app/photos"
+        stack[1].file = "/src/orders.c"
+        #expect(
+            StallAnalysis.signature(of: [(stack, .milliseconds(1))]).keyFrames == [
+                "sync", "tick()",
+            ])
+        stack[1].file = nil
+        stack[1].rawName = "_Z4sendRK7Message"
+        stack[1].function = "send(Message const&)"
+        #expect(
+            StallAnalysis.signature(of: [(stack, .milliseconds(1))]).keyFrames == [
+                "send", "tick()",
+            ])
     }
 
     // MARK: - When there is little to go by

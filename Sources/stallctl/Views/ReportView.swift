@@ -136,6 +136,7 @@ struct ReportView {
         let notes = [
             frame.isInlined ? "inlined" : nil, frame.kind == .asyncResume ? "awaiting" : nil,
             frame.isGuessed ? "guessed" : nil,
+            SymbolKey(frame: frame).role == .merged ? mergedWords : nil,
         ].compactMap(\.self)
         return notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))"
     }
