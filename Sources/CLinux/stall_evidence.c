@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -246,6 +248,103 @@ bool stall_file_lock_holder(int32_t *process) {
     close(file);
     *process = found;
     return found > 0 && !is_ambiguous;
+}
+
+// `1: POSIX  ADVISORY  WRITE 392 fe:00:5326767 1073741825 1073741825`
+typedef struct {
+    int32_t process;
+    uint32_t device_major, device_minor;
+    uint64_t inode, start;
+    bool is_write;
+} posix_lock_line;
+
+static bool parse_posix_lock(const char *line, posix_lock_line *lock) {
+    const char *word = strstr(line, ": POSIX ");
+    if (!word) return false;
+    lock->is_write = strstr(word, " WRITE ") != NULL;
+    const char *kind = lock->is_write ? strstr(word, " WRITE ") : strstr(word, " READ ");
+    if (!kind) return false;
+    char *rest = (char *)kind + (lock->is_write ? 7 : 6);
+    lock->process = (int32_t)strtol(rest, &rest, 10);
+    lock->device_major = (uint32_t)strtoul(rest, &rest, 16);
+    if (*rest != ':') return false;
+    lock->device_minor = (uint32_t)strtoul(rest + 1, &rest, 16);
+    if (*rest != ':') return false;
+    lock->inode = strtoull(rest + 1, &rest, 10);
+    lock->start = strtoull(rest, &rest, 10);
+    return lock->process > 0;
+}
+
+// Whether one of this process's descriptors leads to the file. The file system is not asked anew.
+static bool has_open(const posix_lock_line *lock) {
+    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return false;
+    _Alignas(8) char entries[4096];
+    long count;
+    bool found = false;
+    while (!found && (count = syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0) {
+        for (long at = 0; !found && at < count;) {
+            uint16_t length;
+            memcpy(&length, entries + at + 16, sizeof length);
+            const char *name = entries + at + 19;
+            struct statx file;
+            if (*name >= '0' && *name <= '9'
+                && statx((int)strtol(name, NULL, 10), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) == 0)
+                found = file.stx_ino == lock->inode && file.stx_dev_major == lock->device_major
+                    && file.stx_dev_minor == lock->device_minor;
+            at += length;
+        }
+    }
+    close(directory);
+    return found;
+}
+
+// Source: sqlite3.org, "File Locking And Concurrency" and "WAL-mode File Format": the pending, reserved and shared bytes of
+// the database, and the write lock of the index beside it.
+bool stall_database_lock_holder(int32_t *process) {
+    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    char text[8192];
+    size_t kept = 0;
+    ssize_t count;
+    int32_t other = 0, own = getpid();
+    bool is_ours = false, is_ambiguous = false;
+    while ((count = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
+        text[kept += (size_t)count] = 0;
+        char *start = text, *end;
+        for (; (end = strchr(start, '\n')); start = end + 1) {
+            *end = 0;
+            posix_lock_line lock;
+            if (!parse_posix_lock(start, &lock) || !lock.is_write) continue;
+            bool in_database = lock.start >= 0x40000000 && lock.start < 0x40000200, in_index = lock.start == 120;
+            // The agent's own store has an index as well.
+            if (!(lock.process == own ? in_database : in_database || in_index) || !has_open(&lock)) continue;
+            if (lock.process == own) {
+                is_ours = true;
+            } else {
+                is_ambiguous |= other != 0 && other != lock.process;
+                other = lock.process;
+            }
+        }
+        kept = strlen(start);
+        if (kept == sizeof text - 1) break;
+        memmove(text, start, kept);
+    }
+    close(file);
+    *process = other ? other : own;
+    return (other || is_ours) && !is_ambiguous;
+}
+
+size_t stall_epoll_members(int32_t epoll, int32_t *members, size_t capacity) {
+    char path[48] = "/proc/self/fdinfo/", text[4096];
+    append_number(path, sizeof path, (uint64_t)(uint32_t)epoll);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_read = read_text(file, text, sizeof text);
+    if (file >= 0) close(file);
+    size_t found = 0;
+    for (const char *line = is_read ? text : ""; found < capacity && (line = strstr(line, "tfd:")); line += 4)
+        members[found++] = (int32_t)strtol(line + 4, NULL, 10);
+    return found;
 }
 
 static bool read_name(int file, char *name) {

@@ -146,15 +146,14 @@ static bool read_words(const void *queue, uint64_t *words) {
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(WORDS * sizeof *words);
 }
 
-int32_t stall_queue_find_drainer(const void *queue) {
-    int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
+// `waiter` is not who is looked for: it may own a queue while it waits for that queue's target.
+static int32_t find_drainer(const void *queue, int state, int target, int32_t waiter) {
     uint64_t words[WORDS];
-    if (state == NOWHERE) return 0;
     for (int depth = 0; queue && depth < DEEPEST_TARGET && read_words(queue, words); depth++) {
         int32_t drainer = (int32_t)(words[state] & OWNER_MASK);
-        if (drainer != 0) return drainer;
-        if (layout.target == NOWHERE) return 0;
-        queue = (const void *)(uintptr_t)words[layout.target];
+        if (drainer != 0 && drainer != waiter) return drainer;
+        if (target == NOWHERE) return 0;
+        queue = (const void *)(uintptr_t)words[target];
     }
     return 0;
 }
@@ -182,6 +181,28 @@ bool stall_queue_worker_is_idle(const void *root, int32_t thread) {
         if (context > UINT32_MAX && waited >= context && waited - context < CONTEXT_BYTES) return true;
     }
     return false;
+}
+
+int32_t stall_queue_find_drainer(const void *queue) {
+    int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
+    return state == NOWHERE ? 0 : find_drainer(queue, state, layout.target, 0);
+}
+
+// What a thread in dispatch_sync leaves on its stack, in words from its start. Dispatch's own name for it is
+// struct dispatch_sync_context_s; it points at itself and holds the waiter's id, so that it is not taken for anything else.
+enum { SYNC_CONTEXT = 5, SYNC_QUEUE = 7, SYNC_EVENT = 12, SYNC_WORDS = 13 };
+// Where they are in a queue of every libdispatch so far, for a process in which find_layout was not called.
+enum { USUAL_STATE = 7, USUAL_TARGET = 3 };
+
+int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter) {
+    uint64_t words[SYNC_WORDS], start = futex - SYNC_EVENT * sizeof *words;
+    if (futex % sizeof *words != 0 || futex < sizeof words) return 0;
+    struct iovec local = {words, sizeof words}, remote = {(void *)(uintptr_t)start, sizeof words};
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)sizeof words) return 0;
+    if (words[SYNC_CONTEXT] != start || (int32_t)(words[SYNC_EVENT] >> 32) != waiter) return 0;
+    int state = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
+    return find_drainer((const void *)(uintptr_t)words[SYNC_QUEUE], state == NOWHERE ? USUAL_STATE : state,
+                        state == NOWHERE ? USUAL_TARGET : layout.target, waiter);
 }
 
 const void *stall_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }

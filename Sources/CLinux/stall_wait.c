@@ -11,6 +11,23 @@ static void add_descriptor(stall_wait_look *look, int32_t number, stall_descript
     if (stall_descriptor_look_at(number, &descriptors[look->descriptor_count])) look->descriptor_count++;
 }
 
+// What an epoll descriptor watches is what is waited for.
+static void add_members(stall_wait_look *look, stall_descriptor_look *descriptors) {
+    uint32_t count = look->descriptor_count;
+    for (uint32_t index = 0; index < count; index++) {
+        if (strcmp(descriptors[index].target, "anon_inode:[eventpoll]") != 0) continue;
+        int32_t members[STALL_WAIT_DESCRIPTORS];
+        size_t found = stall_epoll_members(descriptors[index].number, members, STALL_WAIT_DESCRIPTORS);
+        for (size_t member = 0; member < found; member++) add_descriptor(look, members[member], descriptors);
+    }
+}
+
+static void name_lock_process(stall_wait_look *look, bool is_known) {
+    if (!is_known) look->lock_process = 0;
+    if (!is_known || !stall_process_read_name(look->lock_process, look->lock_process_name))
+        look->lock_process_name[0] = 0;
+}
+
 static void follow_poll(stall_wait_look *look, stall_descriptor_look *descriptors) {
     struct pollfd polled[STALL_WAIT_DESCRIPTORS];
     const uint64_t *arguments = look->thread.arguments;
@@ -53,7 +70,7 @@ void stall_wait_follow(
     look->unix_us = stall_unix_us();
     look->has_limit = false;
     look->descriptor_count = look->futex_word_count = 0;
-    look->lock_process = 0;
+    look->drainer = look->lock_process = 0;
     look->lock_process_name[0] = 0;
     switch (detail) {
     case STALL_WAIT_PLAIN: break;
@@ -61,12 +78,12 @@ void stall_wait_follow(
     case STALL_WAIT_SELECT: follow_select(look, descriptors); break;
     case STALL_WAIT_FUTEX: follow_futex(look); break;
     case STALL_WAIT_FILE_LOCK:
-        if (asks_lock_holder && stall_file_lock_holder(&look->lock_process)) {
-            if (!stall_process_read_name(look->lock_process, look->lock_process_name)) look->lock_process_name[0] = 0;
-        } else {
-            look->lock_process = 0;
-        }
+        name_lock_process(look, asks_lock_holder && stall_file_lock_holder(&look->lock_process));
         // fall through
     case STALL_WAIT_DESCRIPTOR: add_descriptor(look, (int32_t)look->thread.arguments[0], descriptors); break;
+    case STALL_WAIT_SLEEP:
+        name_lock_process(look, asks_lock_holder && stall_database_lock_holder(&look->lock_process));
+        break;
     }
+    add_members(look, descriptors);
 }

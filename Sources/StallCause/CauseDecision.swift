@@ -121,6 +121,8 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     if wait.isRunning || (isUnread && wait.state == UInt8(ascii: "R")) { return running(hint) }
     if isUnread { return unread(wait, hint) }
     if hint == .resolver { return found(.network, 0.95) }
+    if hint == .child { return found(.ipc, 0.95) }
+    if hint == .timedLoop, wait.descriptors.allSatisfy(\.isOfLoop) { return found(.sleep, 0.8) }
     if wait.isBlockedOutsideCalls { return found(.pageFault, 0.9) }
     guard let call = wait.call else { return byChannel(wait) }
     switch call.kind {
@@ -128,9 +130,13 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
     case .poll:
         return wait.descriptors.isEmpty ? found(.sleep, 0.9) : byDescriptors(wait.descriptors, call)
-    case .epoll: return found(.unknown, 0.5)
+    case .epoll:
+        let members = wait.descriptors.filter { $0.kind != .epoll }
+        return members.isEmpty ? found(.unknown, 0.5) : byDescriptors(members, call)
     case .futex: return byFutex(wait, hint, facts.ended)
-    case .sleep: return found(.sleep, 0.98)
+    case .sleep:
+        return hint == .lock(.database)
+            ? found(.lock, 0.9, lock: .database) : found(.sleep, 0.98)
     case .fileLock: return found(.lock, 0.95, lock: .file)
     case .child, .exchange: return found(.ipc, 0.95)
     case .signal: return found(.ipc, 0.5)
@@ -149,7 +155,7 @@ private func running(_ hint: FrameHint?) -> SampleFinding {
     case .lock: found.between = .lock
     case .file: found.between = .disk
     case .resolver: found.between = .network
-    case .memory, nil: break
+    case .memory, .child, .timedLoop, nil: break
     }
     return found
 }
@@ -172,8 +178,14 @@ private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
     case .lock(let kind): SampleFinding(cause: .lock, lock: kind, confidence: 0.8, isRunning: false)
     case .file: SampleFinding(cause: .disk, confidence: 0.6, isRunning: false)
     case .resolver: SampleFinding(cause: .network, confidence: 0.8, isRunning: false)
-    case .memory, nil: byChannel(wait)
+    case .child: SampleFinding(cause: .ipc, confidence: 0.8, isRunning: false)
+    case .memory, .timedLoop, nil: byChannel(wait)
     }
+}
+
+extension WaitedDescriptor {
+    /// What every loop has: its timers and what wakes it.
+    fileprivate var isOfLoop: Bool { kind == .event || kind == .timer || kind == .epoll }
 }
 
 private func byChannel(_ wait: Wait) -> SampleFinding {

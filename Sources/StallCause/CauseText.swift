@@ -17,6 +17,11 @@ func evidence(
     if let holder = sample?.observation.wait.fileLockHolder {
         add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
     }
+    // Asked for once a stall.
+    let databaseHolder = facts.samples.lazy.compactMap(\.observation.wait.databaseLockHolder).first
+    if finding?.lock == .database, let holder = databaseHolder {
+        add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
+    }
     let growth = facts.growth
     add("cpu", "\(facts.cpuTime.text) of \(facts.duration.text)")
     if growth.runDelay >= .milliseconds(1) {

@@ -11,11 +11,15 @@ package enum LockKind: String, Hashable, Sendable {
     case dispatchQueue = "a dispatch queue"
     case dispatchGroup = "a dispatch group"
     case once = "an initialization that another thread runs"
+    /// The same of C and C++, whose words do not say who runs it.
+    case initializer = "a static initialization that another thread runs"
     case threadEnd = "the end of a thread"
     case barrier = "a barrier"
     case file = "a file lock"
     /// Waited for on the CPU.
     case spin = "a spin lock"
+    /// SQLite asks again and again, and sleeps in between.
+    case database = "a lock of a database"
     case other = "a lock"
 }
 
@@ -26,6 +30,10 @@ package enum FrameHint: Hashable, Sendable {
     /// In a function that reads, writes or asks for files, as a call into the kernel.
     case file
     case memory
+    /// Waits in a run loop for the end of a child process.
+    case child
+    /// Waits in a run loop that was told how long to run.
+    case timedLoop
 
     /// The hint of the innermost function that gives one. The resolver counts wherever it is on the stack.
     ///
@@ -34,6 +42,18 @@ package enum FrameHint: Hashable, Sendable {
         let names = functions.prefix(48).map(plainName)
         if names.contains(where: resolverNames.contains) {
             self = .resolver
+            return
+        }
+        if names.prefix(12).contains(where: { $0.hasPrefix("Process.waitUntilExit()") }) {
+            self = .child
+            return
+        }
+        if names.prefix(12).contains("RunLoop.run(until:)"), names.isWaitOfLoop {
+            self = .timedLoop
+            return
+        }
+        if names.isDatabaseWait {
+            self = .lock(.database)
             return
         }
         // A wait is at the inner end; further out there are only reasons for it.
@@ -59,24 +79,53 @@ private func plainName(_ name: String) -> String {
     String(name.drop { $0 == "_" }.prefix { $0 != "@" })
 }
 
+/// The names are whole, or all of a family that no app has: an app may call a function of its own `dispatch_sync_orders`.
 private func lockKind(_ name: String) -> LockKind? {
     if let kind = locks[name] { return kind }
+    // POSIX keeps the prefix for itself.
     if name.hasPrefix("pthread_rwlock_") { return .rwlock }
     if name.hasPrefix("pthread_mutex_") && name.contains("lock") { return .mutex }
-    if name.hasPrefix("dispatch_sync") || name.hasPrefix("dispatch_barrier_sync")
-        || name.hasPrefix("dispatch_async_and_wait") || name.hasPrefix("DISPATCH_WAIT_FOR_QUEUE")
-    {
-        return .dispatchQueue
-    }
-    if name.hasPrefix("dispatch_semaphore_wait") { return .semaphore }
-    if name.hasPrefix("dispatch_group_wait") { return .dispatchGroup }
+    if name.hasPrefix("swift::threading_impl::once_slow") { return .once }
     if name.contains("MutexHandle") { return .swiftMutex }
     return nil
 }
 
+extension [String] {
+    /// The innermost function polls for a loop of CoreFoundation.
+    fileprivate var isWaitOfLoop: Bool {
+        first.map { ["poll", "ppoll", "epoll_wait", "select", "GI_ppoll", "GI_poll"].contains($0) }
+            == true
+            && prefix(4).contains { $0.hasPrefix("CFRunLoopServiceFileDescriptors") }
+    }
+
+    /// A sleep that SQLite itself called: between the two are only SQLite's functions, which mostly have no names.
+    fileprivate var isDatabaseWait: Bool {
+        let sleeps = prefix {
+            ["usleep", "nanosleep", "clock_nanosleep", "GI_clock_nanosleep", "GI_nanosleep"]
+                .contains($0)
+        }
+        guard !sleeps.isEmpty else { return false }
+        let caller = dropFirst(sleeps.count).first { !$0.isEmpty }
+        return caller.map { $0.hasPrefix("sqlite") || databaseCalls.contains($0) } ?? false
+    }
+}
+
+private let databaseCalls: Set<String> = [
+    "unixSleep", "btreeInvokeBusyHandler", "walBusyLock", "walTryBeginRead",
+]
+
 private let locks: [String: LockKind] = [
     "lll_lock_wait": .mutex, "lll_lock_wait_private": .mutex, "lll_mutex_lock_optimized": .mutex,
     "mtx_lock": .mutex, "flockfile": .mutex,
+    "dispatch_sync": .dispatchQueue, "dispatch_sync_f": .dispatchQueue,
+    "dispatch_sync_f_slow": .dispatchQueue, "dispatch_sync_wait": .dispatchQueue,
+    "dispatch_sync_block_with_privdata": .dispatchQueue,
+    "dispatch_barrier_sync": .dispatchQueue, "dispatch_barrier_sync_f": .dispatchQueue,
+    "dispatch_barrier_sync_f_slow": .dispatchQueue, "dispatch_async_and_wait": .dispatchQueue,
+    "dispatch_async_and_wait_f": .dispatchQueue, "dispatch_async_and_wait_f_slow": .dispatchQueue,
+    "dispatch_barrier_async_and_wait": .dispatchQueue, "DISPATCH_WAIT_FOR_QUEUE__": .dispatchQueue,
+    "dispatch_semaphore_wait": .semaphore, "dispatch_semaphore_wait_slow": .semaphore,
+    "dispatch_group_wait": .dispatchGroup, "dispatch_group_wait_slow": .dispatchGroup,
     "pthread_cond_wait": .condition, "pthread_cond_timedwait": .condition,
     "pthread_cond_clockwait": .condition, "cnd_wait": .condition, "cnd_timedwait": .condition,
     "sem_wait": .semaphore, "sem_timedwait": .semaphore, "sem_clockwait": .semaphore,
@@ -84,8 +133,10 @@ private let locks: [String: LockKind] = [
     "pthread_join": .threadEnd, "pthread_timedjoin_np": .threadEnd,
     "pthread_clockjoin_np": .threadEnd, "pthread_clockjoin_ex": .threadEnd,
     "pthread_barrier_wait": .barrier,
-    "pthread_spin_lock": .spin, "pthread_once": .once, "dispatch_once_wait": .once,
-    "call_once": .once,
+    "pthread_spin_lock": .spin,
+    "dispatch_once_wait": .once, "swift_once": .once,
+    "pthread_once": .initializer, "pthread_once_slow": .initializer, "call_once": .initializer,
+    "cxa_guard_acquire": .initializer,
 ]
 
 private let resolverNames: Set<String> = [

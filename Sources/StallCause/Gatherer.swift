@@ -35,6 +35,9 @@ package struct ThreadGatherer: ~Copyable {
         withUnsafePointer(to: files) { stall_evidence_look($0, &look.pointer.pointee.thread) }
         let detail = SystemCall.detail(ofNumber: look.pointer.pointee.thread.system_call)
         stall_wait_follow(look.pointer, detail, asksLockHolder, look.descriptors)
+        guard look.isOfFutex else { return }
+        look.pointer.pointee.drainer = stall_queue_find_sync_holder(
+            look.pointer.pointee.thread.arguments.0, thread.rawValue)
     }
 }
 
@@ -62,7 +65,11 @@ package final class WaitLook {
     }
 
     package var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
-    package var isOfFileLock: Bool { pointer.pointee.detail == STALL_WAIT_FILE_LOCK }
+    /// Of a wait whose lock's holder is asked for.
+    package var isOfFileLock: Bool {
+        pointer.pointee.detail == STALL_WAIT_FILE_LOCK
+            || pointer.pointee.detail == STALL_WAIT_SLEEP
+    }
 
     /// What it holds now.
     package var copy: WaitCopy {
@@ -166,8 +173,13 @@ extension Wait {
         if copy.look.detail == STALL_WAIT_FUTEX { decodeFutex(copy.look) }
         guard copy.look.lock_process > 0 else { return }
         let name = withUnsafeBytes(of: copy.look.lock_process_name) { Self.text($0) }
-        fileLockHolder = HoldingProcess(
+        let holder = HoldingProcess(
             process: copy.look.lock_process, name: name.isEmpty ? nil : name)
+        if copy.look.detail == STALL_WAIT_SLEEP {
+            databaseLockHolder = holder
+        } else {
+            fileLockHolder = holder
+        }
     }
 
     private mutating func decodeFutex(_ look: stall_wait_look) {
@@ -175,7 +187,9 @@ extension Wait {
         let words = withUnsafeBytes(of: look.futex_words) {
             Array($0.bindMemory(to: UInt32.self).prefix(Int(look.futex_word_count)))
         }
-        futex = WaitedFutex(address: arguments[0], operation: operation & 127, words: words)
+        futex = WaitedFutex(
+            address: arguments[0], operation: operation & 127, words: words,
+            drainer: look.drainer > 0 ? ThreadID(rawValue: look.drainer) : nil)
         guard look.has_limit else { return }
         let time = Duration.seconds(look.limit_s) + .nanoseconds(look.limit_ns)
         let now = MonotonicInstant(nanoseconds: look.at_ns)
@@ -266,7 +280,8 @@ extension SystemCall {
             return isSelect ? STALL_WAIT_SELECT : STALL_WAIT_POLL
         case .futex: return STALL_WAIT_FUTEX
         case .fileLock: return STALL_WAIT_FILE_LOCK
-        case .sleep, .child, .exchange, .signal, .memory, .yield, .ring: return STALL_WAIT_PLAIN
+        case .sleep: return STALL_WAIT_SLEEP
+        case .child, .exchange, .signal, .memory, .yield, .ring: return STALL_WAIT_PLAIN
         }
     }
 }

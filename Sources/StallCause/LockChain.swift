@@ -18,9 +18,11 @@ func lockChain(behind sample: CauseSample) -> LockChain? {
     while let waiter = chain.last {
         // What the stack does not show to be a lock has no owner, whatever its memory looks like.
         let functions = holders.last?.functions ?? sample.functions
-        guard case .lock(let kind) = FrameHint(functions) else { break }
+        let futex = holders.last?.wait.futex ?? observation.wait.futex
+        var fields: [LockSuspect.Field] = futex?.namesOwner == true ? [.word] : []
+        if case .lock(let kind) = FrameHint(functions) { fields += kind.ownerFields }
         let suspect = observation.suspects.first { suspect in
-            suspect.waiter == waiter && kind.ownerFields.contains(suspect.field)
+            suspect.waiter == waiter && fields.contains(suspect.field)
         }
         guard let suspect else { break }
         holders.append(suspect)
@@ -36,10 +38,12 @@ extension LockKind {
     fileprivate var ownerFields: [LockSuspect.Field] {
         switch self {
         case .mutex: [.mutexOwner, .word]
-        case .swiftMutex, .threadEnd: [.word]
+        case .swiftMutex, .threadEnd, .once: [.word]
         case .rwlock: [.rwlockWriterFromReader, .rwlockWriterFromWriter]
         case .dispatchQueue: [.queueState]
-        case .condition, .semaphore, .dispatchGroup, .once, .barrier, .file, .spin, .other: []
+        case .condition, .semaphore, .dispatchGroup, .initializer, .barrier, .file, .database,
+            .spin, .other:
+            []
         }
     }
 }

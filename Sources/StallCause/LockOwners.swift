@@ -19,14 +19,16 @@ package func possibleOwners(
 ) -> [(field: LockSuspect.Field, owner: ThreadID)] {
     var owners: [(field: LockSuspect.Field, owner: ThreadID)] = []
     futex.words.withUnsafeBufferPointer { words in
-        forEachPossibleOwner(operation: futex.operation, words) { owners.append(($0, $1)) }
+        forEachPossibleOwner(
+            operation: futex.operation, words, drainer: futex.drainer?.rawValue ?? 0
+        ) { owners.append(($0, $1)) }
     }
     return owners
 }
 
 /// Allocates nothing.
 private func forEachPossibleOwner(
-    operation: UInt32, _ words: UnsafeBufferPointer<UInt32>,
+    operation: UInt32, _ words: UnsafeBufferPointer<UInt32>, drainer: Int32,
     _ body: (LockSuspect.Field, ThreadID) -> Void
 ) {
     func offer(_ field: LockSuspect.Field, _ index: Int) {
@@ -34,6 +36,7 @@ private func forEachPossibleOwner(
         let id = Int32(words[index] & ownerMask)
         if id > 0 { body(field, ThreadID(rawValue: id)) }
     }
+    if drainer > 0 { body(.queueState, ThreadID(rawValue: drainer)) }
     switch operation & 127 {
     case futexLock, futexLock2: offer(.word, 0)
     case futexWait, futexWaitBitset:
@@ -88,7 +91,8 @@ package final class SuspectSearch {
                     start: bytes.baseAddress!.assumingMemoryBound(to: UInt32.self),
                     count: Int(waiter.look.futex_word_count))
                 forEachPossibleOwner(
-                    operation: UInt32(truncatingIfNeeded: arguments.1), words
+                    operation: UInt32(truncatingIfNeeded: arguments.1), words,
+                    drainer: waiter.look.drainer
                 ) { field, owner in
                     if !isKnown(owner, ownerCount) {
                         guard ownerCount < Self.limit, isThread(owner) else { return }

@@ -41,12 +41,18 @@ package struct WaitedFutex: Hashable, Sendable {
     package var operation: UInt32
     /// The words from the address on; fewer where memory ends.
     package var words: [UInt32]
+    /// Who runs the items of the dispatch queue, when that is what is waited for.
+    package var drainer: ThreadID?
 
-    package init(address: UInt64, operation: UInt32, words: [UInt32]) {
+    package init(address: UInt64, operation: UInt32, words: [UInt32], drainer: ThreadID? = nil) {
         self.address = address
         self.operation = operation
         self.words = words
+        self.drainer = drainer
     }
+
+    /// The kernel itself takes the word for the owner's id: `FUTEX_LOCK_PI`.
+    var namesOwner: Bool { operation == 6 || operation == 13 }
 }
 
 /// A process that holds a file lock.
@@ -91,6 +97,8 @@ package struct Wait: Hashable, Sendable {
     package var descriptors: [WaitedDescriptor] = []
     package var futex: WaitedFutex?
     package var fileLockHolder: HoldingProcess?
+    /// While it sleeps: who holds the lock of a database that this process has open.
+    package var databaseLockHolder: HoldingProcess?
     /// When the system call gives up by itself; nil when it never does or that is not known.
     package var deadline: MonotonicInstant?
     package var unreadable: UnreadableFacts = []

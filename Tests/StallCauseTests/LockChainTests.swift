@@ -39,6 +39,10 @@ import Testing
         (["pthread_rwlock_wrlock"], .rwlockWriterFromWriter, true),
         (["pthread_rwlock_rdlock"], .mutexOwner, false),
         (["_MutexHandle._lock()"], .word, true), (["pthread_join"], .word, true),
+        (["swift::threading_impl::once_slow(swift::threading_impl::once_t&)"], .word, true),
+        (["syscall", "_dispatch_once_wait"], .word, true), (["pthread_once"], .word, false),
+        (["syscall", "__DISPATCH_WAIT_FOR_QUEUE__"], .queueState, true),
+        (["syscall", "dispatch_sync_orders"], .queueState, false),
         ([], .mutexOwner, false),
     ])
     func `only the owner of the lock that the stack shows is named`(

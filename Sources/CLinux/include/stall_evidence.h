@@ -71,6 +71,7 @@ typedef enum : uint8_t {
     STALL_WAIT_SELECT = 3,
     STALL_WAIT_FUTEX = 4,
     STALL_WAIT_FILE_LOCK = 5,   ///< the first argument is a descriptor, and a process holds the lock
+    STALL_WAIT_SLEEP = 6,       ///< perhaps between two tries to lock a database
 } stall_wait_detail;
 
 #define STALL_WAIT_DESCRIPTORS 8
@@ -87,7 +88,8 @@ typedef struct {
     uint32_t futex_word_count;
     uint32_t futex_words[STALL_FUTEX_WORDS];
     int64_t limit_s, limit_ns;
-    int32_t lock_process;            ///< who holds the file lock; 0 when nobody asked or that is not known
+    int32_t drainer;                 ///< of a futex in dispatch_sync: the thread that runs the queue; 0 otherwise
+    int32_t lock_process;            ///< who holds the lock of the file, or of a database; 0 when nobody asked or that is not known
     char lock_process_name[16];
 } stall_wait_look;
 
@@ -109,6 +111,13 @@ bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *_Nonnull lo
 ///
 /// The kernel tells by file and process, not by thread: of two threads that wait for two files it cannot be known which is which.
 bool stall_file_lock_holder(int32_t *_Nonnull process);
+
+/// The process that holds the lock of a database file that this process has open, as SQLite takes them; where none but this
+/// process itself holds one, its own id. False when nobody does, or several processes do.
+bool stall_database_lock_holder(int32_t *_Nonnull process);
+
+/// The descriptors that an epoll descriptor watches, at most `capacity`. Returns how many.
+size_t stall_epoll_members(int32_t epoll, int32_t *_Nonnull members, size_t capacity);
 
 /// The name of a process of this machine; false when it cannot be read. `name` holds at least 16 bytes.
 bool stall_process_read_name(int32_t process, char *_Nonnull name);

@@ -32,5 +32,9 @@ int32_t stall_queue_find_drainer(const void *_Nonnull queue);
 /// their global queue points at; work that blocks waits elsewhere. Costs one read from `/proc`.
 bool stall_queue_worker_is_idle(const void *_Nonnull root, int32_t thread);
 
+/// The thread that runs the items of the queue which `waiter` waits for in `dispatch_sync`; 0 when it does not, when nobody
+/// runs them or when that is not known. `futex` is the word that it waits on, inside of what it left on its stack.
+int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter);
+
 /// The queue that the calling code runs on, NULL without Dispatch. Swift's pool is a queue that nobody else can name.
 const void *_Nullable stall_current_queue(void);
