@@ -124,6 +124,10 @@ let package = Package(
         .executableTarget(
             name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
             path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
+        .target(name: "CStallSites", path: "Tests/SiteTruth/CSites"),
+        .executableTarget(
+            name: "site-truth", dependencies: ["StallAgent", "CStallSites", "CSQLite"],
+            path: "Tests/SiteTruth/Sites", swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
         .executableTarget(
             name: "StoreFaults",

@@ -1,0 +1,109 @@
+// What the sites need of C: calls that Swift cannot make well, and sites that are written in C and C++ themselves.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef void (*_Nonnull site_body)(void);
+
+// Helpers.
+int site_timer_in(uint32_t microseconds);
+void site_timer_set(int timer, uint32_t microseconds);
+int site_select(int file);
+int site_epoll_of(int file);
+int site_epoll_wait(int set);
+int site_splice(int from, int to);
+int site_eventfd(void);
+void site_eventfd_give(int file);
+pid_t site_thread(void);
+int site_message_queue(void);
+int site_message_receive(int queue);
+void site_message_send(int queue);
+void site_message_remove(int queue);
+int site_semaphore_set(void);
+int site_semaphore_take(int set);
+void site_semaphore_give(int set);
+void site_semaphore_remove(int set);
+void site_tcp_pair(int *_Nonnull ends);
+int site_unix_listener(const char *_Nonnull path);
+int site_unix_connect(const char *_Nonnull path);
+int site_tcp_listener(uint16_t *_Nonnull port, int backlog);
+int site_full_listener(uint16_t *_Nonnull port);
+void site_make_room(int listener);
+int site_connect(uint16_t port);
+int site_udp_socket(uint16_t *_Nonnull port);
+void site_udp_send(uint16_t port);
+bool site_silent_nameserver(void);
+int site_getaddrinfo(const char *_Nonnull name);
+int site_gethostbyname(const char *_Nonnull name);
+int site_system(const char *_Nonnull command);
+pid_t site_spawn_sleep(const char *_Nonnull seconds);
+
+/// A child that holds a write lock on a range of the file; NULL when it could not be taken.
+typedef struct site_child site_child;
+site_child *_Nullable site_child_locking(const char *_Nonnull path, long start, long length);
+void site_child_end(site_child *_Nonnull child);
+
+// Sites.
+void c_read_once(site_body body);
+void c_read_pthread_once(site_body body);
+void c_nap(unsigned microseconds);
+int dispatch_order(unsigned microseconds);
+int swift_parse_mt103(unsigned microseconds);
+int uuid_generate_batch(unsigned microseconds);
+int CFGLoadSettings(unsigned microseconds);
+int voucher_print(unsigned microseconds);
+int objc_export(unsigned microseconds);
+int icu_admit(unsigned microseconds);
+int c_call_sync(unsigned microseconds);
+int c_call_transmit(unsigned microseconds);
+int c_sort(int64_t end);
+int c_call_pointer(int64_t end);
+int c_variadic(int count, ...);
+int c_recurse(int depth, unsigned microseconds);
+int c_mutex(void *_Nonnull mutex);
+void *_Nonnull c_new_mutex(void);
+void c_mutex_unlock(void *_Nonnull mutex);
+int c_switch(int64_t end);
+int c_longjmp(int64_t end);
+int c_strings(int64_t end);
+int c_nap_in_macro(unsigned microseconds);
+
+void cxx_static_local(site_body body);
+void cxx_call_once(site_body body);
+int cxx_exceptions(int64_t end);
+int cxx_catch(unsigned microseconds);
+int cxx_template(int64_t end);
+int cxx_lambda(int64_t end);
+int cxx_virtual(int64_t end);
+int cxx_functor(int64_t end);
+int cxx_sort(int64_t end);
+int cxx_regex(int64_t end);
+int cxx_map(int64_t end);
+int cxx_stream(int64_t end);
+int cxx_destructor(unsigned microseconds);
+int cxx_sleep(unsigned microseconds);
+int cxx_send(unsigned microseconds);
+int cxx_swift_namespace(unsigned microseconds);
+int cxx_function(int64_t end);
+void *_Nonnull cxx_new_locks(void);
+void cxx_hold_mutex(void *_Nonnull locks, site_body body);
+void cxx_hold_recursive(void *_Nonnull locks, site_body body);
+void cxx_hold_shared(void *_Nonnull locks, site_body body);
+void cxx_notify(void *_Nonnull locks);
+void cxx_promise(void *_Nonnull locks);
+int cxx_take_mutex(void *_Nonnull locks);
+int cxx_take_recursive(void *_Nonnull locks);
+int cxx_take_shared(void *_Nonnull locks);
+int cxx_await_condition(void *_Nonnull locks);
+int cxx_await_future(void *_Nonnull locks);
+int cxx_directory(const char *_Nonnull path, int64_t end);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,110 @@
+// Functions that differ in a constant, or in nothing: compilers keep one body of them. Each has a caller of its own.
+
+import Foundation
+
+final class Store {
+    var items: [Int] = []
+    var total = 0
+
+    @inline(never) func insertLocked(_ number: Int) -> Int {
+        items.append(number)
+        usleep(160_000)
+        total &+= number
+        items.append(total)
+        total &*= 3
+        usleep(5)
+        return total
+    }
+
+    @inline(never) func bigQuery(_ number: Int) -> Int {
+        items.append(number)
+        usleep(170_000)
+        total &+= number
+        items.append(total)
+        total &*= 3
+        usleep(6)
+        return total
+    }
+
+    @inline(never) func vacuum(_ number: Int) -> Int {
+        items.append(number)
+        usleep(165_000)
+        total &+= number
+        items.append(total)
+        total &*= 3
+        usleep(7)
+        return total
+    }
+}
+
+@inline(never) func saveFromMenu(_ store: Store) -> Int { store.insertLocked(1) &+ 1 }
+@inline(never) func reportFromMenu(_ store: Store) -> Int { store.bigQuery(2) &+ 2 }
+@inline(never) func cleanFromTimer(_ store: Store) -> Int { store.vacuum(3) &+ 3 }
+
+@inline(never) public func pingPrimary(_ state: inout [Int]) {
+    state.append(1)
+    usleep(161_000)
+    state.append(state.count)
+    usleep(3)
+}
+
+@inline(never) public func pingReplica(_ state: inout [Int]) {
+    state.append(2)
+    usleep(162_000)
+    state.append(state.count)
+    usleep(4)
+}
+
+@inline(never) func checkPrimary(_ state: inout [Int]) { pingPrimary(&state); sink &+= state.count }
+@inline(never) func checkReplica(_ state: inout [Int]) { pingReplica(&state); sink ^= state.count }
+
+struct Celsius { var degrees: Int }
+struct Kelvin { var degrees: Int }
+
+@inline(never) func averageCelsius(_ values: [Celsius]) -> Int {
+    var sum = 0
+    while !isEnough() { for value in values { sum &+= mix(value.degrees) } }
+    return sum
+}
+
+@inline(never) func averageKelvin(_ values: [Kelvin]) -> Int {
+    var sum = 0
+    while !isEnough() { for value in values { sum &+= mix(value.degrees) } }
+    return sum
+}
+
+@inline(never) func showCelsius() { sink &+= averageCelsius((0..<50).map { Celsius(degrees: $0) }) }
+@inline(never) func showKelvin() { sink ^= averageKelvin((0..<50).map { Kelvin(degrees: $0) }) }
+
+private func merged(
+    _ name: String, in function: String, from caller: String, for cause: Cause,
+    _ body: @escaping () -> Void
+) -> Site {
+    Site(name, in: function, for: [cause], caller: caller) { _ in body }
+}
+
+nonisolated(unsafe) private var states: [Int] = []
+
+let mergedSites: [Site] = [
+    merged("merged method 1", in: "Store.insertLocked(_:)", from: "saveFromMenu(_:)", for: .sleep) {
+        sink &+= saveFromMenu(Store())
+    },
+    merged("merged method 2", in: "Store.bigQuery(_:)", from: "reportFromMenu(_:)", for: .sleep) {
+        sink &+= reportFromMenu(Store())
+    },
+    merged("merged method 3", in: "Store.vacuum(_:)", from: "cleanFromTimer(_:)", for: .sleep) {
+        sink &+= cleanFromTimer(Store())
+    },
+    merged("merged function 1", in: "pingPrimary(_:)", from: "checkPrimary(_:)", for: .sleep) {
+        checkPrimary(&states)
+    },
+    merged("merged function 2", in: "pingReplica(_:)", from: "checkReplica(_:)", for: .sleep) {
+        checkReplica(&states)
+    },
+    merged("same code 1", in: "averageCelsius(_:)", from: "showCelsius()", for: .cpu) {
+        showCelsius()
+    },
+    merged("same code 2", in: "averageKelvin(_:)", from: "showKelvin()", for: .cpu) {
+        showKelvin()
+    },
+]
