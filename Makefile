@@ -2,10 +2,10 @@
 
 SWIFT ?= swift
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|HostSafetyTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-totals stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -27,7 +27,7 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-truth: truth-stacks truth-stalls truth-cause truth-grouping truth-totals
+truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-totals
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).
@@ -43,6 +43,11 @@ truth-stalls: setup
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup
 	@scripts/truth-grouping
+
+# Stalls at sites of every nature, in four builds, against what the sites noted themselves: function, cause, holder, duration, and
+# one report each. SABOTAGE=1 hides one site's function, and the last line shows it.
+truth-sites: setup
+	@scripts/truth-sites
 
 # Planted stalls of known cause against what the agent says of them: ROUNDS of each, then as a user without rights.
 truth-cause: setup

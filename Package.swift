@@ -229,7 +229,7 @@ let package = Package(
             name: "StallctlTests",
             dependencies: [
                 "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport",
-                "AgentFixture", arguments,
+                "AgentFixture", "site-truth", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),
     ],

@@ -13,7 +13,7 @@ enum Cause: String {
 struct Site {
     let name: String
     /// The functions that may account for it: one, or several where the language's compiler may choose.
-    let functions: [String]
+    var functions: [String]
     let causes: [Cause]
     /// The way there, where the functions have the same code: a report may say that they are merged, under this caller.
     var caller: String?

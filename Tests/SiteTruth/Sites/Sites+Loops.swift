@@ -102,5 +102,3 @@ let loopSites: [Site] = [
 let asyncSites: [Site] = [
     Site("async function", in: "refresh()", for: [.sleep]) { await refresh() }
 ]
-
-let moreSites: [Site] = []
