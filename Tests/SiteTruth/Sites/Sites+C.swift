@@ -57,7 +57,7 @@ let cxxSites: [Site] = [
     work("C++ exceptions", in: "cxx::recover_all") { cxx_exceptions($0) },
     nap("C++ catch", in: "cxx::handle_failure") { cxx_catch($0) },
     work("C++ template", in: "cxx::Matrix::trace") { cxx_template($0) },
-    work("C++ lambda", in: "cxx_lambda::{lambda}::operator()") { cxx_lambda($0) },
+    work("C++ lambda", in: "cxx_lambda") { cxx_lambda($0) },
     work("C++ virtual", in: "cxx::Circle::area") { cxx_virtual($0) },
     work("C++ functor", in: "cxx::Scale::operator()") { cxx_functor($0) },
     work("C++ sort", in: "cxx::rank") { cxx_sort($0) },

@@ -24,7 +24,7 @@ import StallAgent
 @inline(never) func runNestedTimer() {
     let timer = Timer(timeInterval: 0.001, repeats: false) { _ in layoutInTimer() }
     RunLoop.current.add(timer, forMode: .default)
-    _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 5))
+    RunLoop.current.run(until: Date(timeIntervalSinceNow: stallSeconds))
     sink &+= 1
 }
 

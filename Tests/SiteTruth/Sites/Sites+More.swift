@@ -211,9 +211,9 @@ private func work(_ name: String, in functions: String..., body: @escaping () ->
 
 let moreSites: [Site] = [
     work(
-        "lazy var", in: "Album.thumbnails.accessor", "openAlbum(_:)", "varinit in Album.thumbnails"
+        "lazy var", in: "Album.thumbnails.getter", "openAlbum(_:)", "varinit in Album.thumbnails"
     ) { openAlbum(Album()) },
-    work("didSet", in: "Album.title.accessor", "renameAlbum(_:)") { renameAlbum(Album()) },
+    work("didSet", in: "Album.title.didset", "renameAlbum(_:)") { renameAlbum(Album()) },
     Site("stored closure", in: "Album.close()", "varinit in moreSites", for: [.sleep]) { _ in
         let album = Album()
         album.onClose = { usleep(stallMicroseconds) }
@@ -230,7 +230,7 @@ let moreSites: [Site] = [
     Site("defer", in: "cleanUp(_:)", for: [.sleep]) { _ in { sink &+= cleanUp { sink } } },
     work("parameter packs", in: "packAll()", "countPacked(_:)") { packAll() },
     work("withUnsafeMutableBytes", in: "scaleBytes()") { scaleBytes() },
-    work("property of an enum", in: "Weather.forecast.accessor") { sink &+= Weather.rain.forecast },
+    work("property of an enum", in: "Weather.forecast.getter") { sink &+= Weather.rain.forecast },
     work("concurrentPerform", in: "renderTiles()") { renderTiles() },
     work("URLComponents", in: "parseLinks()") { parseLinks() },
     work("Calendar", in: "walkCalendar()") { walkCalendar() },
