@@ -10,9 +10,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "kernel_read.h"
 
 // Appends text; false when it does not fit.
 static bool append(char *to, size_t capacity, const char *text) {
@@ -187,18 +188,7 @@ bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *look) {
     return true;
 }
 
-size_t stall_memory_read(uint64_t address, void *to, size_t length) {
-    struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
-    ssize_t count = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-    if (count >= 0) return (size_t)count;
-    if (errno == EFAULT) return 0;
-    // Where a sandbox forbids it, /proc/self/mem does the same.
-    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    count = pread(file, to, length, (off_t)address);
-    close(file);
-    return count > 0 ? (size_t)count : 0;
-}
+size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_kernel_read(to, address, length); }
 
 // `3: POSIX  ADVISORY  WRITE 392 fe:00:5326767 0 EOF`, and below it who waits for it: `3: -> POSIX  ADVISORY ...`.
 typedef struct {

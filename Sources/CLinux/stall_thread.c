@@ -1,24 +1,62 @@
 #define _GNU_SOURCE
 #include "stall_thread.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "kernel_read.h"
+
+enum {
+    // The loader keeps room for thread-local variables of libraries that are loaded later.
+    LOADER_RESERVE = 1 << 16,
+    LARGEST_STACK = 1 << 28,
+};
+
+// A fault on a thread that blocks its signal ends the process without its handler: a crash reporter would miss it.
+static const int synchronous_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+
+static int add_thread_locals(struct dl_phdr_info *image, size_t size, void *context) {
+    (void)size;
+    size_t *total = context;
+    for (size_t i = 0; i < image->dlpi_phnum; i++) {
+        ElfW(Phdr) segment;  // lies in the mapping of a file
+        if (stall_kernel_read(&segment, (uintptr_t)&image->dlpi_phdr[i], sizeof segment) != sizeof segment) break;
+        if (segment.p_type == PT_TLS) *total += segment.p_memsz + segment.p_align;
+    }
+    return 0;
+}
+
+// glibc takes the thread-local variables of the whole program from the size that is asked for. It only says how much with a
+// symbol of its own, which is no one else's to use; the images say it too.
+static size_t with_thread_locals(size_t stack_bytes) {
+    size_t total = stack_bytes + LOADER_RESERVE;
+    dl_iterate_phdr(add_thread_locals, &total);
+    return total;
+}
+
 int stall_thread_start(
     unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     if (error) return error;
-    pthread_attr_setstacksize(&attributes, stack_bytes);
-    // The mask is inherited: block everything for the instant of the creation.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, &attributes, body, context);
+    // The mask is inherited: block what the thread shall block for the instant of the creation.
+    sigset_t mask, before;
+    sigfillset(&mask);
+    for (size_t i = 0; i < sizeof synchronous_signals / sizeof *synchronous_signals; i++) {
+        sigdelset(&mask, synchronous_signals[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &mask, &before);
+    for (size_t size = with_thread_locals(stack_bytes);; size *= 2) {
+        error = pthread_attr_setstacksize(&attributes, size);
+        if (!error) error = pthread_create(thread, &attributes, body, context);
+        if (error != EINVAL || size >= LARGEST_STACK) break;  // EINVAL: too small even so
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (error) return error;

@@ -15,6 +15,8 @@ final class StallNotifier: Sendable {
     private final class Handler: Sendable {
         let state: StallState
         let body: @Sendable (StallReport) -> Void
+        /// Who asked for it blocks these signals: what is started in the callback is to inherit no other mask.
+        let mask = SignalMask.current()
         init(state: StallState, _ body: @escaping @Sendable (StallReport) -> Void) {
             self.state = state
             self.body = body
@@ -146,7 +148,7 @@ final class StallNotifier: Sendable {
                 return true
             }
             guard mayCall else { return false }
-            handler.body(report)
+            handler.mask.run { handler.body(report) }
             let goesOn = state.withLock { state in
                 guard state.generation == generation else { return false }
                 state.call = nil

@@ -11,11 +11,15 @@
 #include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -94,11 +98,12 @@ static void count_signal(int number) {
 void testing_own_signal(void) {
     struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
+    sigaction(SIGURG, &action, NULL);
 }
 
 int testing_owner_signal_count(void) { return atomic_load(&owner_signals); }
 
-const int testing_process_vm_readv = SYS_process_vm_readv, testing_openat = SYS_openat;
+const int testing_process_vm_readv = SYS_process_vm_readv, testing_openat = SYS_openat, testing_pipe2 = SYS_pipe2;
 
 int testing_forbid_system_call(int number) {
     struct sock_filter instructions[] = {
@@ -153,3 +158,31 @@ const char *testing_library_of(const char *symbol) {
     void *address = dlsym(RTLD_DEFAULT, symbol);
     return address && dladdr(address, &found) ? found.dli_fname : NULL;
 }
+
+static uint8_t same_buffer[2 << 20];
+
+// A hole of a file is long to read and takes no memory.
+int64_t testing_long_system_call(void) {
+    enum { COUNT = 1023 };
+    struct iovec parts[COUNT];
+    int file = memfd_create("hole", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, INT64_C(1) << 32) != 0) return -1;
+    for (int i = 0; i < COUNT; i++) parts[i] = (struct iovec){same_buffer, sizeof same_buffer};
+    int64_t count = preadv(file, parts, COUNT, 0);
+    close(file);
+    return count;
+}
+
+int testing_vfork(uint32_t microseconds) {
+    const struct timespec length = {.tv_sec = microseconds / 1000000, .tv_nsec = microseconds % 1000000 * 1000};
+    pid_t child = vfork();
+    if (child == 0) {
+        syscall(SYS_nanosleep, &length, NULL);
+        _exit(0);
+    }
+    return child > 0 ? waitpid(child, NULL, 0) == child ? 0 : -1 : -1;
+}
+
+static _Thread_local volatile char large_thread_local[66000];
+
+int testing_use_large_thread_local(void) { return large_thread_local[1]++; }

@@ -1,3 +1,4 @@
+import Glibc
 import StallModel
 import Synchronization
 import Testing
@@ -45,6 +46,24 @@ import Testing
             door.pop()
         }
         return door
+    }
+
+    @Test func `a callback runs with the signal mask of who asked for it`() {
+        let seen = Mutex<[Bool]>([])
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        sigaddset(&mask, SIGUSR2)
+        SignalMask(mask).run {
+            notifier.add(state: .ended) { _ in
+                var now = sigset_t()
+                pthread_sigmask(SIG_SETMASK, nil, &now)
+                let blocked = [SIGTERM, SIGUSR2].map { sigismember(&now, $0) == 1 }
+                seen.withLock { $0 = blocked }
+            }
+        }
+        notifier.notify(report(1))
+        notifier.stop()
+        #expect(seen.withLock { $0 } == [false, true])
     }
 
     @Test func `everyone who wants to hear is told, in order, before the end`() async {

@@ -1,11 +1,13 @@
-// Threads of the agent's own: outside every pool, deaf to the app's signals.
+// Threads of the agent's own: outside every pool, deaf to the signals that are sent to the app.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/// Starts a joinable thread with every signal blocked, so that the app's handlers never run on it.
-/// `thread` receives the pthread_t. `name` is cut at 15 bytes. Returns 0 or the errno of pthread_create.
+/// Starts a joinable thread that blocks every signal but those of faults (SIGSEGV and its like, SIGABRT, SIGSYS): no handler
+/// for a signal that is sent runs on it, and the app's crash handler sees a crash there. `stack_bytes` are the thread's own:
+/// room for thread-local variables is added. `thread` receives the pthread_t. `name` is cut at 15 bytes. Returns 0 or the
+/// errno of pthread_create.
 int stall_thread_start(
     unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
     void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);

@@ -13,14 +13,14 @@ int testing_connect_to_full_backlog(int milliseconds);
 /// Sleeps in a signal handler of the calling thread, on an alternate stack if asked. -1 when the sleep was interrupted.
 int testing_sleep_in_handler(int on_alternate_stack, uint32_t microseconds);
 
-/// Installs a SIGPROF handler that counts, as a profiler in the app would.
+/// Installs handlers of SIGPROF and SIGURG that count, as a profiler in the app would.
 void testing_own_signal(void);
 /// How many signals reached it.
 int testing_owner_signal_count(void);
 
 /// From now on the kernel refuses the process the system call `number` with EPERM. Returns 0 or an errno.
 int testing_forbid_system_call(int number);
-extern const int testing_process_vm_readv, testing_openat;
+extern const int testing_process_vm_readv, testing_openat, testing_pipe2;
 /// Puts an empty directory over /proc, for this process alone. While it has one thread. 0, or the errno of a system that
 /// does not let it.
 int testing_hide_proc(void);
@@ -32,3 +32,10 @@ void testing_overflow_stack(int spins, volatile int *_Nonnull reached);
 unsigned stall_x86_64_instruction_length(const uint8_t *_Nonnull code, uint64_t length);
 /// The path of the library that holds `symbol`; NULL when none does.
 const char *_Nullable testing_library_of(const char *_Nonnull symbol);
+
+/// Reads 2 GB of a file's hole in one system call, which does not look at signals; returns how many bytes.
+int64_t testing_long_system_call(void);
+/// Waits in vfork for a child that sleeps so long. 0, or -1.
+int testing_vfork(uint32_t microseconds);
+/// With this the program has more thread-local variables than a small stack has room for.
+int testing_use_large_thread_local(void);
