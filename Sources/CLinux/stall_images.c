@@ -1,3 +1,6 @@
+// What the loader lists is read through the kernel, and once an image: its headers and notes lie in the mapping of a file, and
+// a file that is cut short under its mapping answers a read with SIGBUS. What was read of an image is kept for as long as the
+// loader lists it.
 #define _GNU_SOURCE
 #include "stall_images.h"
 
@@ -6,102 +9,148 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "image_list.h"
+#include "kernel_read.h"
+
+enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
+
+// The list that was made last, or NULL while somebody makes one. Whoever finds it gone reads everything anew.
+static stall_image_list *known;
+
 typedef struct {
-    uint64_t load_address, end_address;
-    bool is_main, is_vdso;
-    uint32_t build_id_count;
-    uint8_t build_id[64];
-    char path[4096];
-} image_copy;
-
-struct stall_image_list {
-    size_t capacity;
-    size_t count;  // of the loader's list, also beyond the capacity
-    image_copy images[];
-};
-
-static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_t size) {
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R) || address < segment->p_vaddr) continue;
-        uint64_t into = address - segment->p_vaddr;
-        if (into <= segment->p_filesz && size <= segment->p_filesz - into) return true;
-    }
-    return false;
-}
+    stall_image_list *list;
+    const stall_image_list *known;
+} listing;
 
 /// Walks the notes of one PT_NOTE segment. Every size in it is checked against what is left.
-static bool find_build_id(const uint8_t *notes, uint64_t size, uint64_t alignment, image_copy *image) {
-    uint64_t mask = alignment == 8 ? 7 : 3;
+static bool find_build_id(uint64_t notes, uint64_t size, uint64_t alignment, image_entry *image) {
+    const uint64_t mask = alignment == 8 ? 7 : 3;
     uint64_t at = 0;
-    while (at < size && size - at >= sizeof(ElfW(Nhdr))) {
-        ElfW(Nhdr) header;
-        memcpy(&header, notes + at, sizeof header);
-        uint64_t name = at + sizeof header;
-        uint64_t content = (name + header.n_namesz + mask) & ~mask;
-        if (content > size || header.n_descsz > size - content) return false;
-        if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0
-            && header.n_descsz > 0 && header.n_descsz <= sizeof image->build_id) {
-            memcpy(image->build_id, notes + content, header.n_descsz);
-            image->build_id_count = header.n_descsz;
+    for (int count = 0; count < NOTE_LIMIT && at < size && size - at >= sizeof(ElfW(Nhdr)); count++) {
+        struct {
+            ElfW(Nhdr) header;
+            char name[4];
+        } note = {0};
+        if (stall_kernel_read(&note, notes + at, sizeof note) < sizeof note.header) return false;
+        const uint64_t content = (at + sizeof note.header + note.header.n_namesz + mask) & ~mask;
+        const uint64_t length = note.header.n_descsz;
+        if (content > size || length > size - content) return false;
+        if (note.header.n_type == NT_GNU_BUILD_ID && note.header.n_namesz == 4 && memcmp(note.name, "GNU", 4) == 0
+            && length > 0 && length <= sizeof image->build_id
+            && stall_kernel_read(image->build_id, notes + content, length) == length) {
+            image->build_id_count = (uint32_t)length;
             return true;
         }
-        at = (content + header.n_descsz + mask) & ~mask;
+        at = (content + length + mask) & ~mask;
     }
     return false;
 }
 
-static int copy_image(struct dl_phdr_info *info, size_t size, void *context) {
-    (void)size;
-    stall_image_list *list = context;
-    bool is_main = list->count == 0;
+static bool read_image(const struct dl_phdr_info *info, image_entry *image) {
+    ElfW(Phdr) segments[SEGMENT_LIMIT];
+    size_t count = info->dlpi_phnum < SEGMENT_LIMIT ? info->dlpi_phnum : SEGMENT_LIMIT;
+    count = stall_kernel_read(segments, (uintptr_t)info->dlpi_phdr, count * sizeof *segments) / sizeof *segments;
     uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Phdr) *segment = &segments[i];
+        if (segment->p_type == PT_GNU_EH_FRAME) {
+            image->frame_header = info->dlpi_addr + segment->p_vaddr;
+            image->frame_header_size = segment->p_memsz;
+        }
         if (segment->p_type != PT_LOAD) continue;
         if (segment->p_vaddr < low) low = segment->p_vaddr;
         if (segment->p_vaddr + segment->p_memsz > high) high = segment->p_vaddr + segment->p_memsz;
     }
-    if (low >= high) return 0;
-    size_t place = list->count++;
-    if (place >= list->capacity) return 0;
-
-    image_copy *image = &list->images[place];
+    if (low >= high) return false;
     image->load_address = info->dlpi_addr + low;
     image->end_address = info->dlpi_addr + high;
-    image->is_main = is_main;
-    unsigned long vdso = getauxval(AT_SYSINFO_EHDR);
+    const unsigned long vdso = getauxval(AT_SYSINFO_EHDR);
     image->is_vdso = vdso != 0 && image->load_address == vdso;
-    const char *path = info->dlpi_name ? info->dlpi_name : "";
-    size_t length = strnlen(path, sizeof image->path - 1);
-    memcpy(image->path, path, length);
-    image->path[length] = 0;
-    image->build_id_count = 0;
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_NOTE || !is_mapped(info, segment->p_vaddr, segment->p_filesz)) continue;
-        const uint8_t *notes = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
-        if (find_build_id(notes, segment->p_filesz, segment->p_align, image)) break;
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Phdr) *segment = &segments[i];
+        if (segment->p_type != PT_NOTE) continue;
+        if (find_build_id(info->dlpi_addr + segment->p_vaddr, segment->p_filesz, segment->p_align, image)) break;
     }
+    return true;
+}
+
+static const image_entry *find_known(
+    const stall_image_list *list, const image_entry *wanted, const char *path, size_t place
+) {
+    for (size_t i = 0; list && i < list->count; i++) {  // nearly always it has kept its place
+        const image_entry *image = &list->images[(place + i) % list->count];
+        if (image->base == wanted->base && image->headers == wanted->headers
+            && strcmp(stall_image_path(list, image), path) == 0) return image;
+    }
+    return NULL;
+}
+
+static int list_image(struct dl_phdr_info *info, size_t size, void *context) {
+    (void)size;
+    listing *listing = context;
+    stall_image_list *list = listing->list;
+    const char *name = info->dlpi_name ? info->dlpi_name : "";
+    char path[PATH_LIMIT];
+    const size_t length = strnlen(name, sizeof path - 1);
+    memcpy(path, name, length);
+    path[length] = 0;
+
+    image_entry image = {.base = info->dlpi_addr, .headers = (uintptr_t)info->dlpi_phdr};
+    const image_entry *before = find_known(listing->known, &image, path, list->count);
+    // Since something was unloaded, it may be another image in the same place. One that cannot be read any more is not.
+    if (before && listing->known->unload_count == info->dlpi_subs) {
+        image = *before;
+    } else if (!read_image(info, &image)) {
+        if (!before) return 0;
+        image = *before;
+    }
+    image.is_main = list->count == 0;
+    list->unload_count = info->dlpi_subs;
+    const size_t place = list->count++, text = list->text_size;
+    list->text_size += length + 1;
+    if (place >= list->capacity || list->text_size > list->text_capacity) return 0;
+    image.path = (uint32_t)text;
+    list->images[place] = image;
+    memcpy(stall_image_text(list) + text, path, length + 1);
     return 0;
 }
 
+static size_t list_bytes(size_t capacity, size_t text_capacity) {
+    return sizeof(stall_image_list) + capacity * sizeof(image_entry) + text_capacity;
+}
+
+static void keep(const stall_image_list *list, stall_image_list *before) {
+    const size_t size = list_bytes(list->capacity, list->text_capacity);
+    stall_image_list *copy = malloc(size);
+    if (copy) {
+        memcpy(copy, list, size);
+        free(before);
+        before = copy;
+    }
+    free(__atomic_exchange_n(&known, before, __ATOMIC_ACQ_REL));
+}
+
 stall_image_list *stall_image_list_create(void) {
-    for (size_t capacity = 64;; capacity *= 2) {
-        stall_image_list *list = malloc(sizeof *list + capacity * sizeof *list->images);
-        if (!list) return NULL;
-        list->capacity = capacity;
-        list->count = 0;
-        dl_iterate_phdr(copy_image, list);
-        if (list->count <= capacity) return list;
+    stall_image_list *before = __atomic_exchange_n(&known, NULL, __ATOMIC_ACQ_REL), *list;
+    for (size_t capacity = 64, text = 8192;;) {
+        list = malloc(list_bytes(capacity, text));
+        if (!list) break;
+        *list = (stall_image_list){.capacity = capacity, .text_capacity = text};
+        listing listing = {list, before};
+        dl_iterate_phdr(list_image, &listing);
+        if (list->count <= capacity && list->text_size <= text) break;
+        while (capacity < list->count) capacity *= 2;
+        while (text < list->text_size) text *= 2;
         free(list);
     }
+    if (list) keep(list, before); else free(before);
+    return list;
 }
 
 size_t stall_image_list_count(const stall_image_list *list) { return list->count; }
 
 stall_image stall_image_list_get(const stall_image_list *list, size_t index) {
-    const image_copy *image = &list->images[index];
+    const image_entry *image = &list->images[index];
     return (stall_image){
         .load_address = image->load_address,
         .end_address = image->end_address,
@@ -109,7 +158,7 @@ stall_image stall_image_list_get(const stall_image_list *list, size_t index) {
         .is_vdso = image->is_vdso,
         .build_id_count = image->build_id_count,
         .build_id = image->build_id,
-        .path = image->path,
+        .path = stall_image_path(list, image),
     };
 }
 

@@ -56,6 +56,13 @@ import Testing
         }
     }
 
+    @Test func `a library that was cut short in place ends nothing`() async {
+        await #expect(processExitsWith: .exitCode(7)) {
+            // The loader itself would read the libraries' destructors at an exit.
+            if try cutLibrariesShort() { _exit(7) }
+        }
+    }
+
     @Test func `a return address belongs to the image of its call`() {
         let table = ImageTable(images: [
             Image(path: "/a", buildID: nil, loadAddress: 0x1000, endAddress: 0x2000),
@@ -139,4 +146,31 @@ func output(of tool: String, _ arguments: String...) throws -> String {
     let bytes = try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     return String(decoding: bytes, as: UTF8.self)
+}
+
+/// Two copies of a library are loaded and cut short: of one the table has known before, and knows it still, of the other not.
+private func cutLibrariesShort() throws -> Bool {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let paths = ["known.so", "unknown.so"].map { folder.appending(path: $0).path }
+    guard let original = ImageTable.current().images.first(where: { $0.path.contains("libm.so") })
+    else { return false }
+    let file = URL(filePath: original.path).resolvingSymlinksInPath().path
+    for path in paths { try FileManager.default.copyItem(atPath: file, toPath: path) }
+
+    guard dlopen(paths[0], RTLD_NOW) != nil else { return false }
+    let before = ImageTable.current().images.first { $0.path == paths[0] }
+    guard let before, before.buildID == original.buildID, dlopen(paths[1], RTLD_NOW) != nil,
+        truncate(paths[0], 0) == 0, truncate(paths[1], 0) == 0
+    else { return false }
+    try FileManager.default.removeItem(at: folder)
+
+    let table = ImageTable.current()
+    let stack = CapturedStack(
+        addresses: [
+            CodeAddress(before.loadAddress + 4096, .interrupted),
+            CodeAddress(before.loadAddress + 4096, .returnAddress),
+        ], isTruncated: false, method: .signalFree)
+    return table.images.contains(before) && !table.images.contains { $0.path == paths[1] }
+        && table.locate(stack).map(\.imagePath) == [before.path, before.path]
 }

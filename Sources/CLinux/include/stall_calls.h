@@ -12,5 +12,5 @@ typedef struct stall_call {
     uint64_t entered;
 } stall_call;
 
-/// Fills in all of them under one hold of the loader's list lock, so that the images stay mapped. Allocates nothing.
+/// Fills in all of them. The images are read through the kernel: they may be unloaded, or cut short, meanwhile.
 void stall_calls_read(stall_call *_Nonnull calls, size_t count);

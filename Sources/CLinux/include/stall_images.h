@@ -16,7 +16,8 @@ typedef struct stall_image {
 
 typedef struct stall_image_list stall_image_list;
 
-/// Copies the list; the program comes first. No allocation happens under the loader's lock. NULL without memory.
+/// Copies the list; the program comes first. No allocation happens under the loader's lock, nothing is read through a
+/// mapping, and of an image that was listed before nothing is read again. NULL without memory.
 stall_image_list *_Nullable stall_image_list_create(void);
 size_t stall_image_list_count(const stall_image_list *_Nonnull list);
 /// What it points to belongs to the list. `index` must be below the count.
