@@ -44,7 +44,7 @@ extern CFTypeRef CFRunLoopObserverCreate(
     CFRunLoopObserverCallBack callback, CFRunLoopObserverContext *context) WEAK;
 extern void CFRunLoopAddObserver(CFTypeRef loop, CFTypeRef observer, CFTypeRef mode) WEAK;
 extern Boolean CFRunLoopContainsObserver(CFTypeRef loop, CFTypeRef observer, CFTypeRef mode) WEAK;
-extern void CFRunLoopObserverInvalidate(CFTypeRef observer) WEAK;
+extern void CFRunLoopRemoveObserver(CFTypeRef loop, CFTypeRef observer, CFTypeRef mode) WEAK;
 extern CFIndex CFArrayGetCount(CFTypeRef array) WEAK;
 extern const void *CFArrayGetValueAtIndex(CFTypeRef array, CFIndex index) WEAK;
 extern Boolean CFStringGetCString(CFTypeRef string, char *text, CFIndex capacity, uint32_t encoding) WEAK;
@@ -62,7 +62,7 @@ struct stall_foreign_loop {
 bool stall_foreign_loop_is_available(void) {
     return &kCFRunLoopCommonModes && CFRunLoopGetCurrent && CFRunLoopGetMain && CFRunLoopWakeUp && CFRunLoopIsWaiting
         && CFRunLoopCopyCurrentMode && CFRunLoopCopyAllModes && CFRunLoopObserverCreate && CFRunLoopAddObserver
-        && CFRunLoopContainsObserver && CFRunLoopObserverInvalidate && CFArrayGetCount && CFArrayGetValueAtIndex
+        && CFRunLoopContainsObserver && CFRunLoopRemoveObserver && CFArrayGetCount && CFArrayGetValueAtIndex
         && CFStringGetCString && CFRetain && CFRelease;
 }
 
@@ -85,6 +85,7 @@ static void release(const void *info) {
 static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
     (void)observer;
     stall_foreign_loop *loop = info;
+    if (!loop) return;  // CoreFoundation's, once the observer is invalid: see `detach`
     stall_beacon *beacon = loop->beacon;
     uint64_t now = stall_monotonic_ns();
     switch (activity) {
@@ -142,8 +143,16 @@ stall_foreign_loop *stall_foreign_loop_attach(void) {
     return loop;
 }
 
+// The observer is taken out of the loop, never made invalid. CoreFoundation calls an observer after it has let go of its lock
+// and reads its info only then; to invalidate it clears the info, under the feet of a loop that is just calling it. Taken
+// out, the observer lives, with its info, until the loop's thread lets go of it behind the call.
 void stall_foreign_loop_detach(stall_foreign_loop *loop) {
-    CFRunLoopObserverInvalidate(loop->observer);
+    CFRunLoopRemoveObserver(loop->loop, loop->observer, kCFRunLoopCommonModes);
+    CFTypeRef modes = CFRunLoopCopyAllModes(loop->loop);
+    for (CFIndex index = 0; modes && index < CFArrayGetCount(modes); index++) {
+        CFRunLoopRemoveObserver(loop->loop, loop->observer, CFArrayGetValueAtIndex(modes, index));
+    }
+    if (modes) CFRelease(modes);
     CFRelease(loop->observer);
     CFRelease(loop->loop);
     release(loop);
