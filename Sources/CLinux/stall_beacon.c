@@ -16,7 +16,9 @@ static void *zeroed_lines(size_t size) {
 
 stall_beacon *stall_beacon_create(void) {
     stall_beacon *beacon = zeroed_lines(sizeof(stall_beacon));
-    if (beacon) __atomic_store_n(&beacon->references, 1, __ATOMIC_RELAXED);
+    if (!beacon) return NULL;
+    beacon->shared = (stall_bell){.sleep = STALL_WATCHDOG_PARKED, .is_shared = true};
+    __atomic_store_n(&beacon->references, 1, __ATOMIC_RELAXED);
     return beacon;
 }
 
@@ -40,7 +42,7 @@ void stall_bell_sleep(stall_bell *bell, uint32_t sleep, uint64_t deadline_ns) {
     __atomic_store_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_RELAXED);
 }
 
-void stall_bell_ring(stall_bell *bell) {
+static void ring(stall_bell *bell) {
     if (__atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_AWAKE) return;
     if (__atomic_exchange_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_SEQ_CST)
         == STALL_WATCHDOG_AWAKE)
@@ -48,6 +50,92 @@ void stall_bell_ring(stall_bell *bell) {
     int saved = errno;
     syscall(SYS_futex, &bell->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = saved;
+}
+
+static void ring_watchers(stall_bell *shared, bool parked_only) {
+    stall_beacon *beacon = (stall_beacon *)((char *)shared - offsetof(stall_beacon, shared));
+    for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
+        stall_bell *bell = __atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_SEQ_CST);
+        if (!bell) continue;
+        if (parked_only && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) != STALL_WATCHDOG_PARKED) continue;
+        ring(bell);
+    }
+}
+
+void stall_bell_ring(stall_bell *bell) {
+    if (bell->is_shared) ring_watchers(bell, false); else ring(bell);
+}
+
+void stall_bell_ring_parked(stall_bell *bell) {
+    if (bell->is_shared) ring_watchers(bell, true); else ring(bell);
+}
+
+// MARK: Several watchers
+//
+// Watchdogs come and go on threads of their own, without a lock: a process may fork at any moment, and its child would find
+// it taken for ever.
+
+typedef struct {
+    stall_bell *bell;
+    uint64_t stall_ns;
+} choice;
+
+static choice choose(stall_beacon *beacon) {
+    choice chosen = {NULL, UINT64_MAX};
+    for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
+        stall_bell *bell = __atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_SEQ_CST);
+        if (!bell) continue;
+        const uint64_t stall_ns = __atomic_load_n(&beacon->watchers[i].stall_ns, __ATOMIC_SEQ_CST);
+        chosen.bell = chosen.bell ? &beacon->shared : bell;
+        if (stall_ns < chosen.stall_ns) chosen.stall_ns = stall_ns;
+    }
+    if (!chosen.bell) chosen.stall_ns = 0;
+    return chosen;
+}
+
+// Whoever changed the list last sees all of it, and stores last or sees that another one did.
+static void apply_watchers(stall_beacon *beacon) {
+    choice chosen, after = choose(beacon);
+    do {
+        chosen = after;
+        stall_tally_set_stall_ns(beacon, chosen.stall_ns);
+        __atomic_store_n(&beacon->bell, chosen.bell, __ATOMIC_SEQ_CST);
+        after = choose(beacon);
+    } while (after.bell != chosen.bell || after.stall_ns != chosen.stall_ns);
+}
+
+static stall_watcher *find_watcher(stall_beacon *beacon, const stall_bell *bell) {
+    for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
+        if (__atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_ACQUIRE) == bell) return &beacon->watchers[i];
+    }
+    return NULL;
+}
+
+static stall_watcher *take_place(stall_beacon *beacon, stall_bell *bell) {
+    for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
+        stall_bell *nobody = NULL;
+        if (__atomic_compare_exchange_n(
+                &beacon->watchers[i].bell, &nobody, bell, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+            return &beacon->watchers[i];
+        }
+    }
+    return NULL;
+}
+
+bool stall_beacon_join(stall_beacon *beacon, stall_bell *bell, uint64_t stall_ns) {
+    stall_watcher *watcher = find_watcher(beacon, bell);
+    if (!watcher) watcher = take_place(beacon, bell);
+    if (!watcher) return false;
+    __atomic_store_n(&watcher->stall_ns, stall_ns, __ATOMIC_SEQ_CST);
+    apply_watchers(beacon);
+    return true;
+}
+
+void stall_beacon_leave(stall_beacon *beacon, stall_bell *bell) {
+    stall_watcher *watcher = find_watcher(beacon, bell);
+    if (!watcher) return;
+    __atomic_store_n(&watcher->bell, NULL, __ATOMIC_SEQ_CST);
+    apply_watchers(beacon);
 }
 
 void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns) {
@@ -66,10 +154,12 @@ void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns
 }
 
 bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
-    uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
-    if (!__atomic_compare_exchange_n(
-            &beacon->alarm, &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED), alarm = word;
+    if (!__atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+        // Set on a word that has gone; whoever set it sees that. It would cost every iteration a call.
+        __atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
         return false;
+    }
     __atomic_store_n(&beacon->ended, now_ns, __ATOMIC_RELEASE);
     stall_open_slot *slot = __atomic_load_n(&beacon->open_slot, __ATOMIC_ACQUIRE);
     if (slot) stall_open_slot_end(slot, now_ns);

@@ -78,11 +78,6 @@ package final class LoopBeacon: @unchecked Sendable {
         return (MonotonicInstant(nanoseconds: began), .nanoseconds(Int64(clamping: length)))
     }
 
-    /// From when on a busy span is a stall and no micro-stall.
-    func setStallLength(_ length: Duration) {
-        stall_tally_set_stall_ns(beacon, UInt64(max(0, length.nanoseconds)))
-    }
-
     package var word: UInt64 { stall_beacon_word(beacon) }
     package var isBusy: Bool { word >> 56 == UInt64(STALL_LOOP_BUSY) }
     package var thread: ThreadID { ThreadID(rawValue: stall_beacon_thread(beacon)) }
@@ -116,11 +111,18 @@ package final class LoopBeacon: @unchecked Sendable {
         }
     }
 
-    func connect(to bell: UnsafeMutablePointer<stall_bell>?) { stall_beacon_set_bell(beacon, bell) }
     /// Where the loop is to note the end of the stall that is open.
     func setOpenSlot(_ slot: UnsafeMutablePointer<stall_open_slot>?) {
         stall_beacon_set_open_slot(beacon, slot)
     }
+    /// Has this bell rung, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
+    /// Done again, it changes that. False when there is no room.
+    @discardableResult
+    func connect(to bell: UnsafeMutablePointer<stall_bell>, stallLength: Duration) -> Bool {
+        stall_beacon_join(beacon, bell, UInt64(max(0, stallLength.nanoseconds)))
+    }
+
+    func disconnect(from bell: UnsafeMutablePointer<stall_bell>) { stall_beacon_leave(beacon, bell) }
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }
 

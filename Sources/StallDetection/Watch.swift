@@ -98,7 +98,7 @@ struct Watch: ~Copyable {
             if current.loop === loop {
                 let before = current.policies
                 current.policies = policies
-                loop.beacon.setStallLength(policies.base.threshold)
+                loop.beacon.connect(to: bell, stallLength: policies.base.threshold)
                 return before
             }
             post = current.next
@@ -109,8 +109,7 @@ struct Watch: ~Copyable {
     private mutating func join(_ post: WatchPost) {
         let now = now()
         let loop = post.loop
-        loop.beacon.setStallLength(post.policies.base.threshold)
-        loop.beacon.connect(to: bell)
+        loop.beacon.connect(to: bell, stallLength: post.policies.base.threshold)
         loop.responder.prepare()
         let evidence = loop.responder.evidence(isSuspect: false)
         if first == nil { nextMeasure = now + Self.measureInterval }
@@ -165,7 +164,7 @@ struct Watch: ~Copyable {
         }
         post.measure(at: now())
         loop.beacon.clearAlarm()
-        loop.beacon.connect(to: nil)
+        loop.beacon.disconnect(from: bell)
         loop.responder.unwatched()
     }
 

@@ -41,8 +41,7 @@ import Testing
         // Nobody watches: nothing is counted.
         stall_beacon_publish_awake(pointer, ms(0))
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(500))
-        beacon.setStallLength(.milliseconds(250))
-        beacon.connect(to: bell)
+        beacon.connect(to: bell, stallLength: .milliseconds(250))
         let before = beacon.tally(at: at(1_000), runDelay: nil)
         // Two iterations: 150 ms after a wait and 5 before the next one; then 40, and 300 that go on.
         stall_beacon_publish_awake(pointer, ms(1_000))

@@ -28,8 +28,18 @@
 
 /// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
 typedef struct stall_bell {
-    uint32_t sleep;  ///< STALL_WATCHDOG_*; a futex word
+    uint32_t sleep;      ///< STALL_WATCHDOG_*; a futex word
+    uint32_t is_shared;  ///< it stands for the bells of all watchers of its beacon, and is always PARKED
 } stall_bell;
+
+/// How many may watch one beacon.
+#define STALL_WATCHER_LIMIT 8
+
+/// One of those who watch a beacon.
+typedef struct stall_watcher {
+    stall_bell *_Nullable bell;  ///< NULL: nobody
+    uint64_t stall_ns;           ///< from here on a span is a stall to it
+} stall_watcher;
 
 /// Buckets of iteration lengths in microseconds: 0 to 7, then eight to each power of two, up to 2^36 (19 hours).
 #define STALL_LENGTH_BUCKETS 272
@@ -44,7 +54,7 @@ typedef struct stall_tally {
     uint64_t busy_ns;         ///< time between progress and progress, or a rest
     uint64_t unfinished_ns;   ///< the part of it that belongs to the iteration that is going on
     uint64_t rests;           ///< how often it waited or left its run
-    uint64_t stall_ns;        ///< from here on a span is a stall; the watcher sets it, 0 until then
+    uint64_t stall_ns;        ///< from here on a span is a stall to a watcher; 0 without one
     uint64_t long_ns;         ///< from here on a span is looked at closer: the shorter of both; 0 while nobody watches
     uint64_t micro_stalls;    ///< spans of at least STALL_MICRO_STALL_NS that are no stalls
     uint64_t micro_stall_ns;
@@ -60,7 +70,7 @@ typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
     uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
     uint64_t iterations;          ///< iterations so far
-    stall_bell *_Nullable bell;   ///< rung on the way out of a wait; NULL while nobody watches
+    stall_bell *_Nullable bell;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL while nobody watches
     uint64_t alarm;               ///< a word under suspicion: whoever replaces it says when, and rings
     uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 until then
     uint32_t mode;                ///< the loop's number for its current mode
@@ -70,6 +80,8 @@ typedef struct stall_beacon {
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
     stall_tally tally;
     struct stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
+    stall_bell shared;  ///< rings each watcher's bell; `bell` points here when there are several
+    stall_watcher watchers[STALL_WATCHER_LIMIT];
 } stall_beacon;
 
 _Static_assert(offsetof(stall_beacon, label) == 64, "all but the label is one cache line");
@@ -90,6 +102,14 @@ static inline void stall_bell_announce(stall_bell *_Nonnull bell, uint32_t sleep
 void stall_bell_sleep(stall_bell *_Nonnull bell, uint32_t sleep, uint64_t deadline_ns);
 /// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
 void stall_bell_ring(stall_bell *_Nonnull bell);
+/// Wakes it only from a sleep without a deadline.
+void stall_bell_ring_parked(stall_bell *_Nonnull bell);
+
+/// Watches the beacon with this bell, beside others: to this watcher a span of `stall_ns` is a stall. Done again, it changes
+/// that. False when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
+bool stall_beacon_join(stall_beacon *_Nonnull beacon, stall_bell *_Nonnull bell, uint64_t stall_ns);
+/// Ends that. The others go on.
+void stall_beacon_leave(stall_beacon *_Nonnull beacon, stall_bell *_Nonnull bell);
 
 #define STALL_BEACON_TIME_MASK ((UINT64_C(1) << 56) - 1)
 
@@ -159,7 +179,7 @@ static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uin
     __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
     stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
     if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
-        stall_bell_ring(bell);
+        stall_bell_ring_parked(bell);
     if (__builtin_expect(rings, 0)) stall_beacon_ring(beacon);
 }
 /// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
@@ -187,6 +207,7 @@ static inline void stall_beacon_publish_mode(stall_beacon *_Nonnull beacon, uint
 static inline void stall_beacon_publish_thread(stall_beacon *_Nonnull beacon, int32_t thread) {
     __atomic_store_n(&beacon->thread, thread, __ATOMIC_RELAXED);
 }
+/// Sets what is rung, past the list of watchers.
 static inline void stall_beacon_set_bell(stall_beacon *_Nonnull beacon, stall_bell *_Nullable bell) {
     __atomic_store_n(&beacon->bell, bell, __ATOMIC_SEQ_CST);
 }
@@ -196,7 +217,9 @@ static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_
     __atomic_store_n(&beacon->ended, 0, __ATOMIC_RELAXED);
     __atomic_exchange_n(&beacon->alarm, word, __ATOMIC_SEQ_CST);
 }
+/// Takes the alarm back. Another watcher may have set it on the same word: then it stays, and rings once for nothing at most.
 static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
+    if (__atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE) == &beacon->shared) return;
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
 }
 static inline void stall_beacon_set_open_slot(
