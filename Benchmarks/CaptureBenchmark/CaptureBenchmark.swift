@@ -31,6 +31,7 @@ final class Subject: Sendable {
     init(depth: Int, _ life: Life) {
         let thread = Thread { [self] in
             let registered = RegisteredThread.current()
+            stall_thread_describe(&self.described)
             descend(depth) { [self] in
                 self.registration.withLock { $0 = registered }
                 switch life {
@@ -47,6 +48,8 @@ final class Subject: Sendable {
     }
 
     var thread: RegisteredThread { registration.withLock { $0! } }
+    /// The same, as C describes it.
+    nonisolated(unsafe) private(set) var described = stall_thread()
     func stop() { isStopped.store(true, ordering: .relaxed) }
 
     private func sleep() { while !isStopped.load(ordering: .relaxed) { usleep(1_000_000) } }
@@ -64,9 +67,9 @@ final class Subject: Sendable {
 
     /// The signal is kept from arriving, taken by hand, and given to its handler: what that does, without the kernel's part.
     private func timeHandler() {
-        victim_block_sigprof()
+        victim_block_sigurg()
         while !isStopped.load(ordering: .relaxed) {
-            let time = victim_run_sigprof_handler()
+            let time = victim_run_sigurg_handler()
             if time > 0 { handlerTimes.withLock { $0.append(time) } }
         }
     }
@@ -148,6 +151,7 @@ func row(
             "microseconds".padding(toLength: 44, withPad: " ", startingAt: 0)
                 + "frames     least       p50       p95")
         var sampler = try StackSampler()
+        let bare = stall_sampler_create(8192, 1 << 20, STALL_SIGNAL_UNLESS_OWNED)!
         for depth in [5, 85, 485, 1_985] {
             let blocked = Subject(depth: depth, .blocks)
             let frames = try sampler.captureStack(of: blocked.thread, timeout: patience)
@@ -170,8 +174,13 @@ func row(
                 })
             row("stopped, with the kernel's part", frames, Percentiles(gaps))
             let timing = Subject(depth: depth, .timesHandler)
+            // A thread that blocks the signal is not sent one. So it is asked under the files of another that runs as well.
+            var asked = timing.described
+            asked.files = spinning.described.files
             for _ in 0..<rounds {
-                _ = try sampler.captureStack(of: timing.thread, timeout: patience)
+                var stack = stall_stack()
+                let error = stall_sampler_capture(bare, &asked, patience.nanoseconds, &stack)
+                precondition(error == 0, "errno \(error)")
             }
             timing.stop()
             row("in a handler", frames, Percentiles(timing.handlerTimes.withLock { $0 }))

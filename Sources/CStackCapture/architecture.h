@@ -25,6 +25,7 @@ struct stall_architecture {
     uint8_t async_context;    ///< where Swift's async functions keep their context
     uint8_t saved_count;
     uint8_t saved[SAVED_REGISTER_LIMIT];  ///< the registers that calls preserve, and the return address
+    uint8_t system_call_arguments[6];  ///< the registers that a system call takes them from, and leaves as they are
     uint64_t address_mask;    ///< bits of a code address; the others may hold a signature
 
     /// How far the frame pointer lies above the stack pointer after the prologue whose code is given.

@@ -115,6 +115,7 @@ static const stall_architecture description = {
     .async_context = X22,
     .saved_count = 12,
     .saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, X29, X30},
+    .system_call_arguments = {0, 1, 2, 3, 4, 5},
     .address_mask = (UINT64_C(1) << 48) - 1,
     .frame_size = frame_size,
     .examine_code = examine_code,

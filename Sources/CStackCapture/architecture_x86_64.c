@@ -155,6 +155,7 @@ static const stall_architecture description = {
     .async_context = R14,
     .saved_count = 7,
     .saved = {RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS},
+    .system_call_arguments = {RDI, RSI, RDX, R10, R8, R9},
     .address_mask = UINT64_MAX,
     .frame_size = frame_size,
     .examine_code = examine_code,

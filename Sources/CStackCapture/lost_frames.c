@@ -76,6 +76,7 @@ static bool leads_outwards(
     stall_registers_set(&trial.registers, number, frame_pointer);
     *inner = 0;
     for (unsigned depth = 0; depth < trial_depth; depth++) {
+        if (stall_walk_is_overdue(&trial)) return false;
         const uint64_t own = trial.registers.value[number];
         const step_result result = stall_walk_step(&trial);
         if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
@@ -94,7 +95,7 @@ static bool search_frame_pointer(
 ) {
     for (uint64_t at = (from + 7) & ~UINT64_C(7); at - from < SEARCH_LIMIT; at += 8) {
         uint64_t return_address, inner;
-        if (!stall_walk_read_word(walk, at + 8, &return_address)) return false;
+        if (stall_walk_is_overdue(walk) || !stall_walk_read_word(walk, at + 8, &return_address)) return false;
         if (examine_return_address(walk, return_address, function) < wanted) continue;
         if (!leads_outwards(walk, at, function, true, &inner)) continue;
         if (wanted < CALL_OF_FUNCTION && inner > at) {

@@ -1,15 +1,22 @@
 // The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints
 // nothing, calls no Swift, and restores errno.
 //
-// One request at a time, for the whole process; `state` says whose turn it is and never goes back:
+// Two signals can carry a request. SIGURG, because what it does without a handler is nothing: it may stay pending in a thread
+// that executes another program, or come when the app has just taken our handler away. SIGPROF where a thread blocks the
+// first, as Dispatch's do; it would end the next program, so it is never sent to a thread that blocks it.
+//
+// One prompt request at a time, for the whole process, and one that stays open for each of a few threads. A request's `state`
+// says whose turn it is and never goes back:
 //
 //     generation n, FREE -> REQUESTED -> CLAIMED -> COPIED -> generation n + 1, FREE
-//                           |  by the handler       ^ by the handler
+//                           |     |      by the handler       ^ by the handler
+//                           |     '-> LATE | REQUESTED -> LATE | CLAIMED -> LATE | COPIED -> generation n + 1, FREE
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
-// A handler that comes late finds another generation and leaves. One that is stuck between CLAIMED and
-// COPIED keeps the buffer, and requests are refused until it is done. The buffer and the handler stay for
-// the life of the process: a signal may be pending for a thread that blocks it.
+// The prompt answer goes into a buffer that all share; the late one into the request's own, which is smaller. A handler that
+// comes late finds another generation and leaves, unless its thread has been asked anew: signals of a kind do not queue. One
+// that is stuck between CLAIMED and COPIED keeps the shared buffer, and requests are refused until it is done. Buffers and
+// handlers stay for the life of the process: a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -26,61 +33,121 @@
 #include "process_memory.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
-enum { FREE = 0, REQUESTED = 1, CLAIMED = 2, COPIED = 3, PHASE_MASK = 3, GENERATION_STEP = 4 };
+#define LONGEST_STORAGE_NS UINT64_C(10000000000)  // of an answer that is not taken
+enum { REQUEST_LIMIT = 16, LATE_CAPACITY = 128 << 10, PAGE_SIZE = 4096 };
+enum { FREE = 0, REQUESTED = 1, CLAIMED = 2, COPIED = 3, LATE = 4, PHASE_MASK = 7, GENERATION_STEP = 8 };
 
-static struct {
-    _Atomic(uint32_t) state;  // generation << 2 | phase
-    _Atomic(bool) is_busy;    // a watchdog is between request and release
-    uint8_t *buffer;
-    uint64_t capacity;
+struct signal_request {
+    _Atomic(uint32_t) state;     // generation << 3 | phase
+    _Atomic(pid_t) thread;
+    const void *owner;
+    int signal;
+    uint8_t *late_buffer;
     uint64_t stack_low, stack_high;
     stall_registers registers;
-    uint64_t base, length;
-} slot;
+    uint64_t base, length, sent_ns, answered_ns;
+};
 
-static struct sigaction previous_action;
-static _Atomic(bool) is_installed;
+static const int signals[] = {SIGURG, SIGPROF};
+enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
+
+static signal_request requests[REQUEST_LIMIT];
+static struct sigaction previous_actions[SIGNAL_COUNT];
+static _Atomic(bool) is_installed[SIGNAL_COUNT];
+static _Atomic(bool) is_busy;               // a watchdog is between request and release
+static _Atomic(pid_t) process;              // a fork's child begins anew
+static signal_request *_Atomic shared_user;  // whose answer goes into the shared buffer
+static uint8_t *shared_buffer;
+static uint64_t shared_capacity;
+
+static uint32_t phase_of(uint32_t state) { return state & PHASE_MASK; }
+static uint32_t next_generation(uint32_t state) { return (state & ~(uint32_t)PHASE_MASK) + GENERATION_STEP; }
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// MARK: The handler
 
 // The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at
 // SP. 128 bytes below it are the red zone, taken only where they share SP's page.
-static void copy_stack(uint64_t stack_pointer) {
+static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
-    slot.base = base;
-    if (stack_pointer < slot.stack_low || stack_pointer >= slot.stack_high) {  // an alternate stack or a coroutine's
-        slot.length = stall_read_memory(slot.buffer, base, slot.capacity);
+    request->base = base;
+    if (stack_pointer < request->stack_low || stack_pointer >= request->stack_high) {  // an alternate stack or a coroutine's
+        request->length = stall_read_memory(buffer, base, capacity);
         return;
     }
-    uint64_t length = slot.stack_high - base;
-    if (length > slot.capacity) length = slot.capacity;
+    uint64_t length = request->stack_high - base;
+    if (length > capacity) length = capacity;
     const volatile uint64_t *from = (const volatile uint64_t *)(uintptr_t)base;
-    uint64_t *to = (uint64_t *)(void *)slot.buffer;
+    uint64_t *to = (uint64_t *)(void *)buffer;
     for (uint64_t i = 0; i < length / 8; i++) to[i] = from[i];
-    slot.length = length & ~UINT64_C(7);
+    request->length = length & ~UINT64_C(7);
+}
+
+// Takes a request over for the handler, whether or not it has become a late one.
+static bool claim(signal_request *request, uint32_t requested, uint32_t *claimed) {
+    uint32_t expected = requested;
+    if (!atomic_compare_exchange_strong(&request->state, &expected, requested + 1)) {
+        if (expected != (requested | LATE)) return false;
+        requested |= LATE;
+        if (!atomic_compare_exchange_strong(&request->state, &expected, requested + 1)) return false;
+    }
+    *claimed = requested + 1;
+    return true;
+}
+
+static signal_request *claim_any(uint32_t *claimed) {
+    const pid_t thread = (pid_t)syscall(SYS_gettid);
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        signal_request *request = &requests[i];
+        const uint32_t state = atomic_load(&request->state);
+        if ((phase_of(state) & ~(uint32_t)LATE) != REQUESTED || atomic_load(&request->thread) != thread) continue;
+        if (claim(request, state & ~(uint32_t)LATE, claimed)) return request;
+    }
+    return NULL;
+}
+
+static void answer(signal_request *request, uint32_t requested, const void *context) {
+    uint32_t claimed;
+    if (!claim(request, requested, &claimed)) request = claim_any(&claimed);
+    if (!request) return;
+    stall_registers_from_context(&request->registers, context);
+    const uint64_t stack_pointer = request->registers.value[stall_native_architecture->stack_pointer];
+    if (claimed & LATE) {
+        request->answered_ns = monotonic_ns();
+        copy_stack(request, stack_pointer, request->late_buffer, LATE_CAPACITY);
+    } else {
+        copy_stack(request, stack_pointer, shared_buffer, shared_capacity);
+    }
+    atomic_store(&request->state, claimed + 1);
 }
 
 static void pass_on(int number, siginfo_t *info, void *context) {
-    if (previous_action.sa_flags & SA_SIGINFO) {
-        previous_action.sa_sigaction(number, info, context);
-    } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-        previous_action.sa_handler(number);
+    const struct sigaction *previous = &previous_actions[number == signals[0] ? 0 : 1];
+    if (previous->sa_flags & SA_SIGINFO) {
+        previous->sa_sigaction(number, info, context);
+    } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
+        previous->sa_handler(number);
     }
 }
 
 static void handle_signal(int number, siginfo_t *info, void *context) {
     int saved_errno = errno;
-    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &slot) {
-        uint32_t requested = (uint32_t)info->si_errno;
-        if (atomic_compare_exchange_strong(&slot.state, &requested, requested + 1)) {
-            stall_registers_from_context(&slot.registers, context);
-            copy_stack(slot.registers.value[stall_native_architecture->stack_pointer]);
-            atomic_store(&slot.state, requested + 2);
-        }
+    const uint64_t at = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)requests;
+    if (info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0) {
+        answer(&requests[at / sizeof *requests], (uint32_t)info->si_errno, context);
     } else {
         pass_on(number, info, context);
     }
     errno = saved_errno;
 }
+
+// MARK: The signals
 
 static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == handle_signal;
@@ -90,49 +157,106 @@ static bool is_owned(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
+static struct sigaction our_action(void) {
+    struct sigaction action = {.sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    return action;
+}
+
+static int install(int index, stall_signal_use use) {
+    const struct sigaction action = our_action();
+    struct sigaction current;
+    if (sigaction(signals[index], NULL, &current) != 0) return errno;
+    if (use != STALL_SIGNAL_CHAINED && is_owned(&current)) return 0;
+    if (!is_ours(&current)) previous_actions[index] = current;
+    if (sigaction(signals[index], &action, NULL) != 0) return errno;
+    atomic_store(&is_installed[index], true);
+    return 0;
+}
+
+static uint8_t *map_buffer(size_t size, int flags) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// The late buffers cost address space only, until one is used.
+static int make_buffers(uint32_t stack_capacity) {
+    uint8_t *late = map_buffer((size_t)REQUEST_LIMIT * LATE_CAPACITY, MAP_NORESERVE);
+    shared_buffer = late ? map_buffer(stack_capacity, MAP_POPULATE) : NULL;
+    if (!shared_buffer) return errno;
+    shared_capacity = stack_capacity & ~UINT32_C(7);
+    for (int i = 0; i < REQUEST_LIMIT; i++) requests[i].late_buffer = late + (size_t)i * LATE_CAPACITY;
+    return 0;
+}
+
+// Nobody answers in a fork's child what was asked of its parent's threads.
+static void begin_anew_after_fork(void) {
+    const pid_t own = getpid();
+    if (atomic_exchange(&process, own) == own) return;
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        atomic_store(&requests[i].state, next_generation(atomic_load(&requests[i].state)));
+    }
+    atomic_store(&shared_user, NULL);
+    atomic_store(&is_busy, false);
+}
+
 int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     static atomic_flag preparing = ATOMIC_FLAG_INIT;
-    struct sigaction current;
-    int result = 0;
-    if (use == STALL_SIGNAL_NEVER || atomic_load(&is_installed)) return 0;
+    if (use == STALL_SIGNAL_NEVER) return 0;
     if (atomic_flag_test_and_set(&preparing)) return 0;
-    if (sigaction(SIGPROF, NULL, &current) != 0) {
-        result = errno;
-    } else if (use == STALL_SIGNAL_CHAINED || !is_owned(&current)) {
-        void *buffer = mmap(
-            NULL, stack_capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        struct sigaction action = {
-            .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-        sigfillset(&action.sa_mask);
-        slot.capacity = stack_capacity & ~UINT32_C(7);
-        slot.buffer = buffer;
-        previous_action = current;
-        if (buffer == MAP_FAILED || sigaction(SIGPROF, &action, NULL) != 0) {
-            result = errno;
-        } else {
-            atomic_store(&is_installed, true);
-        }
+    begin_anew_after_fork();
+    int error = shared_buffer ? 0 : make_buffers(stack_capacity);
+    for (int i = 0; i < SIGNAL_COUNT && error == 0; i++) {
+        if (!atomic_load(&is_installed[i])) error = install(i, use);
     }
     atomic_flag_clear(&preparing);
-    return result;
+    return error;
+}
+
+static bool can_send(int index) {
+    struct sigaction current;
+    return atomic_load(&is_installed[index]) && sigaction(signals[index], NULL, &current) == 0 && is_ours(&current);
 }
 
 bool stall_signal_copy_is_available(void) {
-    struct sigaction current;
-    return atomic_load(&is_installed) && sigaction(SIGPROF, NULL, &current) == 0 && is_ours(&current);
+    for (int i = 0; i < SIGNAL_COUNT; i++) {
+        if (can_send(i)) return true;
+    }
+    return false;
 }
 
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 1; }
+
+// Asked immediately before the signal is sent: between the two the app can take the handler away, or the thread can block the
+// signal. Of SIGURG nothing comes then.
+static int choose_signal(const signal_question *question, bool *is_blocked) {
+    *is_blocked = false;
+    for (int i = 0; i < SIGNAL_COUNT; i++) {
+        if (signals[i] != SIGURG && !question->knows_blocked) continue;
+        if (!can_send(i)) continue;
+        if (!has_signal(question->blocked, signals[i])) return signals[i];
+        *is_blocked = true;
+    }
+    return 0;
 }
 
-// Returns when the state is not `state` any more, or at the deadline. It looks again and again: waking us would cost the
+// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked.
+static void drop_pending(int number) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, ours = our_action();
+    struct sigaction before, between;
+    if (sigaction(number, &ignore, &before) != 0) return;
+    if (sigaction(number, is_ours(&before) ? &ours : &before, &between) != 0) return;
+    // Somebody else may have set an action meanwhile: that one counts.
+    if (is_owned(&between) || between.sa_handler != SIG_IGN) sigaction(number, &between, NULL);
+}
+
+// MARK: A request
+
+// Returns when the request is not in `state` any more, or at the deadline. It looks again and again: waking us would cost the
 // stalled thread a system call, and its processor to us, where it shares one.
-static void wait_while(uint32_t state, uint64_t deadline_ns) {
+static void wait_while(signal_request *request, uint32_t state, uint64_t deadline_ns) {
     uint64_t pause_ns = SHORTEST_PAUSE_NS, now;
-    while (atomic_load(&slot.state) == state && (now = monotonic_ns()) < deadline_ns) {
+    while (atomic_load(&request->state) == state && (now = monotonic_ns()) < deadline_ns) {
         const uint64_t rest_ns = deadline_ns - now;
         const struct timespec pause = {.tv_nsec = (long)(pause_ns < rest_ns ? pause_ns : rest_ns)};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -140,54 +264,155 @@ static void wait_while(uint32_t state, uint64_t deadline_ns) {
     }
 }
 
-static int send(pid_t thread, uint32_t requested) {
+static int send(signal_request *request, uint32_t requested) {
     siginfo_t info = {.si_code = SI_QUEUE, .si_errno = (int)requested};
     info.si_pid = getpid();
     info.si_uid = getuid();
-    info.si_value.sival_ptr = &slot;
-    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, SIGPROF, &info) == 0 ? 0 : errno;
+    info.si_value.sival_ptr = request;
+    const pid_t thread = atomic_load(&request->thread);
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, request->signal, &info) == 0 ? 0 : errno;
+}
+
+// Whether the shared buffer is free: a handler may still be writing an answer that nobody waits for any more.
+static bool take_shared_buffer(void) {
+    signal_request *user = atomic_load(&shared_user);
+    if (!user) return true;
+    const uint32_t state = atomic_load(&user->state);
+    if (phase_of(state) == CLAIMED) return false;
+    if (phase_of(state) == COPIED) {
+        explicit_bzero(shared_buffer, user->length);
+        atomic_store(&user->state, next_generation(state));
+    }
+    atomic_store(&shared_user, NULL);
+    return true;
+}
+
+// Nobody will take the answer any more, or none will come.
+static bool is_left_behind(signal_request *request, uint32_t state) {
+    if (phase_of(state) == (LATE | COPIED)) return monotonic_ns() - request->answered_ns > LONGEST_STORAGE_NS;
+    if (phase_of(state) != (LATE | REQUESTED)) return false;
+    return syscall(SYS_tgkill, getpid(), atomic_load(&request->thread), 0) != 0 && errno == ESRCH;
+}
+
+static signal_request *find_free_request(void) {
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        if (phase_of(atomic_load(&requests[i].state)) == FREE) return &requests[i];
+    }
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        uint32_t state = atomic_load(&requests[i].state);
+        if (!is_left_behind(&requests[i], state)) continue;
+        if (atomic_compare_exchange_strong(&requests[i].state, &state, next_generation(state))) return &requests[i];
+    }
+    return NULL;
+}
+
+// The handler shall not be the one who makes the kernel find memory.
+static void touch(uint8_t *buffer, size_t size) {
+    for (size_t at = 0; at < size; at += PAGE_SIZE) *(volatile uint8_t *)(buffer + at) = 0;
+}
+
+static signal_result give_up(signal_request *request, uint32_t requested, int error, uint64_t deadline_ns) {
+    if (error == 0) touch(request->late_buffer, LATE_CAPACITY);
+    uint32_t expected = requested;
+    if (!atomic_compare_exchange_strong(
+            &request->state, &expected, error == 0 ? requested | LATE : next_generation(requested))) {
+        wait_while(request, requested + 1, deadline_ns);  // the handler has just begun
+        if (atomic_load(&request->state) == requested + 2) return SIGNAL_COPIED;
+        atomic_store(&is_busy, false);
+        return SIGNAL_TIMED_OUT;
+    }
+    atomic_store(&shared_user, NULL);
+    atomic_store(&is_busy, false);
+    if (error == ESRCH) return SIGNAL_THREAD_ENDED;
+    return error == 0 ? SIGNAL_LEFT_OPEN : SIGNAL_UNAVAILABLE;
 }
 
 signal_result stall_signal_copy_request(
-    const stall_thread *thread, uint64_t deadline_ns, stall_registers *registers, stall_stack_copy *copy
+    const signal_question *question, stall_registers *registers, stall_stack_copy *copy
 ) {
-    if (!stall_signal_copy_is_available() || atomic_exchange(&slot.is_busy, true)) return SIGNAL_UNAVAILABLE;
-    uint32_t state = atomic_load(&slot.state);
-    if ((state & PHASE_MASK) == COPIED) {  // answered after we had stopped waiting
-        explicit_bzero(slot.buffer, slot.length);
-        state = (state & ~(uint32_t)PHASE_MASK) + GENERATION_STEP;
-        atomic_store(&slot.state, state);
+    if (atomic_exchange(&is_busy, true)) return SIGNAL_UNAVAILABLE;
+    bool is_blocked;
+    signal_request *request = take_shared_buffer() ? find_free_request() : NULL;
+    const int number = request ? choose_signal(question, &is_blocked) : 0;
+    if (number == 0) {
+        atomic_store(&is_busy, false);
+        return request && is_blocked ? SIGNAL_BLOCKED : SIGNAL_UNAVAILABLE;
     }
-    if ((state & PHASE_MASK) != FREE) {
-        atomic_store(&slot.is_busy, false);
-        return SIGNAL_UNAVAILABLE;
+    const uint32_t requested = atomic_load(&request->state) + REQUESTED;
+    request->owner = question->owner;
+    request->signal = number;
+    request->stack_low = question->thread->stack_low;
+    request->stack_high = question->thread->stack_high;
+    atomic_store(&request->thread, question->thread->id);
+    atomic_store(&shared_user, request);
+    request->sent_ns = monotonic_ns();
+    atomic_store(&request->state, requested);
+    const int error = send(request, requested);
+    if (error == 0) wait_while(request, requested, question->deadline_ns);
+    if (atomic_load(&request->state) != requested + 2) {
+        const signal_result result = give_up(request, requested, error, question->deadline_ns);
+        if (result != SIGNAL_COPIED) return result;
     }
-    slot.stack_low = thread->stack_low;
-    slot.stack_high = thread->stack_high;
-    const uint32_t requested = state + REQUESTED;
-    atomic_store(&slot.state, requested);
-    int error = send(thread->id, requested);
-    if (error == 0) wait_while(requested, deadline_ns);
-    uint32_t expected = requested;
-    if (atomic_compare_exchange_strong(&slot.state, &expected, state + GENERATION_STEP)) {
-        atomic_store(&slot.is_busy, false);
-        if (error == ESRCH) return SIGNAL_THREAD_ENDED;
-        return error == 0 ? SIGNAL_TIMED_OUT : SIGNAL_UNAVAILABLE;
-    }
-    wait_while(state + CLAIMED, deadline_ns);
-    if (atomic_load(&slot.state) != state + COPIED) {
-        atomic_store(&slot.is_busy, false);
-        return SIGNAL_TIMED_OUT;
-    }
-    *registers = slot.registers;
-    *copy = (stall_stack_copy){.bytes = slot.buffer, .base = slot.base, .length = slot.length};
+    *registers = request->registers;
+    *copy = (stall_stack_copy){.bytes = shared_buffer, .base = request->base, .length = request->length};
     return SIGNAL_COPIED;
 }
 
+static void end(signal_request *request, uint8_t *buffer) {
+    explicit_bzero(buffer, request->length);
+    memset(&request->registers, 0, sizeof request->registers);
+    atomic_store(&request->state, next_generation(atomic_load(&request->state)));
+}
+
 void stall_signal_copy_release(void) {
-    explicit_bzero(slot.buffer, slot.length);
-    memset(&slot.registers, 0, sizeof slot.registers);
-    uint32_t state = atomic_load(&slot.state) & ~(uint32_t)PHASE_MASK;
-    atomic_store(&slot.state, state + GENERATION_STEP);
-    atomic_store(&slot.is_busy, false);
+    end(atomic_load(&shared_user), shared_buffer);
+    atomic_store(&shared_user, NULL);
+    atomic_store(&is_busy, false);
+}
+
+// MARK: Late answers
+
+signal_request *stall_signal_copy_open_request(const void *owner, pid_t thread) {
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        signal_request *request = &requests[i];
+        if (!(atomic_load(&request->state) & LATE) || atomic_load(&request->thread) != thread) continue;
+        if (request->owner == owner) return request;
+    }
+    return NULL;
+}
+
+bool stall_signal_copy_is_answered(const signal_request *request) {
+    return phase_of(atomic_load(&request->state)) == (LATE | COPIED);
+}
+
+bool stall_signal_copy_answer(
+    signal_request *request, stall_registers *registers, stall_stack_copy *copy, uint64_t *sent_ns, uint64_t *answered_ns
+) {
+    if (!stall_signal_copy_is_answered(request)) return false;
+    *registers = request->registers;
+    *copy = (stall_stack_copy){.bytes = request->late_buffer, .base = request->base, .length = request->length};
+    *sent_ns = request->sent_ns;
+    *answered_ns = request->answered_ns;
+    return true;
+}
+
+bool stall_signal_copy_is_blocked(const signal_request *request, uint64_t blocked) {
+    return has_signal(blocked, request->signal);
+}
+
+// A handler that is just copying keeps the request: it is ended at another time.
+void stall_signal_copy_end(signal_request *request, bool is_blocked) {
+    uint32_t state = atomic_load(&request->state);
+    if (phase_of(state) == (LATE | COPIED)) return end(request, request->late_buffer);
+    if (phase_of(state) != (LATE | REQUESTED)) return;
+    if (!atomic_compare_exchange_strong(&request->state, &state, next_generation(state))) return;
+    if (is_blocked && request->signal != SIGURG) drop_pending(request->signal);
+}
+
+void stall_signal_copy_end_all(const void *owner) {
+    for (int i = 0; i < REQUEST_LIMIT; i++) {
+        if (atomic_load(&requests[i].state) & LATE && requests[i].owner == owner) {
+            stall_signal_copy_end(&requests[i], false);
+        }
+    }
 }

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,17 +16,16 @@
 #include "thread_files.h"
 
 enum {
-    KEPT_FILES = 16,         // threads whose descriptors stay open
     ATTEMPT_PAUSE_NS = 200000,
-    BUSY_NS = 1000000,  // CPU time without a wait after which a thread may be signalled
+    BUSY_NS = 1000000,            // CPU time without a wait after which a thread may be signalled
+    LONGEST_DOUBT_NS = 10000000,
+    SHORTEST_UNWIND_NS = 5000000,  // what a stack that was taken at the last moment is given
 };
 
 struct stall_sampler {
     size_t mapped_size;
     stall_unwinder *unwinder;
-    thread_files files[KEPT_FILES];
-    uint32_t next_files;
-    thread_files visitor;  // of a thread that never registered: closed after its capture
+    thread_files visitor;  // of a thread whose files nobody keeps: closed after its capture
     uint32_t frame_capacity, stack_capacity;
     bool may_signal;
     stall_frame *frames;
@@ -43,7 +44,19 @@ void stall_thread_describe(stall_thread *thread) {
         thread->stack_high = (uint64_t)low + size;
     }
     if (stall_thread_start_ticks(thread->id, &thread->start_ticks) != 0) thread->start_ticks = 0;
+    const char *failed_call;
+    thread_files *files = malloc(sizeof *files);
+    if (files && stall_thread_files_open(files, thread, &failed_call) == 0) thread->files = files; else free(files);
 }
+
+void stall_thread_forget(stall_thread *thread) {
+    if (!thread->files) return;
+    stall_thread_files_close(thread->files);
+    free(thread->files);
+    thread->files = NULL;
+}
+
+bool stall_is_dumpable(void) { return prctl(PR_GET_DUMPABLE) == 1; }
 
 int32_t stall_thread_self(void) { return (int32_t)syscall(SYS_gettid); }
 
@@ -81,43 +94,47 @@ stall_sampler *stall_sampler_create(uint32_t frame_capacity, uint32_t stack_capa
 }
 
 void stall_sampler_destroy(stall_sampler *sampler) {
-    for (int i = 0; i < KEPT_FILES; i++) stall_thread_files_close(&sampler->files[i]);
+    stall_signal_copy_end_all(sampler);
     stall_unwinder_destroy(sampler->unwinder);
     munmap(sampler, sampler->mapped_size);
 }
 
-static bool is_registered(const stall_thread *thread) { return thread->stack_high != 0; }
-
-static int find_files(stall_sampler *sampler, const stall_thread *thread, thread_files **files, const char **failed) {
-    if (!is_registered(thread)) {
-        *files = &sampler->visitor;
-        return stall_thread_files_open(*files, thread, failed);
-    }
-    for (int i = 0; i < KEPT_FILES; i++) {
-        *files = &sampler->files[i];
-        if ((*files)->thread == thread->id && (*files)->start_ticks == thread->start_ticks) return 0;
-    }
-    *files = &sampler->files[sampler->next_files];
-    stall_thread_files_close(*files);
-    int error = stall_thread_files_open(*files, thread, failed);
-    if (error == 0) sampler->next_files = (sampler->next_files + 1) % KEPT_FILES;
-    return error;
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static void unwind(
-    stall_sampler *sampler, const stall_registers *registers, const stall_stack_copy *copy, stall_stack *stack
+    stall_sampler *sampler, const stall_registers *registers, const stall_stack_copy *copy, uint64_t deadline_ns,
+    stall_stack *stack
 ) {
+    const uint64_t shortest_ns = monotonic_ns() + SHORTEST_UNWIND_NS;
+    stall_unwinder_set_deadline(sampler->unwinder, deadline_ns > shortest_ns ? deadline_ns : shortest_ns);
+    stall_unwinder_refresh(sampler->unwinder);
     stack->frames = sampler->frames;
     stack->count = stall_unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
 }
 
+// What is known of the registers of a thread that waits in the kernel: where it is, and what it gave to its system call. A
+// function may keep its return address there: vfork's, whose child would overwrite it on the stack.
+static stall_registers registers_at(const thread_position *position) {
+    const stall_architecture *architecture = stall_native_architecture;
+    stall_registers registers = {.known = 0};
+    stall_registers_set(&registers, architecture->stack_pointer, position->stack_pointer);
+    stall_registers_set(&registers, architecture->program_counter, position->program_counter);
+    for (unsigned i = 0; position->system_call >= 0 && i < 6; i++) {
+        stall_registers_set(&registers, architecture->system_call_arguments[i], position->arguments[i]);
+    }
+    return registers;
+}
+
 // Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the
 // end. Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
 static int capture_blocked(
-    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline_ns, stall_stack *stack
 ) {
-    const stall_architecture *architecture = stall_native_architecture;
     thread_activity before, after;
     thread_position position;
     stack->failed_call = "read /proc/self/task";
@@ -126,9 +143,7 @@ static int capture_blocked(
     if (error != 0) return error;
     if (position.is_running) return EBUSY;
 
-    stall_registers registers = {.known = 0};
-    stall_registers_set(&registers, architecture->stack_pointer, position.stack_pointer);
-    stall_registers_set(&registers, architecture->program_counter, position.program_counter);
+    const stall_registers registers = registers_at(&position);
     stall_stack_copy copy = {.bytes = sampler->stack, .base = position.stack_pointer - 128, .is_live = true};
     if (position.stack_pointer - thread->stack_low < 128) copy.base = thread->stack_low;
     uint64_t length = sampler->stack_capacity;
@@ -136,8 +151,7 @@ static int capture_blocked(
         length = thread->stack_high - copy.base;
     }
     copy.length = stall_read_memory(sampler->stack, copy.base, length);
-    stall_unwinder_refresh(sampler->unwinder);
-    unwind(sampler, &registers, &copy, stack);
+    unwind(sampler, &registers, &copy, deadline_ns, stack);
     explicit_bzero(sampler->stack, copy.length);
 
     stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
@@ -155,12 +169,6 @@ static void normalize_system_call(stall_registers *registers) {
     if (stall_read_memory(code, *counter, sizeof code) > 0) *counter += architecture->system_call_length(code);
 }
 
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void pause_briefly(void) {
     const struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -169,56 +177,87 @@ static void pause_briefly(void) {
 /// Since when a thread has been running without a wait of its own.
 typedef struct {
     bool is_set;
-    uint64_t waits, cpu_ns;
+    uint64_t waits, cpu_ns, at_ns;
 } running_since;
 
 // A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
 // wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
-// thread is only signalled when it has used the CPU for a while without waiting in between.
-static bool keeps_running(const thread_files *files, running_since *since) {
-    uint64_t waits, cpu_ns;
-    if (stall_thread_files_waits(files, &waits) != 0) return false;
+// thread is only signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count
+// waits, it must have used nearly all of that while.
+static bool keeps_running(const thread_files *files, const thread_status *status, running_since *since) {
+    uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
-    if (since->is_set && since->waits == waits) return cpu_ns - since->cpu_ns >= BUSY_NS;
-    *since = (running_since){true, waits, cpu_ns};
+    const uint64_t now_ns = monotonic_ns();
+    if (since->is_set && since->waits == (status ? status->waits : 0)) {
+        const uint64_t used_ns = cpu_ns - since->cpu_ns;
+        if (status || used_ns >= (now_ns - since->at_ns) / 10 * 9) return used_ns >= BUSY_NS;
+    }
+    *since = (running_since){true, status ? status->waits : 0, cpu_ns, now_ns};
     return false;
 }
 
+// The signal went to a thread that blocks it by now: it would stay pending there, also in the next program.
+static void withdraw_if_blocked(stall_sampler *sampler, thread_files *files) {
+    signal_request *request = stall_signal_copy_open_request(sampler, files->thread);
+    thread_status status;
+    if (!request || stall_thread_files_status(files, &status) != 0) return;
+    if (stall_signal_copy_is_blocked(request, status.blocked)) stall_signal_copy_end(request, true);
+}
+
 static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, const thread_files *files, running_since *since,
+    stall_sampler *sampler, const stall_thread *thread, thread_files *files, running_since *since,
     uint64_t deadline_ns, stall_stack *stack
 ) {
     stall_registers registers;
     stall_stack_copy copy;
+    thread_status status;
     if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
-    if (!keeps_running(files, since)) return EAGAIN;
-    switch (stall_signal_copy_request(thread, deadline_ns, &registers, &copy)) {
+    // It has been asked, and executes nothing before it answers. An answer that nobody took is in the way.
+    signal_request *earlier = stall_signal_copy_open_request(sampler, thread->id);
+    if (earlier && !stall_signal_copy_is_answered(earlier)) return EINPROGRESS;
+    if (earlier) stall_signal_copy_end(earlier, false);
+    const bool knows_status = stall_thread_files_status(files, &status) == 0;
+    if (!keeps_running(files, knows_status ? &status : NULL, since)) return EAGAIN;
+    const signal_question question = {
+        .thread = thread,
+        .owner = sampler,
+        .deadline_ns = deadline_ns,
+        .blocked = knows_status ? status.blocked : 0,
+        .knows_blocked = knows_status,
+    };
+    switch (stall_signal_copy_request(&question, &registers, &copy)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
     case SIGNAL_THREAD_ENDED: return ESRCH;
     case SIGNAL_TIMED_OUT: return ETIMEDOUT;
+    case SIGNAL_LEFT_OPEN: withdraw_if_blocked(sampler, files); return EINPROGRESS;
+    case SIGNAL_BLOCKED: return ECANCELED;
     }
     normalize_system_call(&registers);
-    stall_unwinder_refresh(sampler->unwinder);
-    unwind(sampler, &registers, &copy, stack);
+    unwind(sampler, &registers, &copy, deadline_ns, stack);
     stall_signal_copy_release();
     stack->used_signal = true;
     return 0;
 }
 
+// Without /proc, a thread that had no CPU for so long is taken for a blocked one.
+static bool knows_state(const thread_files *files) { return files->system_call >= 0 || atomic_load(&files->state) >= 0; }
+
 static int capture(
     stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline, stall_stack *stack
 ) {
     running_since since = {.is_set = false};
+    const uint64_t start = monotonic_ns();
     for (;;) {
-        int error = capture_blocked(sampler, thread, files, stack);
+        int error = capture_blocked(sampler, thread, files, deadline, stack);
         if (error == EBUSY) {
             error = capture_running(sampler, thread, files, &since, deadline, stack);
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
-            if (error == ETIMEDOUT && capture_blocked(sampler, thread, files, stack) == 0) return 0;
+            if ((error == ETIMEDOUT || error == EINPROGRESS)
+                && capture_blocked(sampler, thread, files, deadline, stack) == 0) return 0;
         }
-        if (error == ESRCH) stall_thread_files_close(files);
         if (error != EAGAIN && error != EBUSY) return error;
+        if (!since.is_set && !knows_state(files) && monotonic_ns() - start >= LONGEST_DOUBT_NS) return ENODATA;
         if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
         pause_briefly();
     }
@@ -228,11 +267,31 @@ int stall_sampler_capture(
     stall_sampler *sampler, const stall_thread *thread, int64_t timeout_ns, stall_stack *stack
 ) {
     const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
-    thread_files *files;
     *stack = (stall_stack){0};
-    int error = find_files(sampler, thread, &files, &stack->failed_call);
+    if (thread->files) return capture(sampler, thread, thread->files, deadline, stack);
+    thread_files *files = &sampler->visitor;
+    int error = stall_thread_files_open(files, thread, &stack->failed_call);
     if (error != 0) return error;
     error = capture(sampler, thread, files, deadline, stack);
-    if (!is_registered(thread)) stall_thread_files_close(files);
+    if (error == EINPROGRESS) {  // nobody will come back for it
+        signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
+        if (request) stall_signal_copy_end(request, false);
+        error = ETIMEDOUT;
+    }
+    stall_thread_files_close(files);
     return error;
+}
+
+bool stall_sampler_take_late(stall_sampler *sampler, const stall_thread *thread, stall_stack *stack) {
+    signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
+    stall_registers registers;
+    stall_stack_copy copy;
+    *stack = (stall_stack){0};
+    if (!request) return false;
+    if (!stall_signal_copy_answer(request, &registers, &copy, &stack->sent_ns, &stack->answered_ns)) return false;
+    normalize_system_call(&registers);
+    unwind(sampler, &registers, &copy, 0, stack);
+    stall_signal_copy_end(request, false);
+    stack->used_signal = stack->is_late = true;
+    return stack->count > 0;
 }

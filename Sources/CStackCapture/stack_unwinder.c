@@ -5,11 +5,15 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "process_memory.h"
 #include "stack_walk.h"
 
-enum { SIGNAL_FRAME_LIMIT = 32 };
+enum {
+    SIGNAL_FRAME_LIMIT = 32,
+    CLOCK_INTERVAL = 32,  // steps between two looks at the clock
+};
 
 stall_unwinder *stall_unwinder_create(const stall_architecture *architecture) {
     void *memory = mmap(NULL, sizeof(stall_unwinder), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,6 +39,17 @@ bool stall_unwinder_add_image(stall_unwinder *unwinder, uint64_t start, uint64_t
 
 void stall_unwinder_refresh(stall_unwinder *unwinder) {
     if (stall_cfi_tables_refresh(&unwinder->tables)) forget_rows(unwinder);
+}
+
+void stall_unwinder_set_deadline(stall_unwinder *unwinder, uint64_t deadline_ns) { unwinder->deadline_ns = deadline_ns; }
+
+bool stall_walk_is_overdue(walk *walk) {
+    stall_unwinder *unwinder = walk->unwinder;
+    struct timespec now;
+    if (unwinder->deadline_ns == 0 || ++unwinder->step_count % CLOCK_INTERVAL != 0) return unwinder->is_overdue;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return unwinder->is_overdue = now_ns >= unwinder->deadline_ns;
 }
 
 static bool holds(uint64_t base, uint64_t length, uint64_t address) {
@@ -250,10 +265,12 @@ uint32_t stall_unwind(
         .is_interrupted = true,
     };
     unwinder->far_length = 0;
+    unwinder->step_count = 0;
+    unwinder->is_overdue = false;
     uint32_t count = 0;
     step_result result = stall_registers_know(registers, architecture->program_counter)
             && stall_registers_know(registers, architecture->stack_pointer) ? STEP_DONE : STEP_LOST;
-    while (result == STEP_DONE && count < capacity) {
+    while (result == STEP_DONE && count < capacity && !stall_walk_is_overdue(&walk)) {
         frames[count++] = (stall_frame){
             .address = walk.registers.value[architecture->program_counter],
             .kind = walk.is_interrupted ? STALL_FRAME_INTERRUPTED : STALL_FRAME_RETURN_ADDRESS,

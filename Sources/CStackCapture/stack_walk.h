@@ -57,6 +57,9 @@ struct stall_unwinder {
     uint8_t code[CODE_LIMIT];
     uint64_t far_base, far_length;  ///< the piece of a live stack outside the copy that was read last
     uint8_t far[FAR_SIZE];
+    uint64_t deadline_ns;  ///< 0: none
+    uint32_t step_count;
+    bool is_overdue;
 };
 
 /// What a frame may keep Swift's async context in.
@@ -91,6 +94,8 @@ static inline uint64_t stall_place(uint64_t address, unsigned bits) {
 bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value);
 /// Moves to the caller.
 step_result stall_walk_step(walk *walk);
+/// Whether the time is over. Asked at every turn of what may turn often: it looks at the clock now and then.
+bool stall_walk_is_overdue(walk *walk);
 
 /// Recovers register `number` in a frame of `function`, if it is the frame pointer and can be found.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { CLOCK_PAUSE_NS = 50000 };
+
 // "/proc/self/task/<thread>/<name>", without stdio: it may lock.
 static int open_file(pid_t thread, const char *name) {
     char path[64] = "/proc/self/task/", digits[12];
@@ -24,6 +26,7 @@ static int open_file(pid_t thread, const char *name) {
 int stall_thread_open(int32_t id, const char *name) { return open_file(id, name); }
 
 static int read_text(int file, char *text, size_t capacity) {
+    if (file < 0) return errno;
     ssize_t count = pread(file, text, capacity - 1, 0);
     if (count < 0) return errno;
     text[count] = 0;
@@ -49,51 +52,105 @@ int stall_thread_start_ticks(pid_t thread, uint64_t *ticks) {
     return 0;
 }
 
+// The descriptor of a file that is opened when it is first asked for; -1 without one. Two samplers may ask at once.
+static int kept_file(_Atomic(int) *file, pid_t thread, const char *name) {
+    int kept = atomic_load(file);
+    if (kept >= 0) return kept;
+    const int opened = open_file(thread, name);
+    if (opened < 0 || atomic_compare_exchange_strong(file, &kept, opened)) return opened;
+    close(opened);
+    return kept;
+}
+
+// What may have passed at the next look; every other refusal stands.
+static bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 int stall_thread_files_open(thread_files *files, const stall_thread *thread, const char **failed_call) {
     uint64_t ticks;
     *failed_call = "open /proc/self/task";
     int error = stall_thread_start_ticks(thread->id, &ticks);
-    if (error != 0) return error;
-    if (thread->start_ticks != 0 && ticks != thread->start_ticks) return ESRCH;  // another thread has its id
-    int system_call = open_file(thread->id, "syscall");
-    if (system_call < 0) return open_error(thread->id, errno);
-    *files = (thread_files){
-        thread->id, thread->start_ticks, system_call, open_file(thread->id, "schedstat"), open_file(thread->id, "status")};
+    if (error == ESRCH || is_shortage(error)) return error;
+    if (error == 0 && thread->start_ticks != 0 && ticks != thread->start_ticks) return ESRCH;  // another one has its id
+    const int system_call = open_file(thread->id, "syscall");
+    if (system_call < 0) {
+        error = errno;
+        if (is_shortage(error)) return error;
+        if (open_error(thread->id, error) == ESRCH) return ESRCH;
+    }
+    *files = (thread_files){thread->id, thread->start_ticks, system_call, error, -1, -1, -1};
     return 0;
 }
 
 void stall_thread_files_close(thread_files *files) {
+    const int all[] = {
+        files->system_call, atomic_load(&files->schedule), atomic_load(&files->status), atomic_load(&files->state)};
     if (files->thread == 0) return;
-    close(files->system_call);
-    if (files->schedule >= 0) close(files->schedule);
-    if (files->status >= 0) close(files->status);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i] >= 0) close(all[i]);
+    }
     files->thread = 0;
 }
 
+// "12 (name) S ..."; the name may hold anything.
+static int read_state(thread_files *files, char *state) {
+    char text[512];
+    int error = read_text(kept_file(&files->state, files->thread, "stat"), text, sizeof text);
+    if (error != 0) return error;
+    const char *field = strrchr(text, ')');
+    if (!field || field[1] != ' ') return ENODATA;
+    *state = field[2];
+    return 0;
+}
+
+// Where /proc is not there: a thread whose CPU clock goes on runs.
+static int is_clock_running(pid_t thread, bool *is_running) {
+    const struct timespec pause = {.tv_nsec = CLOCK_PAUSE_NS};
+    uint64_t before, after;
+    int error = stall_thread_cpu_ns(thread, &before);
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    if (error == 0) error = stall_thread_cpu_ns(thread, &after);
+    *is_running = error == 0 && after - before >= CLOCK_PAUSE_NS / 2;
+    return error;
+}
+
 // "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
-int stall_thread_files_position(const thread_files *files, thread_position *position) {
-    char text[256];
+int stall_thread_files_position(thread_files *files, thread_position *position) {
+    char text[256], state;
+    *position = (thread_position){.system_call = -1};
+    if (files->system_call < 0) {
+        int error = read_state(files, &state);
+        const bool is_state_known = error == 0;
+        if (error == 0) position->is_running = state == 'R';
+        else if (error != ESRCH) error = is_clock_running(files->thread, &position->is_running);
+        if (error != 0) return error;
+        if (position->is_running) return 0;
+        return is_state_known ? ENODATA : EAGAIN;
+    }
     int error = read_text(files->system_call, text, sizeof text);
     if (error != 0) return error;
-    *position = (thread_position){.is_running = text[0] == 'r'};
+    position->is_running = text[0] == 'r';
     if (position->is_running) return 0;
     char *end;
-    long number = strtol(text, &end, 10);
-    for (int argument = 0; number >= 0 && argument < 6; argument++) strtoull(end, &end, 16);
+    position->system_call = strtol(text, &end, 10);
+    for (int i = 0; position->system_call >= 0 && i < 6; i++) position->arguments[i] = strtoull(end, &end, 16);
     position->stack_pointer = strtoull(end, &end, 16);
     position->program_counter = strtoull(end, &end, 16);
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;
 }
 
-int stall_thread_files_waits(const thread_files *files, uint64_t *waits) {
-    static const char label[] = "\nvoluntary_ctxt_switches:";
-    char text[4096];
-    int error = read_text(files->status, text, sizeof text);
-    if (error != 0) return error;
+static bool read_field(const char *text, const char *label, int base, uint64_t *value) {
     const char *field = strstr(text, label);
-    if (!field) return ENODATA;
-    *waits = strtoull(field + sizeof label - 1, NULL, 10);
-    return 0;
+    if (field) *value = strtoull(field + strlen(label), NULL, base);
+    return field != NULL;
+}
+
+int stall_thread_files_status(thread_files *files, thread_status *status) {
+    char text[4096];
+    int error = read_text(kept_file(&files->status, files->thread, "status"), text, sizeof text);
+    if (error != 0) return error;
+    const bool is_whole = read_field(text, "\nvoluntary_ctxt_switches:", 10, &status->waits)
+        && read_field(text, "\nSigBlk:", 16, &status->blocked);
+    return is_whole ? 0 : ENODATA;
 }
 
 int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns) {
@@ -106,11 +163,12 @@ int stall_thread_cpu_ns(pid_t thread, uint64_t *used_ns) {
 
 // schedstat: CPU time, time in the run queue, number of time slices. Where the kernel does not count, the
 // thread's CPU clock alone has to do.
-int stall_thread_files_activity(const thread_files *files, thread_activity *activity) {
+int stall_thread_files_activity(thread_files *files, thread_activity *activity) {
     char text[96];
     *activity = (thread_activity){0};
-    if (files->schedule >= 0) {
-        int error = read_text(files->schedule, text, sizeof text);
+    const int schedule = kept_file(&files->schedule, files->thread, "schedstat");
+    if (schedule >= 0) {
+        int error = read_text(schedule, text, sizeof text);
         if (error != 0) return error;
         char *end;
         activity->cpu_ns = strtoull(text, &end, 10);

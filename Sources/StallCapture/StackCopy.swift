@@ -15,7 +15,7 @@ package struct StackCopy {
         /// The name of a call that failed: text of the program, which never goes away.
         fileprivate let failedCall: UInt
         fileprivate let isTruncated: Bool
-        fileprivate let usedSignal: Bool
+        fileprivate let method: CaptureMethod
     }
 
     package let header: Header
@@ -26,7 +26,7 @@ package struct StackCopy {
         header = Header(
             thread: thread, result: result, timeout: timeout,
             failedCall: UInt(bitPattern: stack.failed_call), isTruncated: stack.is_truncated,
-            usedSignal: stack.used_signal)
+            method: stack.is_late ? .lateSignal : stack.used_signal ? .signal : .signalFree)
         let count = result == 0 ? Int(stack.count) : 0
         frames = UnsafeRawBufferPointer(
             start: stack.frames, count: count * MemoryLayout<stall_frame>.stride)
@@ -45,6 +45,9 @@ package struct StackCopy {
         switch failure {
         case .threadEnded: break
         case .running: result = EBUSY
+        case .blocksSignals: result = ECANCELED
+        case .answersLater: result = EINPROGRESS
+        case .hidden: result = ENODATA
         case .timedOut(_, let after): (result, limit) = (ETIMEDOUT, after)
         case .system(_, let errno):
             result = errno
@@ -53,6 +56,8 @@ package struct StackCopy {
         self.init(thread, limit, result, stack)
     }
 
+    /// The thread has not answered, and may do so later.
+    package var comesLater: Bool { header.result == EINPROGRESS }
     /// The thread has ended.
     package var isOfEndedThread: Bool { header.result == ESRCH }
     /// The thread ran, or did not hold still.
@@ -64,6 +69,9 @@ package struct StackCopy {
         case 0: return stack
         case ESRCH: throw .threadEnded(header.thread)
         case EBUSY: throw .running(header.thread)
+        case ECANCELED: throw .blocksSignals(header.thread)
+        case EINPROGRESS: throw .answersLater(header.thread)
+        case ENODATA: throw .hidden(header.thread, isDumpable: stall_is_dumpable())
         case ETIMEDOUT: throw .timedOut(header.thread, after: header.timeout)
         default:
             let call = UnsafePointer<CChar>(bitPattern: header.failedCall)
@@ -80,6 +88,13 @@ package struct StackCopy {
                     frame.address, CodeAddressKind(rawValue: frame.kind.rawValue) ?? .returnAddress,
                     isGuessed: frame.is_guessed)
             },
-            isTruncated: header.isTruncated, method: header.usedSignal ? .signal : .signalFree)
+            isTruncated: header.isTruncated, method: header.method)
     }
+}
+
+/// A late answer. The thread executed nothing of its own between the two instants.
+package struct LateStackCopy {
+    package let asked: MonotonicInstant
+    package let answered: MonotonicInstant
+    package let stack: StackCopy
 }

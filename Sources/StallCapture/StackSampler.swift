@@ -1,6 +1,6 @@
 // One thread's stack, as addresses. The watchdog owns a sampler; the work is done in CStackCapture.
 //
-//     facts of /proc -> blocked: read from outside | running: SIGPROF, copied by itself -> unwind the copy
+//     facts of /proc -> blocked: read from outside | running: a signal, copied by itself -> unwind the copy
 //
 // Nothing here waits for the captured thread longer than asked, takes a lock that it may hold, or stops it.
 
@@ -8,13 +8,13 @@ internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// Whether SIGPROF may be used to look at a thread that runs.
+/// Whether SIGURG and SIGPROF may be used to look at a thread that runs. SIGPROF is for threads that block the other one.
 package enum SignalUse: Sendable {
     /// Only blocked threads are captured.
     case never
-    /// SIGPROF is used, unless the app has a handler for it.
+    /// A signal is used unless the app has a handler for it.
     case unlessOwned
-    /// SIGPROF is used even then; the app's handler gets the signals that are not the sampler's. One that is sent to a
+    /// They are used even then; the app's handler gets the signals that are not the sampler's. One that is sent to a
     /// thread while the sampler's is pending there is lost: these signals do not queue.
     case chained
 }
@@ -82,8 +82,29 @@ package struct StackSampler: ~Copyable {
 
     /// The same without allocating: the answer lies in the sampler's memory until its next capture.
     package mutating func copyStack(of thread: RegisteredThread, timeout: Duration) -> StackCopy {
-        var (described, stack) = (thread.asC, stall_stack())
-        let result = stall_sampler_capture(sampler, &described, timeout.nanoseconds, &stack)
+        var stack = stall_stack()
+        let result = thread.withC {
+            stall_sampler_capture(sampler, $0, timeout.nanoseconds, &stack)
+        }
         return StackCopy(thread.id, timeout, result, stack)
+    }
+
+    /// Takes the stack of a thread that ``CaptureError/answersLater(_:)`` was said of, if the answer has come. Neither waits nor
+    /// allocates: the answer lies in the sampler's memory until its next capture.
+    package mutating func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
+        var stack = stall_stack()
+        guard thread.withC({ stall_sampler_take_late(sampler, $0, &stack) }) else { return nil }
+        return LateStackCopy(
+            asked: MonotonicInstant(nanoseconds: stack.sent_ns),
+            answered: MonotonicInstant(nanoseconds: stack.answered_ns),
+            stack: StackCopy(thread.id, .zero, 0, stack))
+    }
+
+    /// The same as a value.
+    package mutating func takeLateStack(of thread: RegisteredThread) -> LateStack? {
+        guard let late = copyLateStack(of: thread), let stack = try? late.stack.decoded() else {
+            return nil
+        }
+        return LateStack(asked: late.asked, answered: late.answered, stack: stack)
     }
 }

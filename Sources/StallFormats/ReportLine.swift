@@ -454,7 +454,9 @@ extension CodeAddressKind {
     ]
 }
 extension CaptureMethod {
-    static let words: [String: CaptureMethod] = ["signal_free": .signalFree, "signal": .signal]
+    static let words: [String: CaptureMethod] = [
+        "signal_free": .signalFree, "signal": .signal, "late_signal": .lateSignal,
+    ]
 }
 extension ThreadRole {
     static let words: [String: ThreadRole] = [

@@ -36,6 +36,9 @@ public enum CaptureMethod: UInt8, Hashable, Sendable {
     case signalFree = 0
     /// Copied by the thread itself in a signal handler.
     case signal = 1
+    /// Copied by the thread itself when the system call that it was in returned. It had executed nothing of its own since it
+    /// was asked, so that the stack is the one of the whole time between.
+    case lateSignal = 2
 }
 
 /// One thread's stack as addresses, innermost first. Nothing here is symbolized.
@@ -49,5 +52,19 @@ package struct CapturedStack: Hashable, Sendable {
         self.addresses = addresses
         self.isTruncated = isTruncated
         self.method = method
+    }
+}
+
+/// A stack that came after it had been waited for. The thread executed nothing of its own between the two instants, so that
+/// it is the stack of each instant between them.
+package struct LateStack: Hashable, Sendable {
+    package var asked: MonotonicInstant
+    package var answered: MonotonicInstant
+    package var stack: CapturedStack
+
+    package init(asked: MonotonicInstant, answered: MonotonicInstant, stack: CapturedStack) {
+        self.asked = asked
+        self.answered = answered
+        self.stack = stack
     }
 }

@@ -19,13 +19,71 @@ import Testing
         }
     }
 
+    @Test func `without either the stack is read through a pipe`() async {
+        await #expect(processExitsWith: .success) {
+            let victim = Victim(.semaphore)
+            victim.waitUntilBlocked()
+            var sampler = try StackSampler(signalUse: .never)
+            #expect(testing_forbid_system_call(testing_process_vm_readv) == 0)
+            #expect(testing_forbid_system_call(testing_openat) == 0)
+            let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+            #expect(!stack.isTruncated && stack.endsIn(victim.callers))
+        }
+    }
+
     @Test func `an unreadable proc is an error that names the call`() async {
         await #expect(processExitsWith: .success) {
             let victim = Victim(.semaphore)
-            var sampler = try StackSampler()
             #expect(testing_forbid_system_call(testing_openat) == 0)
             #expect(throws: CaptureError.system(call: "open /proc/self/task", errno: EPERM)) {
-                try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+                try RegisteredThread.found(victim.thread.id)
+            }
+        }
+    }
+
+    @Test func `what a thread opened when it registered serves it later`() async {
+        await #expect(processExitsWith: .success) {
+            let victim = Victim(.semaphore)
+            victim.waitUntilBlocked()
+            var sampler = try StackSampler()
+            #expect(testing_forbid_system_call(testing_openat) == 0)
+            let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+            #expect(stack.endsIn(victim.callers))
+        }
+    }
+
+    @Test func `a process that gave up its rights sees its running threads`() async {
+        await #expect(processExitsWith: .success) {
+            let earlier = Victim(.semaphore)
+            earlier.waitUntilBlocked()
+            // Another user's, or what is as good: nobody may look at the process from outside, nor open all of /proc.
+            guard getuid() == 0, setgid(65534) == 0, setuid(65534) == 0 else { exit(0) }
+            var sampler = try StackSampler()
+            let kept = try sampler.captureStack(of: earlier.thread, timeout: .seconds(5))
+            #expect(kept.endsIn(earlier.callers))
+            let running = Victim(.computing)
+            let stack = try sampler.captureStack(of: running.thread, timeout: .seconds(5))
+            #expect(stack.method == .signal && stack.endsIn(running.callers))
+            let blocked = Victim(.semaphore)
+            blocked.waitUntilBlocked()
+            let error = CaptureError.hidden(blocked.thread.id, isDumpable: false)
+            #expect(error.description.hasSuffix("this process is not dumpable"))
+            #expect(throws: error) {
+                try sampler.captureStack(of: blocked.thread, timeout: .seconds(5))
+            }
+        }
+    }
+
+    @Test func `without proc a blocked thread says that it is hidden`() async {
+        await #expect(processExitsWith: .exitCode(7)) {
+            _ = testing_forbid_system_call(testing_openat)
+            let blocked = Victim(.semaphore)
+            var sampler = try StackSampler()
+            do throws(CaptureError) {
+                _ = try sampler.captureStack(of: blocked.thread, timeout: .seconds(5))
+            } catch {
+                // An issue could not be recorded: that opens files.
+                _exit(error == .hidden(blocked.thread.id, isDumpable: true) ? 7 : 1)
             }
         }
     }
@@ -39,6 +97,7 @@ import Testing
             _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(testing_forbid_system_call(testing_process_vm_readv) == 0)
             #expect(testing_forbid_system_call(testing_openat) == 0)
+            #expect(testing_forbid_system_call(testing_pipe2) == 0)
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(stack.addresses.count == 1)
             #expect(stack.isTruncated)

@@ -1,4 +1,5 @@
 import CCaptureTesting
+import Foundation
 import Glibc
 import StallCapture
 import StallModel
@@ -57,21 +58,92 @@ import Testing
         victim.waitForEnd()
     }
 
-    @Test func `an answer that comes too late is discarded, and the sampler stays usable`() throws {
+    @Test func `a thread that blocks the signals is sent none`() throws {
         var sampler = try StackSampler(signalUse: .chained)
         let deaf = Victim(.computingDeaf)
-        #expect(throws: CaptureError.timedOut(deaf.thread.id, after: .milliseconds(50))) {
-            try sampler.captureStack(of: deaf.thread, timeout: .milliseconds(50))
+        #expect(throws: CaptureError.blocksSignals(deaf.thread.id)) {
+            try sampler.captureStack(of: deaf.thread, timeout: .seconds(5))
         }
-        let before = testing_owner_signal_count()
+        // One that stayed pending would end the next program that the thread executes.
+        #expect(try pendingSignals(of: deaf.thread) == 0)
         deaf.release()
         deaf.waitForEnd()
-        #expect(testing_owner_signal_count() == before)
+    }
+
+    @Test func `a thread in one long system call answers when it returns`() throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let victim = Victim(.longSystemCall)
+        #expect(throws: CaptureError.answersLater(victim.thread.id)) {
+            try sampler.captureStack(of: victim.thread, timeout: .milliseconds(50))
+        }
+        // Asked again, it is not waited for, and another thread's stack is taken meanwhile.
+        let other = Victim(.computing)
+        let second = try sampler.captureStack(of: other.thread, timeout: .seconds(5))
+        #expect(second.method == .signal)
+        other.release()
+        other.waitForEnd()
+        victim.waitForEnd()
+        let taken = sampler.takeLateStack(of: victim.thread)
+        let late = try #require(taken)
+        #expect(late.stack.method == .lateSignal && !late.stack.isTruncated)
+        #expect(late.stack.endsIn(victim.callers), "\(late) does not end in \(victim.callers)")
+        #expect(late.asked < late.answered)
+        let again = sampler.takeLateStack(of: victim.thread)
+        #expect(again == nil)
+    }
+
+    @Test func `threads in long system calls do not wait for each other`() throws {
+        var sampler = try StackSampler(signalUse: .chained)
+        let victims = (0..<3).map { _ in
+            let victim = Victim(.longSystemCall)
+            var isAsked = false
+            // On a busy machine it may take longer until the thread has used the CPU that it is asked for.
+            while !isAsked {
+                do throws(CaptureError) {
+                    _ = try sampler.captureStack(of: victim.thread, timeout: .milliseconds(5))
+                    break
+                } catch { isAsked = error == .answersLater(victim.thread.id) }
+            }
+            #expect(isAsked)
+            return victim
+        }
+        for victim in victims {
+            victim.waitForEnd()
+            let taken = sampler.takeLateStack(of: victim.thread)
+            let late = try #require(taken)
+            #expect(late.stack.endsIn(victim.callers))
+        }
+    }
+
+    @Test func `a late answer that nobody takes is in nobody's way`() throws {
+        for _ in 0..<20 {
+            var sampler = try StackSampler(signalUse: .chained)
+            let victim = Victim(.longSystemCall)
+            _ = try? sampler.captureStack(of: victim.thread, timeout: .milliseconds(2))
+        }
+        var sampler = try StackSampler(signalUse: .chained)
         let victim = Victim(.computing)
         let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
         #expect(stack.endsIn(victim.callers))
         victim.release()
         victim.waitForEnd()
+    }
+
+    @Test func `a thread in vfork has its callers`() throws {
+        var sampler = try StackSampler(signalUse: .never)
+        let victim = Victim(.vfork)
+        var probe = ThreadProbe(victim.thread.id)
+        while probe.state() != UInt8(ascii: "D") { sched_yield() }
+        let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
+        #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
+        victim.waitForEnd()
+    }
+
+    private func pendingSignals(of thread: RegisteredThread) throws -> UInt64 {
+        let path = "/proc/self/task/\(thread.id.rawValue)/status"
+        let status = try String(decoding: Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigPnd:") })
+        return UInt64(line.dropFirst(7).drop { $0 == "\t" }, radix: 16) ?? .max
     }
 
     @Test func `a thread that has ended is reported as ended`() throws {
@@ -135,7 +207,7 @@ import Testing
         victim.waitForEnd()
     }
 
-    @Test func `an owner of SIGPROF keeps it`() async {
+    @Test func `an owner of the signals keeps them`() async {
         await #expect(processExitsWith: .success) {
             testing_own_signal()
             var sampler = try StackSampler(signalUse: .unlessOwned)
@@ -148,7 +220,7 @@ import Testing
         }
     }
 
-    @Test func `a process that takes SIGPROF later keeps it as well`() async {
+    @Test func `a process that takes the signals later keeps them as well`() async {
         await #expect(processExitsWith: .success) {
             var sampler = try StackSampler(signalUse: .unlessOwned)
             testing_own_signal()

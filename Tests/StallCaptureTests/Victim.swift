@@ -9,7 +9,7 @@ import Synchronization
 enum Stall: CaseIterable, Sendable {
     case usleep, mutex, pipe, poll, condition, semaphore, connect, signalHandler, alternateStack,
         deepRecursion
-    case computing, computingDeaf, deepComputing, nothing
+    case vfork, computing, computingDeaf, deepComputing, longSystemCall, nothing
 
     static let blocked: [Stall] = [
         .usleep, .mutex, .pipe, .poll, .condition, .semaphore, .connect, .signalHandler,
@@ -118,6 +118,8 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         case .alternateStack: result = testing_sleep_in_handler(1, 200_000)
         case .computing, .computingDeaf, .deepComputing:
             while !isReleased.load(ordering: .relaxed) {}
+        case .vfork: result = testing_vfork(200_000)
+        case .longSystemCall: result = testing_long_system_call() > 0 ? 0 : -1
         case .nothing: break
         }
         if result < 0 { failure.store(errno, ordering: .releasing) }

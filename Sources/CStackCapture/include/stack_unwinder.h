@@ -50,6 +50,9 @@ bool stall_unwinder_add_image(
 /// not. Once before each stack; one system call.
 void stall_unwinder_refresh(stall_unwinder *_Nonnull unwinder);
 
+/// When to give a stack up, in CLOCK_MONOTONIC: what was found so far remains, truncated. 0: never.
+void stall_unwinder_set_deadline(stall_unwinder *_Nonnull unwinder, uint64_t deadline_ns);
+
 /// Unwinds from `registers`. Writes up to `capacity` frames and returns their number; 0 without a program
 /// counter.
 uint32_t stall_unwind(

@@ -96,6 +96,7 @@ extension CaptureMethod {
         switch self {
         case .signalFree: "signal_free"
         case .signal: "signal"
+        case .lateSignal: "late_signal"
         }
     }
 }

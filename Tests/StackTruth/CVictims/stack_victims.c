@@ -128,6 +128,7 @@ static void take_profiling_signal(int number) {
 void stress_own_sigprof(void) {
     struct sigaction action = {.sa_handler = take_profiling_signal, .sa_flags = SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
+    sigaction(SIGURG, &action, NULL);
 }
 
 int stress_profile_itself(void) {
@@ -153,30 +154,30 @@ int stress_epoll_wait(int epoll, int milliseconds) {
     return epoll_wait(epoll, &event, 1, milliseconds);
 }
 
-static sigset_t sigprof_alone(void) {
+static sigset_t sigurg_alone(void) {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGPROF);
+    sigaddset(&set, SIGURG);
     return set;
 }
 
-void victim_block_sigprof(void) {
-    const sigset_t set = sigprof_alone();
+void victim_block_sigurg(void) {
+    const sigset_t set = sigurg_alone();
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-uint64_t victim_run_sigprof_handler(void) {
-    const sigset_t set = sigprof_alone();
+uint64_t victim_run_sigurg_handler(void) {
+    const sigset_t set = sigurg_alone();
     const struct timespec at_once = {0};
     struct sigaction action;
     struct timespec start, end;
     siginfo_t info;
     ucontext_t context;
-    if (sigtimedwait(&set, &info, &at_once) != SIGPROF) return 0;
-    sigaction(SIGPROF, NULL, &action);
+    if (sigtimedwait(&set, &info, &at_once) != SIGURG) return 0;
+    sigaction(SIGURG, NULL, &action);
     getcontext(&context);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    action.sa_sigaction(SIGPROF, &info, &context);
+    action.sa_sigaction(SIGURG, &info, &context);
     clock_gettime(CLOCK_MONOTONIC, &end);
     return (uint64_t)(end.tv_sec - start.tv_sec) * 1000000000 + (uint64_t)(end.tv_nsec - start.tv_nsec);
 }

@@ -7,8 +7,8 @@
 //
 // The threads throw C++ exceptions, load and unload a plug-in, fork, allocate, take signals of their own, and wait with
 // usleep, poll and epoll_wait, whose early returns are counted. A deadlock shows as a thread that makes no progress.
-// With `owned` the process has a SIGPROF handler of its own before the sampler comes, and a thread that sends itself
-// SIGPROF: each must arrive, and no thread may be signalled by the sampler.
+// With `owned` the process has handlers of its own for SIGPROF and SIGURG before the sampler comes, and a thread that sends
+// itself SIGPROF: each must arrive, and no thread may be signalled by the sampler.
 
 import CStackVictims
 import Foundation
@@ -128,6 +128,8 @@ final class StressSampler: Sendable {
             return "running, left alone"
         } catch .timedOut {
             return "timed out"
+        } catch .answersLater {
+            return "answers later"
         } catch { return "\(error)" }
     }
 }

@@ -26,15 +26,15 @@ int victim_throw_once(int depth);
 int victim_fork_once(void);
 /// Sends itself a signal whose handler runs on an alternate stack. 0 when it arrived.
 int victim_signal_itself(void);
-/// Makes the process an owner of SIGPROF, as a profiler does.
+/// Makes the process an owner of SIGPROF, as a profiler does, and of SIGURG.
 void stress_own_sigprof(void);
 /// Sends itself SIGPROF. 0 when the owner's handler got it once.
 int stress_profile_itself(void);
-/// Keeps SIGPROF from arriving at the calling thread.
-void victim_block_sigprof(void);
-/// When a SIGPROF is pending there: calls its handler as the kernel would. Returns how long that took, in nanoseconds;
+/// Keeps SIGURG from arriving at the calling thread.
+void victim_block_sigurg(void);
+/// When a SIGURG is pending there: calls its handler as the kernel would. Returns how long that took, in nanoseconds;
 /// 0 when none was pending.
-uint64_t victim_run_sigprof_handler(void);
+uint64_t victim_run_sigurg_handler(void);
 /// A descriptor that never becomes readable.
 int stress_empty_pipe(void);
 int stress_epoll_on_pipe(void);
