@@ -43,6 +43,13 @@ struct SampleRecord {
     var stack: StackCopy.Header?
 }
 
+/// The stack of the samples that the thread had not answered for. Tail: the frames.
+struct LateRecord {
+    var asked: MonotonicInstant
+    var answered: MonotonicInstant
+    var stack: StackCopy.Header
+}
+
 /// What the kernel said of the thread beside the sample before it. Tail: descriptors.
 struct ObservationRecord {
     var thread: ThreadID

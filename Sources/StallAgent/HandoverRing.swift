@@ -10,7 +10,7 @@ internal import Synchronization
 enum RecordKind: UInt8 {
     /// Nothing: the rest of the memory up to its end.
     case gap
-    case sample, observation, owner, suspect
+    case sample, late, observation, owner, suspect
     case thread, round, incident, measure, forget, unwatched
 }
 

@@ -80,6 +80,7 @@ final class IncidentAssembly: @unchecked Sendable {
     func take(_ record: HandoverRing.Record) -> RecorderRequest? {
         switch record.kind {
         case .sample: add(record.value.load(as: SampleRecord.self), record.tails.0)
+        case .late: add(record.value.load(as: LateRecord.self), record.tails.0)
         case .observation: add(record.value.load(as: ObservationRecord.self), record.tails.0)
         case .owner: add(record.value.load(as: OwnerRecord.self), record.tails)
         case .suspect: add(record.value.load(as: SuspectRecord.self))
@@ -128,6 +129,15 @@ final class IncidentAssembly: @unchecked Sendable {
         all.samples.append(sample)
         all.observations.append(nil)
         seen[record.kind] = all
+    }
+
+    private func add(_ record: LateRecord, _ frames: UnsafeRawBufferPointer) {
+        guard let stack = try? StackCopy(record.stack, frames: frames).decoded() else { return }
+        let late = LateStack(asked: record.asked, answered: record.answered, stack: stack)
+        for (kind, var all) in seen {
+            for index in all.samples.indices { all.samples[index].complete(with: late) }
+            seen[kind] = all
+        }
     }
 
     private func add(_ record: ObservationRecord, _ descriptors: UnsafeRawBufferPointer) {

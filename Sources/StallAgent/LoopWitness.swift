@@ -32,6 +32,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private var threshold: Duration
     /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
     private var told = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
+    /// The thread has been asked for its stack and has not answered.
+    private var awaitsStack = false
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
     /// What the recorder makes of it.
@@ -79,6 +81,9 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
                 ThreadRecord(role: .other, name: ShortText(), stack: stack.header), from: sender)
         }
         ring.append(.round, RoundRecord(skippedCount: 0, cost: .zero), from: sender)
+        let nobody = StackCopy(ThreadID(rawValue: 0), failure: .running(ThreadID(rawValue: 0)))
+        ring.append(
+            .late, LateRecord(asked: now, answered: now, stack: nobody.header), from: sender)
         ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         place.forEachMember { _ in }
@@ -119,10 +124,24 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let stack = sampler.copyStack(of: thread, within: limit)
         record.presence = .taken
         record.stack = stack.header
+        awaitsStack = awaitsStack || stack.comesLater
         record.isLate = beacon.word != reading.word
         record.cost = now - start
         ring.append(.sample, record, from: sender, stack.frames)
         causes.observe(thread.id, into: ring, from: sender, sampler: sampler)
+    }
+
+    func takeLateStack() {
+        guard awaitsStack, let thread = account.thread,
+            let late = sampler?.copyLateStack(of: thread)
+        else { return }
+        awaitsStack = false
+        ring.begin(reserve: Handover.reserve)
+        ring.append(
+            .late,
+            LateRecord(asked: late.asked, answered: late.answered, stack: late.stack.header),
+            from: sender, late.stack.frames)
+        _ = ring.commit()
     }
 
     func forgetSamples(_ kind: IncidentKind) {

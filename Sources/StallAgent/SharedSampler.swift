@@ -20,6 +20,11 @@ final class SharedSampler: @unchecked Sendable {
         sampler.copyStack(of: thread, timeout: limit)
     }
 
+    /// The late answer of a thread, if it has come.
+    func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
+        sampler.copyLateStack(of: thread)
+    }
+
     /// The stack of a thread that never registered itself.
     func copyStack(ofFound id: ThreadID, within limit: Duration) -> StackCopy {
         do throws(CaptureError) {

@@ -210,7 +210,7 @@ public final class StallMonitor: Sendable {
         guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else {
             return
         }
-        ThreadEnd.run { [weak self] in
+        ThreadEnd.run(for: self) { [weak self] in
             if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
         }
     }

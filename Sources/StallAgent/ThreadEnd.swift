@@ -5,25 +5,30 @@ internal import Glibc
 /// Runs blocks at the end of the threads that asked for it.
 enum ThreadEnd {
     private final class Blocks {
-        var all: [() -> Void] = []
+        var all: [ObjectIdentifier: () -> Void] = [:]
     }
 
     private static let key: pthread_key_t? = {
         var key = pthread_key_t()
         let error = pthread_key_create(&key) { blocks in
-            for block in Unmanaged<Blocks>.fromOpaque(blocks!).takeRetainedValue().all { block() }
+            for block in Unmanaged<Blocks>.fromOpaque(blocks!).takeRetainedValue().all.values {
+                block()
+            }
         }
         return error == 0 ? key : nil
     }()
 
-    /// Runs `block` when the calling thread ends. The main thread ends with its process, and then it does not run.
-    static func run(_ block: @escaping () -> Void) {
+    /// Runs `block` when the calling thread ends, in the place of an earlier one of the same owner. The main thread ends with
+    /// its process, and then it does not run.
+    static func run(for owner: AnyObject, _ block: @escaping () -> Void) {
         guard let key else { return }
         if let known = pthread_getspecific(key) {
-            return Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue().all.append(block)
+            let blocks = Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue()
+            blocks.all[ObjectIdentifier(owner)] = block
+            return
         }
         let blocks = Blocks()
-        blocks.all = [block]
+        blocks.all = [ObjectIdentifier(owner): block]
         pthread_setspecific(key, Unmanaged.passRetained(blocks).toOpaque())
     }
 }

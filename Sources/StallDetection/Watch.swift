@@ -153,6 +153,7 @@ struct Watch: ~Copyable {
         let loop = post.loop
         // What has ended already is not ended by this.
         if post.detector.suspectedWord != nil { look(at: post) }
+        loop.responder.takeLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = post.detector.stop(
             evidence, at: now(), absences: attendance.absences,
@@ -199,6 +200,7 @@ struct Watch: ~Copyable {
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
             return post.nextLook = start + .seconds(1)
         }
+        responder.takeLateStack()
         let (stallCount, before) = (beacon.stallCount, post.detector.lastEvidence)
         var reading = beacon.read(at: start)
         let rests = beacon.rests

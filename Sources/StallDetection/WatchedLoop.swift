@@ -44,6 +44,8 @@ package protocol StallResponder: AnyObject, Sendable {
     ///   - reading: What the beacon said. A sample of a loop that has moved on meanwhile is late.
     ///   - limit: How long it may take: other loops are not looked at meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
+    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come.
+    func takeLateStack()
     /// The samples since the last call are of no incident, or of one that is over.
     func forgetSamples(_ kind: IncidentKind)
     /// A stall began, goes on, or ended. Its samples were handed over before.
@@ -58,6 +60,7 @@ extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
+    package func takeLateStack() {}
     package func forgetSamples(_ kind: IncidentKind) {}
     package func unwatched() {}
 }
@@ -95,5 +98,11 @@ package struct RawSample: Hashable, Sendable {
         self.stack = stack
         self.failure = failure
         self.cost = cost
+    }
+    /// Completes a sample whose thread answered late, if it is of the time that the answer is true for.
+    package mutating func complete(with late: LateStack) {
+        guard stack == nil, failure != nil else { return }
+        guard taken <= late.answered, late.asked <= taken + cost else { return }
+        (stack, failure) = (late.stack, nil)
     }
 }
