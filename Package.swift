@@ -199,7 +199,9 @@ let package = Package(
             path: "Tests/HostSafety/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "StallDetectionTests",
-            dependencies: ["StallDetection", "StallModel", "CLinux", "CCaptureTesting", "TestSupport"],
+            dependencies: [
+                "StallDetection", "StallModel", "CLinux", "CCaptureTesting", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],

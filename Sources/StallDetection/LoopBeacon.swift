@@ -122,7 +122,9 @@ package final class LoopBeacon: @unchecked Sendable {
         stall_beacon_join(beacon, bell, UInt64(max(0, stallLength.nanoseconds)))
     }
 
-    func disconnect(from bell: UnsafeMutablePointer<stall_bell>) { stall_beacon_leave(beacon, bell) }
+    func disconnect(from bell: UnsafeMutablePointer<stall_bell>) {
+        stall_beacon_leave(beacon, bell)
+    }
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }
 

@@ -4,6 +4,9 @@
 //     memory      process_vm_readv is forbidden
 //     ended       the thread ends in the middle of its work, after the threshold
 //     files-N     the process has N descriptors left when the agent starts
+//     rights      the process becomes another user's before the agent starts; "skipped" where it is not root's
+//     late-rights the same after the thread has registered
+//     call        nothing is refused: one system call of 2 GB that looks at no signal
 //     overflow    the thread has run out of stack, and its SIGSEGV handler waits on an alternate one
 
 import CCaptureTesting
@@ -13,6 +16,8 @@ import StallAgent
 /// Plays one of them, and ends the process.
 func stall(store: String, refused what: String) throws {
     if what == "proc", testing_hide_proc() != 0 { return say("skipped") }
+    if what.hasSuffix("rights"), getuid() != 0 { return say("skipped") }
+    if what == "rights" { giveUpRights(store) }
     if let left = what.wholeMatch(of: /files-(\d+)/) { openFiles(leaving: Int(left.1)!) }
     let monitor = try StallMonitor.start(.init(app: "fixture", version: "7.1", store: store))
     if what.hasPrefix("files-") {
@@ -27,6 +32,11 @@ func stall(store: String, refused what: String) throws {
         let work = monitor.watchCurrentThread(as: "worker", threshold: .milliseconds(200))
         work.begin()
         if what == "overflow" { overflowStack() }
+        if what == "late-rights" { giveUpRights(store) }
+        if what == "call" {
+            readWhole()
+            return work.end()
+        }
         usleep(what == "ended" ? 900_000 : 1_500_000)
         if what != "ended" { work.end() }
     }
@@ -50,3 +60,14 @@ private func overflowStack() {
     reached.pointee = 0
     testing_overflow_stack(0, reached)
 }
+
+/// As a server does once it has its port. What it writes is the other user's from now on.
+private func giveUpRights(_ store: String) {
+    let directory = (store as NSString).deletingLastPathComponent
+    for path in [directory, store, store + "-wal", store + "-shm", store + ".reserve"] {
+        chown(path, 65534, 65534)
+    }
+    guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("setuid") }
+}
+
+@inline(never) private func readWhole() { precondition(testing_long_system_call() > 0) }

@@ -132,8 +132,7 @@ import Testing
     @Test func `a thread in vfork has its callers`() throws {
         var sampler = try StackSampler(signalUse: .never)
         let victim = Victim(.vfork)
-        var probe = ThreadProbe(victim.thread.id)
-        while probe.state() != UInt8(ascii: "D") { sched_yield() }
+        victim.waitUntilBlocked(in: "D")
         let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
         #expect(stack.endsIn(victim.callers), "\(stack) does not end in \(victim.callers)")
         victim.waitForEnd()

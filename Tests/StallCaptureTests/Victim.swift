@@ -50,7 +50,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
     /// Whether the system call it waited in returned EINTR.
     var wasInterrupted: Bool { failure.load(ordering: .acquiring) == EINTR }
 
-    func waitUntilBlocked() { running!.waitForState("S") }
+    func waitUntilBlocked(in state: Character = "S") { running!.waitForState(state) }
 
     func release() {
         isReleased.store(true, ordering: .releasing)
@@ -118,7 +118,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         case .alternateStack: result = testing_sleep_in_handler(1, 200_000)
         case .computing, .computingDeaf, .deepComputing:
             while !isReleased.load(ordering: .relaxed) {}
-        case .vfork: result = testing_vfork(200_000)
+        case .vfork: result = testing_vfork(500_000)
         case .longSystemCall: result = testing_long_system_call() > 0 ? 0 : -1
         case .nothing: break
         }

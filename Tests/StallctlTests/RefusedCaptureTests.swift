@@ -9,9 +9,12 @@ import Testing
         arguments: [
             (
                 "proc",
-                ["No stack was taken.", "open /proc/self/task failed with errno 2", "not readable"]
+                ["No stack was taken.", "was blocked, and /proc does not show where", "not readable"]
             ),
             ("memory", ["stall(store:refused:)", "clock_nanosleep"]),
+            ("rights", ["No stack was taken.", "this process is not dumpable"]),
+            ("late-rights", ["stall(store:refused:)", "clock_nanosleep"]),
+            ("call", ["readWhole()", "preadv", "of one system call, taken when it returned"]),
             ("ended", ["stalled for", "stall(store:refused:)", "clock_nanosleep"]),
             ("overflow", ["its end is not recorded yet", "handle_overflow", "overflowStack()"]),
         ])

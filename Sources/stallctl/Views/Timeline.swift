@@ -172,7 +172,11 @@ struct Timeline {
         let late = report.samples.count(where: \.isLate)
         let failures = report.samples.filter { !$0.isLate && $0.frames.isEmpty }.compactMap(
             \.failure)
+        let returned = samples.count { $0.method == .lateSignal }
         var parts: [String] = []
+        if returned > 0 {
+            parts.append("\(returned) of one system call, taken when it returned.")
+        }
         if late > 0 { parts.append("\(late) more came too late to be blamed.") }
         if let reason = failures.first {
             parts.append("\(failures.count) without a stack: \(reason.printable).")

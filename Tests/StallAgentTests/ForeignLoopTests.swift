@@ -1,0 +1,62 @@
+import CLinux
+import Foundation
+import Synchronization
+import Testing
+
+/// Goal: an observation of a CFRunLoop may end on any thread at any moment; the loop's own thread never notices.
+/// Method: a thread that runs its loop as fast as it can is observed and let go from another one, again and again. Each beacon
+/// is held, so that the test sees whether the observation has let go of it.
+@Suite struct ForeignLoopTests {
+    private final class Observed: @unchecked Sendable {
+        // Unchecked because `attach` and `take` pass the pointer through the lock.
+        private let loop = Mutex<Int>(0)
+        let isOver = Atomic<Bool>(false)
+
+        /// Attaches unless somebody still has to take the last one.
+        func attach() {
+            loop.withLock { address in
+                guard address == 0 else { return }
+                address = Int(bitPattern: stall_foreign_loop_attach())
+            }
+        }
+
+        func take() -> OpaquePointer? {
+            loop.withLock { address in
+                defer { address = 0 }
+                return OpaquePointer(bitPattern: address)
+            }
+        }
+    }
+
+    @Test func `letting go of a running loop from another thread harms neither`() async {
+        let observed = Observed()
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let thread = Thread {
+            // Without anything in it a loop does not run.
+            RunLoop.current.add(Timer(timeInterval: 1e9, repeats: true) { _ in }, forMode: .default)
+            while !observed.isOver.load(ordering: .acquiring) {
+                observed.attach()
+                _ = RunLoop.current.run(mode: .default, before: Date())
+            }
+            end.finish()
+        }
+        thread.start()
+        var beacons: [UnsafeMutablePointer<stall_beacon>] = []
+        while beacons.count < 500 {
+            guard let loop = observed.take() else {
+                sched_yield()
+                continue
+            }
+            let beacon = stall_foreign_loop_beacon(loop)
+            stall_beacon_retain(beacon)
+            beacons.append(beacon)
+            stall_foreign_loop_detach(loop)
+        }
+        observed.isOver.store(true, ordering: .releasing)
+        for await _ in ended {}
+        if let last = observed.take() { stall_foreign_loop_detach(last) }
+        #expect(beacons.allSatisfy { $0.pointee.references == 1 })
+        #expect(beacons.contains { stall_beacon_iterations($0) > 0 })
+        for beacon in beacons { stall_beacon_release(beacon) }
+    }
+}
