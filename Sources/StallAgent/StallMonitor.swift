@@ -118,11 +118,11 @@ public final class StallMonitor: Sendable {
         guard configuration.isEnabled else { return }
         let logger = configuration.logger
         guard let watchdog = Watchdog() else {
-            return logger.error("no thread for the agent; stalls will not be recorded")
+            return logger.error("stalls will not be recorded: \(AgentThread.whatFailed)")
         }
         guard let recorder = Recorder(configuration, watchdog: watchdog) else {
             watchdog.stop()
-            return logger.error("no thread for the agent; stalls will not be recorded")
+            return logger.error("stalls will not be recorded: \(AgentThread.whatFailed)")
         }
         var sampler: SharedSampler?
         let controlGroup = ControlGroup()

@@ -3,6 +3,7 @@
 internal import CLinux
 internal import Glibc
 internal import StallModel
+internal import Synchronization
 
 /// A joinable thread that is deaf to the app's signals.
 package final class AgentThread: @unchecked Sendable {
@@ -28,9 +29,19 @@ package final class AgentThread: @unchecked Sendable {
             }, context.toOpaque())
         guard error == 0 else {
             context.release()
+            Self.failure.store(error, ordering: .relaxed)
             return nil
         }
         self.handle = handle
+    }
+
+    private static let failure = Atomic<CInt>(0)
+
+    /// Why the last thread that was not started was not, in words for a log.
+    package static var whatFailed: String {
+        let errno = failure.load(ordering: .relaxed)
+        return errno == 0
+            ? "no descriptor or no memory" : "pthread_create failed with errno \(errno)"
     }
 
     /// Whether the caller runs on this thread.
