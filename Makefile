@@ -63,7 +63,7 @@ truth-totals: setup
 check-arm64:
 	@scripts/check-arm64
 
-# Captures of threads that live dangerously: SECONDS at 1,000 a second, then 10 s where SIGPROF is the program's own.
+# Captures of threads that live dangerously: SECONDS at 1,000 a second, then 10 s where the signals are the program's own.
 stress-stacks: setup
 	@scripts/stress-stacks $(or $(SECONDS),300)
 

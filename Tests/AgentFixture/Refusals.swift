@@ -32,7 +32,10 @@ func stall(store: String, refused what: String) throws {
         let work = monitor.watchCurrentThread(as: "worker", threshold: .milliseconds(200))
         work.begin()
         if what == "overflow" { overflowStack() }
-        if what == "late-rights" { giveUpRights(store) }
+        if what == "late-rights" {
+            usleep(300_000)  // until the store is there, and can be given away
+            giveUpRights(store)
+        }
         if what == "call" {
             readWhole()
             return work.end()

@@ -9,7 +9,10 @@ import Testing
         arguments: [
             (
                 "proc",
-                ["No stack was taken.", "was blocked, and /proc does not show where", "not readable"]
+                [
+                    "No stack was taken.", "was blocked, and /proc does not show where",
+                    "not readable",
+                ]
             ),
             ("memory", ["stall(store:refused:)", "clock_nanosleep"]),
             ("rights", ["No stack was taken.", "this process is not dumpable"]),
