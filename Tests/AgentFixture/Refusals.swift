@@ -29,7 +29,8 @@ func stall(store: String, refused what: String) throws {
     }
     if what == "memory" { _ = testing_forbid_system_call(testing_process_vm_readv) }
     let thread = Thread {
-        let work = monitor.watchCurrentThread(as: "worker", threshold: .milliseconds(200))
+        let work = monitor.watchCurrentThread(
+            as: "worker", threshold: .milliseconds(what == "call" ? 50 : 200))
         work.begin()
         if what == "overflow" { overflowStack() }
         if what == "late-rights" {
