@@ -17,7 +17,6 @@ import Testing
             ("memory", ["stall(store:refused:)", "clock_nanosleep"]),
             ("rights", ["No stack was taken.", "this process is not dumpable"]),
             ("late-rights", ["stall(store:refused:)", "clock_nanosleep"]),
-            ("call", ["readWhole()", "preadv", "of one system call, taken when it returned"]),
             ("ended", ["stalled for", "stall(store:refused:)", "clock_nanosleep"]),
             ("overflow", ["its end is not recorded yet", "handle_overflow", "overflowStack()"]),
         ])
