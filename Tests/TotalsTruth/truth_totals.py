@@ -327,7 +327,8 @@ def play(options, judge):
     first.ingest(everything)
     judge_pruned(judge, first, truth, life.draw)
     for central in (first, shuffled, merged, small, alone, before):
-        central.run("check", "--store", central.path)
+        judge.where = central.path
+        judge.number("check", central.run("check", "--store", central.path, codes=(0, 1)), f"{central.path}: is whole\n")
 
 
 def judge_pruned(judge, central, truth, draw):
