@@ -125,8 +125,10 @@ package struct RollUpAnswer: Hashable, Sendable {
     package var durations = DurationHistogram()
     /// The apps, versions and loops of all of them, ranked or not.
     package var apps: [String]
-    /// Each app with each of its versions.
+    /// Each app with each of its versions, of the ranked stalls alone, and when the first and the last of those began.
     package var builds: [String] = []
+    package var firstRanked: UnixTime?
+    package var lastRanked: UnixTime?
     package var versions: [String]
     package var loops: [String]
     /// When the first and the last of them began.

@@ -389,7 +389,12 @@ struct RollUpQuery {
         answer.last = seen.map { tallies[$0].last_us }.max().map(UnixTime.init(microseconds:))
         answer.groupCount = sums.count - joins.count
         answer.watched = watched
-        answer.builds = Set(seen.map { "\(cohorts[$0].app) \(cohorts[$0].version)" }).sorted()
+        let ranked = seen.filter { isRanked(cohorts[$0].verdict) }
+        answer.builds = Set(ranked.map { "\(cohorts[$0].app) \(cohorts[$0].version)" }).sorted()
+        answer.firstRanked = ranked.map { tallies[$0].first_us }.min()
+            .map(UnixTime.init(microseconds:))
+        answer.lastRanked = ranked.map { tallies[$0].last_us }.max()
+            .map(UnixTime.init(microseconds:))
         answer.total = .nanoseconds(total_ns)
         let heaviest = listed.map { sums[$0].heaviestSignatures(cut: special.cut) }
         let unread = Set(heaviest.joined()).subtracting(groups.keys)

@@ -105,4 +105,33 @@ import Testing
             }
         }
     }
+
+    /// Stalls that are not ranked say nothing of the time and the versions that a ranking is about.
+    @Test func `a ranking's time is that of ranked stalls in both engines`() throws {
+        try withTemporaryDirectory { directory in
+            let (run, other) = (SampleReports.run(), SampleReports.run(version: "9.9", number: 901))
+            let day: Int64 = 86_400
+            let path = directory.appending(path: "a.sqlite")
+            try SampleReports.writeStore(
+                at: path, [SampleReports.report(1, run: run, startingAfter: 4 * day)], run: run)
+            let early = directory.appending(path: "b.sqlite")
+            try SampleReports.writeStore(
+                at: early, [SampleReports.report(2, run: other, verdict: .stopped)], run: other)
+            let central = directory.appending(path: "central.sqlite").path
+            let ingest = try Ingest(into: central, grouper: DefaultGrouper())
+            _ = try ingest.run([path.path, early.path])
+            try ingest.close()
+            let store = try ReportStore.open(path: central)
+            let question = RankingQuestion(
+                store: store, filter: ReportFilter(), rules: .builtIn, group: .signature)
+            let exact = try Ranking(
+                store: store, filter: ReportFilter(), by: .total, group: .signature, buckets: days)
+            let near = try #require(
+                try question.fromRollUps(by: .total, withDays: true, buckets: days))
+            #expect(near.overview.first == exact.overview.first)
+            #expect(near.overview.last == exact.overview.last)
+            #expect(near.overview.apps == exact.overview.apps)
+            #expect(near.buckets == exact.buckets && near.buckets?.count == 1)
+        }
+    }
 }

@@ -48,8 +48,8 @@ extension Overview {
     init(_ answer: RollUpAnswer, example: UniqueID?) {
         counts = answer.counts
         apps = answer.builds
-        first = answer.first
-        last = answer.last
+        first = answer.firstRanked
+        last = answer.lastRanked
         totalLost = answer.total
         watched = answer.watched
         // The millisecond and twelve random bits: others may share the first twelve digits.

@@ -89,7 +89,7 @@ struct RankingQuestion {
             largest: limit.flatMap { largest($0, by: order) }, grouper: DefaultGrouper(rules: rules)
         )
         var buckets: TimeBuckets?
-        if withDays, let first = answer.first, let last = answer.last {
+        if withDays, let first = answer.firstRanked, let last = answer.lastRanked {
             if let makeBuckets {
                 buckets = try makeBuckets(first, last)
             } else if (last.microseconds - first.microseconds)
