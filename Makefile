@@ -45,7 +45,7 @@ truth-grouping: setup
 	@scripts/truth-grouping
 
 # Stalls at sites of every nature, in four builds, against what the sites noted themselves: function, cause, holder, duration, and
-# one report each. SABOTAGE=1 hides one site's function, and the last line shows it.
+# one report each. SABOTAGE=1 hides functions that take mutexes, and the last line shows it.
 truth-sites: setup
 	@scripts/truth-sites
 

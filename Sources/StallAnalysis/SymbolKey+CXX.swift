@@ -33,6 +33,8 @@ private struct CXXNameReader {
             {
                 part += name
                 rest = rest.dropFirst(name.count)
+                // `operator< <char>`: this blank ends no return type.
+                if rest.starts(with: " <") { rest = rest.dropFirst() }
             } else if rest.strip("::") {
                 endPart()
             } else if rest.starts(with: " [clone ") || rest.starts(with: " (.") {

@@ -127,6 +127,8 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     guard let call = wait.call else { return byChannel(wait) }
     switch call.kind {
     case .file: return byFile(wait, call)
+    // The name of a FIFO is a path; the kernel's function tells.
+    case .descriptor where wait.waitChannel.contains("pipe"): return found(.ipc, 0.95)
     case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
     case .poll:
         return wait.descriptors.isEmpty ? found(.sleep, 0.9) : byDescriptors(wait.descriptors, call)

@@ -62,6 +62,7 @@ import Testing
         ("std::basic_string<char> ns::name[abi:cxx11](int)", "ns::name"),
         ("ns::T::operator bool() const", "ns::T::operator bool"),
         ("bool operator==<int>(ns::T<int> const&, ns::T<int> const&)", "operator=="),
+        ("bool std::operator< <char, std::less<char> >(ns::S const&)", "std::operator<"),
         ("run()::$_0::operator()(int) const", "closure in run"),
         ("run()::'lambda'(int)::operator()(int) const", "closure in run"),
         ("app::main::{{closure}}::h0123456789abcdef", "closure in app::main"),
