@@ -65,7 +65,9 @@ extension ClassifiedStack {
         guard let index = frames.firstIndex(where: { $0.step == step && $0.counts }) else {
             return false
         }
-        return frames[..<index].contains { $0.frameClass == .merged }
+        // Who jumped into the merged code is its name, and not its caller.
+        return !frames[index].frame.isGuessed
+            && frames[..<index].contains { $0.frameClass == .merged }
     }
 }
 

@@ -224,7 +224,10 @@ let moreSites: [Site] = [
     work(
         "Comparable", in: "static Version.< infix(_:_:)", "Version.< infix(_:_:)", "sortVersions()"
     ) { sortVersions() },
-    work("Hashable", in: "Tag.hash(into:)", "Tag._rawHashValue(seed:)", "collectTags()") { collectTags() },
+    work(
+        "Hashable", in: "Tag.hash(into:)",
+        "Tag._rawHashValue(seed:)", "collectTags()"
+    ) { collectTags() },
     work("iterator", in: "Countdown.next()", "countDown()") { countDown() },
     work("encode(to:)", in: "Invoice.encode(to:)", "sendInvoices()") { sendInvoices() },
     Site("defer", in: "cleanUp(_:)", for: [.sleep]) { _ in { sink &+= cleanUp { sink } } },
