@@ -15,9 +15,7 @@ import Testing
     }
 
     @Test func `no play harms its host`() throws {
-        // These two show faults that are being mended: a signal left pending, two monitors on one loop.
-        let (line, output) = try lastLine(
-            ["run", "1"], environment: ["HOST_SAFETY_SKIP": "exec,two-monitors"])
+        let (line, output) = try lastLine(["run", "1"])
         #expect(
             line.hasSuffix("crashed=0 hung=0 successors_killed=0 blind=0 stop_late=0"), "\(output)")
     }

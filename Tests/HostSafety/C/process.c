@@ -19,11 +19,8 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-// As large programs have them: threads with small stacks have no room for it. With 66,000 an agent that gives its sentinel
-// 64 KiB has no thread: build with -DHOST_LARGE=66000 to see.
-#ifndef HOST_LARGE
-#define HOST_LARGE 30000
-#endif
+// As large programs have them. A thread whose stack was sized without it could not start.
+#define HOST_LARGE 66000
 _Thread_local volatile char host_large_variable[HOST_LARGE];
 
 void host_touch_large_variable(void) { host_large_variable[HOST_LARGE - 1] = 1; }

@@ -111,7 +111,7 @@ extension Play {
         Play(name: "stuck-logger", mayLose: true) { stage in
             // A log handler that waits for the thread that stops the agent.
             let monitor = try stage.start {
-                $0.store = "/nonexistent/store.sqlite"
+                $0.store = "/proc/store.sqlite"
                 $0.logger = Logger(label: "stuck") { _ in StuckHandler() }
             }
             stage.stall(monitor)
