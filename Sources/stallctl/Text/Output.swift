@@ -8,6 +8,8 @@ struct Output: ~Copyable {
     private var buffer: [UInt8] = []
     private let descriptor: CInt
     private let replaced: (path: String, temporary: String)?
+    /// Something else than a regular file, which is written through and stays what it is.
+    private let ownedPath: String?
     /// Stands between here and the file when that is to be compressed.
     private var compressor: Compressor?
     private var isFinished = false
@@ -16,6 +18,24 @@ struct Output: ~Copyable {
     init() {
         descriptor = STDOUT_FILENO
         replaced = nil
+        ownedPath = nil
+    }
+
+    /// Writes into a device, a pipe, or what a link leads to: only a regular file can be replaced by another.
+    private init(through path: String) throws(OutputError) {
+        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o666)
+        guard file >= 0 else { throw .failed(path, errno: errno) }
+        var compressor: Compressor?
+        if path.hasSuffix(".gz") {
+            do { compressor = try Compressor(to: file) } catch {
+                close(file)
+                throw error
+            }
+        }
+        descriptor = compressor?.input ?? file
+        self.compressor = compressor
+        replaced = nil
+        ownedPath = path
     }
 
     /// Writes beside the file; ``finish()`` puts the result in its place. A name that ends in `.gz` asks for gzip.
@@ -26,10 +46,11 @@ struct Output: ~Copyable {
         guard file >= 0 else { throw .failed(path, errno: errno) }
         let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        // mkstemp makes it private; what people export is as readable as their other files.
+        // mkstemp makes it private; what people export is as readable as their other files, or as the one that it replaces.
+        var status = stat()
         let mask = umask(0)
         umask(mask)
-        fchmod(file, 0o666 & ~mask)
+        fchmod(file, lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0o666 & ~mask)
         var compressor: Compressor?
         if path.hasSuffix(".gz") {
             do { compressor = try Compressor(to: file) } catch {
@@ -41,10 +62,14 @@ struct Output: ~Copyable {
         descriptor = compressor?.input ?? file
         self.compressor = compressor
         replaced = (path, temporary)
+        ownedPath = nil
     }
 
     deinit {
-        guard let replaced else { return }
+        guard let replaced else {
+            if ownedPath != nil { close(descriptor) }
+            return
+        }
         close(descriptor)
         if !isFinished { unlink(replaced.temporary) }
     }
@@ -67,6 +92,9 @@ struct Output: ~Copyable {
             guard fsync(file) == 0, rename(replaced.temporary, replaced.path) == 0 else {
                 throw .failed(replaced.path, errno: errno)
             }
+        } else if ownedPath != nil {
+            _ = try compressor?.finish()
+            compressor = nil
         }
         isFinished = true
     }
@@ -82,7 +110,7 @@ struct Output: ~Copyable {
             } else if errno == EPIPE {
                 throw .closedByReader
             } else if errno != EINTR {
-                throw .failed(replaced?.path ?? "standard output", errno: errno)
+                throw .failed(replaced?.path ?? ownedPath ?? "standard output", errno: errno)
             }
         }
         buffer.removeAll(keepingCapacity: true)
@@ -91,8 +119,14 @@ struct Output: ~Copyable {
 
 extension Output {
     /// Opens the file, or standard output when there is no path.
+    ///
+    /// `-` is standard output, as in other commands. Only a regular file is replaced; anything else is written through.
     static func open(_ path: String?) throws(OutputError) -> Output {
-        if let path { try Output(replacing: path) } else { Output() }
+        guard let path, path != "-" else { return Output() }
+        var status = stat()
+        let exists = lstat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT != S_IFREG { return try Output(through: path) }
+        return try Output(replacing: path)
     }
 
     /// Writes lines of text.
