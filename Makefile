@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults c-example outside-app bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -92,6 +92,15 @@ host-safety: setup
 # The same for SECONDS under each of the sanitizers.
 host-safety-sanitizers: setup
 	@scripts/host-safety-sanitizers $(or $(SECONDS),60)
+
+# Crafted and broken stores and lines among good ones, against stallctl and the agent: does anything crash, hang, or ruin the
+# central store? A quarter of an hour. SABOTAGE=1 must show poisoned.
+hostile: setup
+	@scripts/hostile
+
+# At least EXECUTIONS (1,000,000) each of mutated stores, lines, ELF images with DWARF, and .eh_frame tables. Takes an hour.
+fuzz: setup
+	@scripts/hostile fuzz
 
 # What watching costs, target by target: idle, busy, and per mark. Takes a minute and a half; part of make bench.
 bench-targets: setup

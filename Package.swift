@@ -156,6 +156,15 @@ let package = Package(
         .executableTarget(
             name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
             swiftSettings: settings),
+        .executableTarget(
+            name: "hostile-agent", dependencies: ["StallAgent"], path: "Tests/Hostile/Agent",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "hostile-fuzz",
+            dependencies: [
+                "StallModel", "StallFormats", "StallStore", "StallSymbols", "CStackCapture",
+            ],
+            path: "Tests/Hostile/Fuzz", swiftSettings: settings),
         .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
         .executableTarget(
             name: "stall-truth",

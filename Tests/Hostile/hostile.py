@@ -1,0 +1,501 @@
+#!/usr/bin/env python3
+"""Feeds crafted and broken stores and lines to stallctl and to the agent, and counts what goes wrong.
+
+Shares no code with the product: what a store looks like is read from SQLite's own schema. scripts/hostile calls it.
+
+A run is *hung* when it takes more than 10 s of CPU, does not end within 30 s, or does not obey SIGTERM within 2 s. The
+central store is *poisoned* when top, status or check say something else than of a store that saw only what was accepted.
+"""
+import argparse, json, os, random, resource, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time
+
+FULL = dict(flips=2000, header=True, truncations=100)
+SHORT = dict(flips=25, header=False, truncations=5)
+
+
+class Corpus:
+    """Writes the inputs: files in a directory each, so that companions lie beside them."""
+
+    def __init__(self, root, bases, lines, rng, short):
+        self.root, self.bases, self.lines, self.rng, self.short = root, bases, lines, rng, short
+        self.size = SHORT if short else FULL
+        self.number = 0
+
+    def path(self, kind, suffix=".sqlite"):
+        self.number += 1
+        directory = os.path.join(self.root, "%05d-%s" % (self.number, kind))
+        os.makedirs(directory)
+        return os.path.join(directory, "x" + suffix)
+
+    def base(self):
+        return self.rng.choice(self.bases)
+
+    def store(self, kind, own=True):
+        """A sound store; mostly under a name of its own, otherwise that of a good one."""
+        path = self.path(kind)
+        shutil.copyfile(self.base(), path)
+        if own and self.rng.random() < 0.9:
+            with sqlite3.connect(path) as database:
+                database.execute("update source set store = ?", (self.rng.randbytes(16),))
+            database.close()
+        return path
+
+    def change(self, path, *statements):
+        """Runs SQL without any of the schema's constraints; false where SQLite itself refuses it."""
+        database = sqlite3.connect(path)
+        try:
+            database.execute("pragma ignore_check_constraints = on")
+            for statement in statements:
+                if isinstance(statement, tuple):
+                    database.execute(*statement)
+                else:
+                    database.executescript(statement)
+            database.commit()
+        except (sqlite3.Error, OverflowError):
+            return False
+        finally:
+            database.close()
+        return True
+
+    def all(self):
+        for part in (self.extremes, self.schemas, self.headers, self.flips, self.truncations,
+                     self.companions, self.journals, self.bombs, self.claims, self.line_inputs):
+            yield from part()
+
+    def tables(self):
+        database = sqlite3.connect(self.bases[0])
+        names = [r[0] for r in database.execute("select name from sqlite_schema where type = 'table'")]
+        columns = [(t, c[1]) for t in names for c in database.execute("pragma table_info(%s)" % t)]
+        database.close()
+        return columns
+
+    def extremes(self):
+        loose = ("pragma writable_schema = on; update sqlite_schema set sql = replace(replace(replace(sql, "
+                 "'strict', ''), 'not null', ''), 'without rowid, ', 'without rowid') where type = 'table'; "
+                 "pragma writable_schema = reset;")
+        values = [-2**63, 2**63 - 1, -1, 0, 2**31, 2**53, 1e308, None, "", "x" * 100_000, b"", b"\xff" * 300]
+        values = values[:3] + [values[7], values[9]] if self.short else values
+        columns = self.tables()
+        for table, column in columns[::16] if self.short else columns:
+            for value in values:
+                path = self.store("extreme-%s-%s" % (table, column))
+                done = self.change(path, ("update or ignore %s set %s = ?" % (table, column), (value,)))
+                if not done:
+                    # A wrong type: the table is made to take it.
+                    path = self.store("type-%s-%s" % (table, column))
+                    self.change(path, loose, ("update or ignore %s set %s = ?" % (table, column), (value,)))
+                yield path
+
+    def schemas(self):
+        tables = sorted({t for t, _ in self.tables()})
+        for table in tables[::9] if self.short else tables:
+            path = self.store("view-" + table)
+            self.change(path, "pragma legacy_alter_table = on; alter table %s rename to old_%s; "
+                        "create view %s as with recursive n(i) as (select 1 union all select i + 1 from n) "
+                        "select old_%s.* from old_%s, n;" % (table, table, table, table, table))
+            yield path
+            path = self.store("generated-" + table)
+            self.change(path, "alter table %s add column g blob generated always as (zeroblob(900000000));" % table)
+            yield path
+            path = self.store("trigger-" + table)
+            self.change(path, "create trigger t_%s after insert on %s begin insert into label (value) "
+                        "select hex(randomblob(100000)); end;" % (table, table))
+            yield path
+            path = self.store("dropped-" + table)
+            self.change(path, "drop table %s" % table)
+            yield path
+        for table, column in [("process_run", "app"), ("loop", "name"), ("label", "value"), ("function", "name")]:
+            path = self.store("generated-as-%s-%s" % (table, column))
+            self.change(path, "pragma writable_schema = on; update sqlite_schema set sql = replace(sql, "
+                        "'%s text not null', '%s text generated always as (hex(zeroblob(50000000)))') "
+                        "where name = '%s'; pragma writable_schema = reset;" % (column, column, table))
+            yield path
+
+    def headers(self):
+        versions = [-2147483640, -2147483648, -1, 9, 2147483647, 0, 1, 5]
+        for version in versions[:3] if self.short else versions:
+            path = self.store("user-version")
+            self.change(path, "pragma user_version = %d" % version)
+            yield path
+            path = self.store("application-id")
+            self.change(path, "pragma application_id = %d" % version)
+            yield path
+        if self.size["header"]:
+            for byte in range(100):
+                for bit in range(8):
+                    path = self.store("header-%d-%d" % (byte, bit))
+                    self.flip(path, byte * 8 + bit)
+                    yield path
+
+    def flip(self, path, bit):
+        with open(path, "r+b") as file:
+            file.seek(bit // 8)
+            value = file.read(1)[0]
+            file.seek(bit // 8)
+            file.write(bytes([value ^ 1 << bit % 8]))
+
+    def flips(self):
+        for _ in range(self.size["flips"]):
+            path = self.store("flip")
+            self.flip(path, self.rng.randrange(os.path.getsize(path) * 8))
+            yield path
+
+    def truncations(self):
+        for _ in range(self.size["truncations"]):
+            path = self.store("truncated")
+            os.truncate(path, self.rng.randrange(os.path.getsize(path)))
+            yield path
+
+    def companions(self):
+        """Something else than a file beside a store, or in its place."""
+        kinds = ["fifo", "link", "zero", "directory", "socket", "dangling", "device"]
+        for suffix in ["", "-wal", "-shm", "-journal"]:
+            for kind in kinds[:2] if self.short else kinds:
+                path = self.store("special%s-%s" % (suffix, kind))
+                if self.rng.random() < 0.5 and suffix:
+                    self.change(path, "pragma journal_mode = wal")
+                    with open(path, "r+b") as file:
+                        file.seek(18)
+                        file.write(b"\2\2")
+                place = path + suffix
+                for each in (place,) if suffix else (place,):
+                    if os.path.lexists(each):
+                        os.unlink(each)
+                if kind == "fifo":
+                    os.mkfifo(place)
+                elif kind == "link":
+                    os.symlink("/etc/passwd", place)
+                elif kind == "zero":
+                    os.symlink("/dev/zero", place)
+                elif kind == "dangling":
+                    os.symlink("/nowhere/at/all", place)
+                elif kind == "directory":
+                    os.mkdir(place)
+                elif kind == "socket":
+                    name = os.path.relpath(place, self.root)
+                    here = os.getcwd()
+                    os.chdir(self.root)
+                    socket.socket(socket.AF_UNIX).bind(name)
+                    os.chdir(here)
+                else:
+                    os.symlink("/dev/tty", place)
+                yield path
+        for suffix in ["", "-wal", "-journal"]:
+            path = self.store("sparse" + suffix)
+            with open(path, "r+b") as file:
+                file.seek(18)
+                file.write(b"\2\2")
+            with open(path + suffix, "ab") as file:
+                file.truncate(60 << 30)
+            yield path
+
+    def journals(self):
+        for index in range(3 if self.short else 60):
+            path = self.store("journal")
+            # A transaction that is cut short: its pages are in the file, and the journal beside it.
+            code = ("import os, sqlite3, sys\n"
+                    "d = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+                    "d.execute('pragma cache_size = 1'); d.execute('pragma journal_mode = delete')\n"
+                    "d.execute('begin immediate')\n"
+                    "d.execute(\"update process_run set app = 'uncommitted'\")\n"
+                    "d.execute('create table t (x)')\n"
+                    "d.executemany('insert into t values (?)', [('y' * 4000,)] * 200)\n"
+                    "os.kill(os.getpid(), 9)\n")
+            subprocess.run([sys.executable, "-c", code, path], stderr=subprocess.DEVNULL)
+            journal = path + "-journal"
+            if os.path.exists(journal) and index % 3 == 1:
+                for _ in range(20):
+                    self.flip(journal, self.rng.randrange(os.path.getsize(journal) * 8))
+            elif os.path.exists(journal) and index % 3 == 2:
+                name = b"/etc/passwd"
+                with open(journal, "ab") as file:
+                    file.write((1073741824 // 4096 + 1).to_bytes(4, "big") + name
+                               + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big")
+                               + bytes.fromhex("d9d505f920a163d7"))
+            yield path
+
+    def bombs(self):
+        path = self.store("zeroblob")
+        self.change(path, "update report set samples = zeroblob(300000000)")
+        yield path
+        path = self.store("long-name")
+        self.change(path, "update process_run set app = hex(zeroblob(8000000))")
+        yield path
+        path = self.store("many-samples")
+        self.change(path, ("update report set samples = ?", (b"\x40\0\0\1" * 250_000,)))
+        yield path
+        path = self.store("many-labels")
+        self.change(path, "with recursive n(i) as (select 1 union all select i + 1 from n limit 300000) "
+                    "insert into label (value) select 'l' || i from n;")
+        yield path
+        path = self.store("many-sources")
+        self.change(path, "with recursive n(i) as (select 1 union all select i + 1 from n limit 20000) "
+                    "insert into source (store, revision) select randomblob(16), 5 from n;")
+        yield path
+        path = self.store("big-schema")
+        self.change(path, "create table wide (%s)" % ", ".join("c%d" % i for i in range(1900)))
+        yield path
+        path = self.store("big-stack")
+        self.change(path, ("update stack set locations = ?", (b"\2" * 3_000_000,)))
+        yield path
+
+    def claims(self):
+        """Stores that say to be a good one."""
+        for revision in [2**60, 2**62, 2**63 - 1, 2**40, 10**9]:
+            path = self.store("claim-revision", own=False)
+            self.change(path, "delete from report; delete from exposure; "
+                        "update source set revision = %d" % revision)
+            yield path
+            path = self.store("claim-numbers", own=False)
+            self.change(path, "update report set revision = %d - seq, seq = %d - seq, id = randomblob(16); "
+                        "update source set revision = %d" % (revision, revision, revision))
+            yield path
+            path = self.store("claim-names")
+            self.change(path, "update location set detail = %d" % min(revision, 2**31))
+            yield path
+
+    def line_inputs(self):
+        good = [json.loads(line) for line in self.lines]
+        values = [-1, 2**63, -2**63, 1e308, "", "x" * 100_000, None, [], {}, True, "\u0000", "1969-12-31T23:59:59Z"]
+        values = values[:4] if self.short else values
+
+        def write(kind, data):
+            path = self.path(kind, ".jsonl")
+            with open(path, "wb") as file:
+                file.write(data)
+            return path
+
+        def keys(value, prefix=()):
+            items = value.items() if isinstance(value, dict) else enumerate(value[:1])
+            for key, part in items:
+                yield prefix + (key,)
+                if isinstance(part, (dict, list)):
+                    yield from keys(part, prefix + (key,))
+
+        template = good[0]
+        places = list(keys(template))
+        for place in places[::25] if self.short else places:
+            for value in values:
+                line = json.loads(json.dumps(template))
+                line["store"] = self.rng.randbytes(16).hex()
+                part = line
+                for key in place[:-1]:
+                    part = part[key]
+                part[place[-1]] = value
+                yield write("line-" + "-".join(map(str, place)).replace("/", ""), json.dumps(line).encode() + b"\n")
+        text = (self.lines[0] + "\n").encode()
+        yield write("utf-16", b"\xff\xfe" + text.decode().encode("utf-16-le"))
+        yield write("utf-16-be", b"\xfe\xff" + text.decode().encode("utf-16-be"))
+        yield write("utf-16-bare", text.decode().encode("utf-16-le"))
+        yield write("deep", b"[" * 1_000_000 + b"\n" + b'{"a":' * 500_000 + b"\n")
+        yield write("long", b"{" + b" " * (40 << 20) + b"\n")
+        yield write("nul", b"\0" * 1_000_000)
+        yield write("not-utf-8", b'{"schema": "\xff\xfe"}\n' * 1000)
+        yield write("no-end", text.rstrip(b"\n")[:-20])
+        for _ in range(5 if self.short else 300):
+            data = bytearray(text)
+            for _ in range(self.rng.randrange(1, 6)):
+                data[self.rng.randrange(len(data))] = self.rng.randrange(256)
+            yield write("smudged", bytes(data))
+
+
+class Run:
+    """One run of a program, and what became of it."""
+
+    def __init__(self, command, term_after=None):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (10, 12))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        self.hung = False
+        with tempfile.TemporaryFile() as out:
+            started = time.monotonic()
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                       preexec_fn=limit, env=dict(os.environ, SWIFT_BACKTRACE="enable=no"))
+            signalled = None
+            while True:
+                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    break
+                now = time.monotonic()
+                if term_after is not None and signalled is None and now - started > term_after:
+                    process.send_signal(signal.SIGTERM)
+                    signalled = now
+                if now - started > 30 or signalled and now - signalled > 2:
+                    self.hung = True
+                    process.kill()
+                    pid, status, usage = os.wait4(process.pid, 0)
+                    break
+                time.sleep(0.004)
+            process.returncode = 0
+            out.seek(0)
+            self.output = out.read().decode(errors="replace")
+        self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        self.code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1
+        self.max_mb = usage.ru_maxrss // 1024
+        if self.signal == signal.SIGXCPU:
+            self.hung = True
+        # stallctl blocks SIGTERM while it ingests, and ends by itself.
+        self.crashed = self.signal in (4, 5, 6, 7, 8, 11) and not self.hung
+
+
+class Trial:
+    def __init__(self, tools, work, corpus, good):
+        self.tools, self.work, self.corpus, self.good = tools, work, corpus, good
+        self.central = os.path.join(work, "central.sqlite")
+        self.crashed = self.hung = self.poisoned = self.died = self.inputs = self.max_mb = 0
+        self.accepted = []
+
+    def note(self, run, what, path):
+        self.max_mb = max(self.max_mb, run.max_mb)
+        if run.hung:
+            self.hung += 1
+        if run.crashed:
+            self.crashed += 1
+        if run.hung or run.crashed or run.max_mb > 200:
+            print("%s: %s: hung=%s signal=%d max_mb=%d %s" % (
+                what, path, run.hung, run.signal, run.max_mb, run.output.strip()[-200:]), file=sys.stderr)
+
+    def ingest(self, central, path, **options):
+        return Run([self.tools.stallctl, "ingest", "--retry", "--json", "--store", central, path], **options)
+
+    def play(self, sabotage):
+        good = list(self.good)
+        paths = []
+        for path in self.corpus.all():
+            paths.append(path)
+            self.inputs += 1
+            # A good one now and then, between the bad.
+            if good and self.inputs % 7 == 0:
+                self.take(good.pop(), isGood=True)
+            isSpecial = any(w in path for w in ("special", "sparse", "bomb", "zeroblob", "many", "journal"))
+            self.take(path, isSpecial=isSpecial)
+        for path in good:
+            self.take(path, isGood=True)
+        # First: the agent writes into what it is given.
+        self.compare(sabotage)
+        self.agent(paths)
+
+    def take(self, path, isGood=False, isSpecial=False):
+        # A pipe that is named is read as lines, and waited for; one that is found is not.
+        if isSpecial:
+            path = os.path.dirname(path)
+        run = self.ingest(self.central, path)
+        self.note(run, "ingest", path)
+        try:
+            answer = json.loads(run.output.strip().splitlines()[-1])
+        except (ValueError, IndexError):
+            answer = {"added": 0, "changed": 0}
+        taken = answer.get("files") and not all(f.get("error") for f in answer["files"])
+        if taken or isGood:
+            self.accepted.append(path)
+        if isSpecial:
+            run = self.ingest(os.path.join(self.work, "other.sqlite"), path, term_after=0.05)
+            self.note(run, "SIGTERM", path)
+
+    def agent(self, paths):
+        """Each broken store as an agent's own, in a process that notes which one it is at."""
+        rest = [p for p in paths if p.endswith(".sqlite")]
+        copies = os.path.join(self.work, "agent")
+        os.makedirs(copies)
+        while rest:
+            batch, rest = rest[:25], rest[25:]
+            listed = os.path.join(copies, "list")
+            with open(listed, "w") as file:
+                file.write("".join(p + "\n" for p in batch))
+            run = Run([self.tools.agent, listed])
+            done = run.output.count("done ")
+            self.max_mb = max(self.max_mb, run.max_mb)
+            if run.signal or run.hung or done < len(batch):
+                self.died += 1
+                print("agent: %s: signal=%d hung=%s %s" % (
+                    batch[min(done, len(batch) - 1)], run.signal, run.hung, run.output[-300:]), file=sys.stderr)
+                rest = batch[done + 1:] + rest
+
+    def compare(self, sabotage):
+        """What the store says, beside one that saw only what was accepted."""
+        clean = os.path.join(self.work, "clean.sqlite")
+        for first in range(0, len(self.accepted), 100):
+            subprocess.run([self.tools.stallctl, "ingest", "--retry", "--store", clean]
+                           + self.accepted[first:first + 100], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if sabotage:
+            database = sqlite3.connect(self.central)
+            database.execute("update rollup set total_ns = total_ns + 1000000000")
+            database.commit()
+            database.close()
+        for command in (["top", "--json", "--limit", "1000"], ["status", "--json"], ["check", "--json"]):
+            ours = Run([self.tools.stallctl] + command + ["--store", self.central])
+            theirs = Run([self.tools.stallctl] + command + ["--store", clean])
+            self.note(ours, command[0], self.central)
+            if ours.code != 0 or self.shown(ours) != self.shown(theirs):
+                self.poisoned += 1
+                print("poisoned: %s: exit %d\n  %s\n  %s" % (
+                    command[0], ours.code, ours.output[:600], theirs.output[:600]), file=sys.stderr)
+        want = set()
+        for path in self.good:
+            database = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+            want |= {r[0] for r in database.execute("select hex(id) from report")}
+            database.close()
+        database = sqlite3.connect("file:%s?mode=ro" % self.central, uri=True)
+        have = {r[0] for r in database.execute("select hex(id) from report")}
+        database.close()
+        self.lost = len(want - have)
+
+    @staticmethod
+    def shown(run):
+        lines = []
+        for line in run.output.splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                return [run.output]
+            for key in ("store", "bytes", "quarantined_count"):
+                row.pop(key, None)
+            lines.append(row)
+        return lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stallctl", required=True)
+    parser.add_argument("--writer", required=True)
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--fuzz", required=True)
+    parser.add_argument("--image", required=True, help="a small ELF file with DWARF")
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    tools = parser.parse_args()
+    rng = random.Random(tools.seed)
+    with tempfile.TemporaryDirectory(prefix="hostile-") as work:
+        bases = []
+        for index in range(4 if tools.short else 12):
+            path = os.path.join(work, "base-%d.sqlite" % index)
+            subprocess.run([tools.writer, "write", path, "3"], check=True, stdout=subprocess.DEVNULL)
+            bases.append(path)
+        good = []
+        for index in range(10 if tools.short else 100):
+            path = os.path.join(work, "good-%03d.sqlite" % index)
+            subprocess.run([tools.writer, "write", path, "3"], check=True, stdout=subprocess.DEVNULL)
+            good.append(path)
+        exported = subprocess.run([tools.stallctl, "export", "--format", "jsonl", "--store", bases[0]],
+                                  check=True, stdout=subprocess.PIPE)
+        lines = exported.stdout.decode().splitlines()
+        inputs = os.path.join(work, "inputs")
+        os.makedirs(inputs)
+        # Some stores say to be a good one.
+        corpus = Corpus(inputs, bases + good[:3], lines, rng, tools.short)
+        trial = Trial(tools, work, corpus, good)
+        trial.play(os.environ.get("SABOTAGE") == "1")
+        with open(os.path.join(work, "lines.jsonl"), "w") as file:
+            file.write("".join(line + "\n" for line in lines[:2]))
+        fuzz = subprocess.run([tools.fuzz, "--seconds", "4" if tools.short else "60", bases[0],
+                               os.path.join(work, "lines.jsonl"), tools.image], stdout=subprocess.PIPE)
+        counts = dict(part.split("=") for part in fuzz.stdout.decode().split() if "=" in part)
+        if fuzz.returncode:
+            trial.crashed += 1
+        print("hostile inputs=%d crashed=%d hung=%d poisoned=%d good_lost=%d host_died=%d fuzz_executions=%s max_mb=%d" % (
+            trial.inputs, trial.crashed, trial.hung, trial.poisoned, trial.lost, trial.died,
+            counts.get("executions", "0"), trial.max_mb))
+        bad = trial.crashed + trial.hung + trial.poisoned + trial.lost + trial.died
+        sys.exit(1 if bad or trial.max_mb > 200 else 0)
+
+
+main()
