@@ -35,7 +35,15 @@ package struct ReportLines: ReportFeed {
             lineNumber += 1
             switch line {
             case .tooLong: throw fault("is longer than \(Self.lineLimit >> 20) MB")
-            case .whole(let bytes):
+            case .whole(var bytes):
+                if lineNumber == 1, bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
+                // UTF-16: its lines end in the middle of characters, and some would be taken all the same.
+                let isWide =
+                    lineNumber == 1
+                    && (bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]))
+                if isWide || bytes.contains(0) {
+                    throw fault("is not UTF-8: it seems to be UTF-16")
+                }
                 if bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) {
                     continue
                 }

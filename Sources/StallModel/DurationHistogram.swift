@@ -51,8 +51,14 @@ package struct DurationHistogram: Hashable, Sendable {
         if index >= counts.count {
             counts.append(contentsOf: repeatElement(0, count: index + 1 - counts.count))
         }
-        counts[index] += count
-        total += count
+        // Stored counts are input: sums end at the largest number.
+        counts[index] = Self.sum(counts[index], count)
+        total = Self.sum(total, count)
+    }
+
+    private static func sum(_ left: Int64, _ right: Int64) -> Int64 {
+        let (sum, overflow) = left.addingReportingOverflow(right)
+        return overflow ? (right > 0 ? .max : .min) : sum
     }
 
     package mutating func merge(_ other: DurationHistogram) {
@@ -97,7 +103,7 @@ package struct DurationHistogram: Hashable, Sendable {
     /// How many lasted no longer; those of the bucket that the duration is in count.
     package func count(upTo duration: Duration) -> Int64 {
         let last = Self.bucket(of: duration)
-        return entries.reduce(0) { $0 + ($1.bucket <= last ? $1.count : 0) }
+        return entries.reduce(0) { $1.bucket <= last ? Self.sum($0, $1.count) : $0 }
     }
 
     package static func == (left: DurationHistogram, right: DurationHistogram) -> Bool {

@@ -47,13 +47,13 @@ package struct StackSets: Sendable {
         entries[index].count += 1
         guard !stacks.isEmpty else { return entries[index].timeWithoutStack += duration }
         // The shortest of samples stands for something.
-        let weight = stacks.reduce(0) { $0 + Swift.max($1.weight.nanoseconds, 1) }
+        let weight = stacks.reduce(0.0) { $0 + Double(Swift.max($1.weight.nanoseconds, 1)) }
         for stack in stacks {
             let part =
-                Double(Swift.max(stack.weight.nanoseconds, 1)) / Double(weight)
+                Double(Swift.max(stack.weight.nanoseconds, 1)) / weight
                 * Double(duration.nanoseconds)
             entries[index].times[numbers.firstIndex(of: stack.stack)!] +=
-                .nanoseconds(Int64(part.rounded()))
+                .nanoseconds(Int64(Swift.min(part.rounded(), 9e18)))
         }
     }
 }

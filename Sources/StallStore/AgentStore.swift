@@ -31,6 +31,10 @@ package final class AgentStore {
         path: String, run: ProcessRun, limits: StoreLimits = StoreLimits(),
         wait: Duration = .seconds(5)
     ) throws(StoreError) {
+        var run = run
+        run.app = run.app.clipped(toBytes: ValueLimits.nameBytes)
+        run.version = run.version.clipped(toBytes: ValueLimits.nameBytes)
+        run.host = run.host.clipped(toBytes: ValueLimits.nameBytes)
         self.run = run
         self.limits = limits
         ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)

@@ -24,7 +24,8 @@ final class AgentWriter {
     }
 
     init(_ connection: Connection, run: ProcessRun) throws {
-        guard let source = try connection.prepare("select id from source").integer() else {
+        let place = StorePlace(of: connection.path)
+        guard let source = try StoreIdentity(connection).own(at: place) else {
             throw StoreError.damaged(path: connection.path, detail: "it has no identity")
         }
         self.run = run
@@ -79,10 +80,9 @@ final class AgentWriter {
         var row = ReportRow(
             seq: known ?? revision, revision: revision,
             id: report.id,
-            loop: try interner.loop(
-                run: runID, name: report.loop, threshold_ns: report.threshold.nanoseconds),
-            mode: try interner.label(report.mode),
-            activity: try report.activity.map(interner.label), phase: report.phase,
+            loop: try loop(report.loop, report.threshold),
+            mode: try label(report.mode), activity: try report.activity.map(label),
+            phase: report.phase,
             state: report.state, ending: report.ending, verdict: report.verdict,
             start_us: report.start.microseconds,
             duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
@@ -105,8 +105,10 @@ final class AgentWriter {
     }
 
     func updateDuration(of id: UniqueID, to duration: Duration, cpuTime: Duration) throws {
+        guard let seq = try findOpen.integer(source, id) else { return }
         try refresh.run(
             revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id)
+        try reports.renewChecksum(source: source, seq: seq)
     }
 
     func unsymbolized(_ locations: [CodeLocation]) throws -> [CodeLocation] {
@@ -156,13 +158,20 @@ final class AgentWriter {
 
     private func loop(_ name: String, _ threshold: Duration) throws -> Int64 {
         try interner.loop(
-            run: interner.run(run), name: name, threshold_ns: threshold.nanoseconds)
+            run: interner.run(run), name: name.clipped(toBytes: ValueLimits.nameBytes),
+            threshold_ns: threshold.nanoseconds)
+    }
+
+    /// Longer ones are cut: what no ingest would take is of no use.
+    private func label(_ text: String) throws -> Int64 {
+        try interner.label(text.clipped(toBytes: ValueLimits.labelBytes))
     }
 
     func closeAbandoned(_ end: (OpenReport) -> OpenStallEnd?) throws {
         for report in try openReports.of(source) where report.run.id != run.id {
             guard let end = end(report) else { continue }
             try openReports.close(report.seq, of: source, as: end, revision: revision())
+            try reports.renewChecksum(source: source, seq: report.seq)
         }
     }
 

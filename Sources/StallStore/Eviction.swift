@@ -49,11 +49,23 @@ struct Eviction {
     func deleteOldest(share: Double, of source: Int64?) throws -> Int {
         let all = try connection.prepare("select count(*) from report").integer() ?? 0
         let count = Int64((Double(all) * share).rounded(.up))
-        if let source {
+        // What was written where the store was before is older than all that was written here.
+        let others = try source.map {
+            try connection.prepare("select count(*) from source where id <> ?").integer($0) ?? 0
+        }
+        if let source, others == 0 {
             try connection.prepare(
                 """
                 delete from report where source = ? and seq in (
                     select seq from report where source = ? and state <> 0 order by seq limit ?)
+                """
+            ).run(source, source, count)
+        } else if let source {
+            try connection.prepare(
+                """
+                delete from report where (source, seq) in (
+                    select source, seq from report where state <> 0 or source <> ?
+                    order by source = ?, source, seq limit ?)
                 """
             ).run(source, source, count)
         } else {
@@ -72,10 +84,10 @@ struct Eviction {
         let all = try connection.prepare("select count(*) from exposure").integer() ?? 0
         try connection.prepare(
             """
-            delete from exposure where source = ? and revision in (
-                select revision from exposure where source = ? order by revision limit ?)
+            delete from exposure where (source, revision) in (
+                select source, revision from exposure order by source = ?, source, revision limit ?)
             """
-        ).run(source, source, Int64((Double(all) * share).rounded(.up)))
+        ).run(source, Int64((Double(all) * share).rounded(.up)))
         return connection.changeCount
     }
 

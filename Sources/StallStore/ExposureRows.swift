@@ -95,13 +95,12 @@ extension Statement {
         guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
             throw damage("iteration lengths are no histogram")
         }
-        let count = integer(at: first + 3)
-        guard count >= 0 else { throw damage("\(count) micro-stalls") }
+        let count = try limited(at: first + 3, 0...ValueLimits.count, "count")
         return ExposureRow(
             revision: revision, loop: loop, start_us: start_us,
-            watched_ns: try duration_ns(at: first), busy_ns: try duration_ns(at: first + 1),
-            readyDelay_ns: try duration_ns(at: first + 2), microStallCount: count,
-            microStall_ns: try duration_ns(at: first + 4), lengths: lengths)
+            watched_ns: try limited_ns(at: first), busy_ns: try limited_ns(at: first + 1),
+            readyDelay_ns: try limited_ns(at: first + 2), microStallCount: count,
+            microStall_ns: try limited_ns(at: first + 4), lengths: lengths)
     }
 }
 
@@ -135,14 +134,14 @@ extension ExposureRow {
         return part
     }
 
-    /// Adds another stretch of the loop. Sums wrap: no store can stop us.
+    /// Adds another stretch of the loop. Sums end at the largest number: no store can stop us.
     mutating func add(_ other: ExposureRow) {
         start_us = min(start_us, other.start_us)
-        watched_ns &+= other.watched_ns
-        busy_ns &+= other.busy_ns
-        readyDelay_ns &+= other.readyDelay_ns
-        microStallCount &+= other.microStallCount
-        microStall_ns &+= other.microStall_ns
+        watched_ns = watched_ns.addingSaturated(other.watched_ns)
+        busy_ns = busy_ns.addingSaturated(other.busy_ns)
+        readyDelay_ns = readyDelay_ns.addingSaturated(other.readyDelay_ns)
+        microStallCount = microStallCount.addingSaturated(other.microStallCount)
+        microStall_ns = microStall_ns.addingSaturated(other.microStall_ns)
         lengths.add(other.lengths)
     }
 }

@@ -9,6 +9,8 @@ struct FileFacts: Hashable {
     let inode: UInt64
     let owner: UInt32
     let size: Int64
+    /// What it takes of the disk: holes take nothing.
+    let allocatedBytes: Int64
     let modifiedNanoseconds: Int64
     let isRegular: Bool
     let isDirectory: Bool
@@ -22,6 +24,7 @@ struct FileFacts: Hashable {
         inode = UInt64(status.st_ino)
         owner = status.st_uid
         size = Int64(status.st_size)
+        allocatedBytes = Int64(status.st_blocks) &* 512
         modifiedNanoseconds =
             Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
         let type = status.st_mode & S_IFMT
@@ -32,6 +35,15 @@ struct FileFacts: Hashable {
 }
 
 extension String {
+    /// Where a symbolic link leads; any other path is itself.
+    var followingLink: String {
+        guard FileFacts(self, followsLink: false)?.isSymbolicLink == true,
+            let real = realpath(self, nil)
+        else { return self }
+        defer { free(real) }
+        return String(cString: real)
+    }
+
     /// The directory of a path.
     var deletingLastComponent: String {
         guard let slash = lastIndex(of: "/") else { return "." }

@@ -7,7 +7,7 @@ internal import StallModel
 final class IncomingRows {
     private let findState, findReports, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
-    private let findStackHash, findStack, findLosses: Statement
+    private let findStackHash, findStack, findLosses, findNamer: Statement
 
     init(_ connection: Connection) throws {
         findState = try connection.prepare("select state from report where source = ? and seq = ?")
@@ -15,13 +15,14 @@ final class IncomingRows {
             """
             select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
                 duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
-                cause_detail, threads, agent_ns, skipped_threads, ending
+                cause_detail, threads, agent_ns, skipped_threads, ending, checksum
             from report where source = ? and seq > ? and revision > ? order by seq
             """)
         findRun = try connection.prepare(
-            "select \(ProcessRun.columns) from process_run where id = ?")
-        findLoop = try connection.prepare("select run, name, threshold_ns from loop where id = ?")
-        findLabel = try connection.prepare("select value from label where id = ?")
+            "select \(ProcessRun.columns), checksum from process_run where id = ?")
+        findLoop = try connection.prepare(
+            "select run, name, threshold_ns, checksum from loop where id = ?")
+        findLabel = try connection.prepare("select value, checksum from label where id = ?")
         findImage = try connection.prepare(
             "select hash, path, build_id, run from image where id = ?")
         findLoads = try connection.prepare(
@@ -40,6 +41,8 @@ final class IncomingRows {
             from location_frame left join function on function.id = location_frame.function
             where location_frame.location = ? order by location_frame.position
             """)
+        findNamer = try connection.prepare(
+            "select namer from location where id = ? and namer is not null")
         findStack = try connection.prepare(
             "select locations, is_truncated from stack where id = ?")
         findStackHash = try connection.prepare("select hash from stack where id = ?")
@@ -59,7 +62,7 @@ final class IncomingRows {
 
         // What waits to be written must not fill the memory, whatever the file holds.
         fileprivate static let rowLimit = 10_000
-        fileprivate static let byteLimit = 4 << 20
+        fileprivate static let byteLimit = 2 << 20
     }
 
     /// The next reports of the source that changed after `revision`.
@@ -78,6 +81,7 @@ final class IncomingRows {
                 reports.areAll = true
                 break
             }
+            try rows.expectChecksum(at: 21, of: 0..<21, "a report")
             reports.rows.append(
                 try ReportRow(
                     seq: rows.integer(at: 0), revision: rows.integer(at: 1),
@@ -86,15 +90,19 @@ final class IncomingRows {
                     state: rows.value(at: 7),
                     ending: rows.isNull(at: 20) ? nil : rows.value(at: 20),
                     verdict: rows.value(at: 8),
-                    start_us: rows.time_us(at: 9), duration_ns: rows.duration_ns(at: 10),
-                    cpu_ns: rows.duration_ns(at: 11), detectionDelay_ns: rows.duration_ns(at: 12),
-                    samples: rows.samples(at: 13), cause: rows.storedCause(at: 14),
-                    threads: rows.threads(at: 17), agent_ns: rows.duration_ns(at: 18),
-                    skippedThreads: rows.count(at: 19)))
+                    start_us: rows.limited(at: 9, 0...ValueLimits.time_us, "time in microseconds"),
+                    duration_ns: rows.limited_ns(at: 10), cpu_ns: rows.limited_ns(at: 11),
+                    detectionDelay_ns: rows.limited_ns(at: 12), samples: rows.samples(at: 13),
+                    cause: rows.storedCause(at: 14), threads: rows.threads(at: 17),
+                    agent_ns: rows.limited_ns(at: 18),
+                    skippedThreads: rows.limited(at: 19, 0...ValueLimits.count, "count")))
             for packed in [13, 16, 17] as [CInt] { byteCount += rows.blob(at: packed).count }
         }
         return reports
     }
+
+    /// The source whose names the place has, where that is known.
+    func namer(ofLocation location: Int64) throws -> Int64? { try findNamer.integer(location) }
 
     /// What the file says that the content of the reports' stacks hashes to, by their numbers.
     func stackHashes(of reports: [ReportRow]) throws -> [Int64: Int64] {
@@ -111,23 +119,47 @@ final class IncomingRows {
     }
 
     func run(_ id: Int64) throws -> ProcessRun {
-        try one(findRun, id, "process run") { try ProcessRun($0, at: 0) }
+        try one(findRun, id, "process run") { row in
+            for (column, noun) in [
+                (1, "an app's name"), (2, "a version"), (4, "a host's name"), (6, "a boot's id"),
+            ] {
+                _ = try row.limitedText(at: CInt(column), ValueLimits.nameBytes, noun)
+            }
+            guard row.blob(at: 3).count <= ValueLimits.buildIDBytes else {
+                throw row.damage("a build ID of \(row.blob(at: 3).count) bytes")
+            }
+            _ = try row.limited(at: 5, 0...Int64(Int32.max), "process id")
+            _ = try row.limited(at: 8, 0...ValueLimits.time_us, "time in microseconds")
+            try row.expectChecksum(at: 9, of: 0..<9, "process run \(id)")
+            return try ProcessRun(row, at: 0)
+        }
     }
 
     func loop(_ id: Int64) throws -> IncomingStore.Loop {
         try one(findLoop, id, "loop") { row in
-            IncomingStore.Loop(
-                run: row.integer(at: 0), name: row.text(at: 1),
-                threshold_ns: try row.duration_ns(at: 2))
+            try row.expectChecksum(at: 3, of: 0..<3, "loop \(id)")
+            return IncomingStore.Loop(
+                run: row.integer(at: 0),
+                name: try row.limitedText(at: 1, ValueLimits.nameBytes, "a loop's name"),
+                threshold_ns: try row.limited_ns(at: 2))
         }
     }
 
-    func label(_ id: Int64) throws -> String { try one(findLabel, id, "label") { $0.text(at: 0) } }
+    func label(_ id: Int64) throws -> String {
+        try one(findLabel, id, "label") { row in
+            try row.expectChecksum(at: 1, of: 0..<1, "label \(id)")
+            return try row.limitedText(at: 0, ValueLimits.labelBytes, "a mode or activity")
+        }
+    }
 
     func image(_ id: Int64) throws -> IncomingStore.Image {
         try one(findImage, id, "image") { row in
-            IncomingStore.Image(
-                hash: row.integer(at: 0), path: row.optionalText(at: 1),
+            guard row.blob(at: 2).count <= ValueLimits.buildIDBytes else {
+                throw row.damage("a build ID of \(row.blob(at: 2).count) bytes")
+            }
+            return IncomingStore.Image(
+                hash: row.integer(at: 0),
+                path: try row.limitedOptionalText(at: 1, ValueLimits.pathBytes, "an image's path"),
                 buildID: row.optionalBytes(at: 2), run: row.optionalInteger(at: 3))
         }
     }
@@ -137,6 +169,9 @@ final class IncomingRows {
         var loads: [(image: Int64, start: Int64, end: Int64)] = []
         try findLoads.bind(run)
         while try findLoads.step() {
+            guard loads.count < ValueLimits.loadsOfRun else {
+                throw findLoads.damage("run \(run) has loaded more than \(loads.count) images")
+            }
             loads.append(
                 (findLoads.integer(at: 0), findLoads.integer(at: 1), findLoads.integer(at: 2)))
         }
@@ -176,9 +211,17 @@ final class IncomingRows {
         let rows = findFrames
         try rows.bind(location)
         while try rows.step() {
+            guard frames.count < ValueLimits.frameCount else {
+                throw rows.damage("place \(location) has more than \(frames.count) functions")
+            }
+            if !rows.isNull(at: 5) { _ = try rows.limited(at: 5, 0...Int64(Int32.max), "line") }
             let names = FrameNames(
-                name: rows.optionalText(at: 1), rawName: rows.optionalText(at: 2),
-                file: rows.optionalText(at: 3), line: rows.optionalInteger(at: 5),
+                name: try rows.limitedOptionalText(
+                    at: 1, ValueLimits.functionBytes, "a function's name"),
+                rawName: try rows.limitedOptionalText(
+                    at: 2, ValueLimits.functionBytes, "a function's name"),
+                file: try rows.limitedOptionalText(at: 3, ValueLimits.pathBytes, "a file's path"),
+                line: rows.optionalInteger(at: 5),
                 isInlined: rows.integer(at: 6) != 0)
             let hash = ContentHash.function(
                 name: names.name, rawName: names.rawName, file: names.file)
@@ -197,7 +240,11 @@ final class IncomingRows {
 
     func stack(_ id: Int64) throws -> IncomingStore.Stack {
         try one(findStack, id, "stack") { row in
-            guard let entries = [StackEntry](encoded: row.blob(at: 0)) else {
+            let bytes = row.blob(at: 0)
+            guard bytes.count <= ValueLimits.stackBytes else {
+                throw row.damage("stack \(id) takes \(bytes.count) bytes")
+            }
+            guard let entries = [StackEntry](encoded: bytes) else {
                 throw row.damage("stack \(id) is not a list of places")
             }
             return IncomingStore.Stack(entries: entries, isTruncated: row.integer(at: 1) != 0)
@@ -210,8 +257,14 @@ final class IncomingRows {
         var losses: [(run: Int64, reason: LossReason, count: Int64)] = []
         try findLosses.bind(source, revision)
         while try findLosses.step() {
+            guard losses.count < ValueLimits.lossesOfSource else {
+                throw findLosses.damage("more than \(losses.count) rows of losses")
+            }
             losses.append(
-                (findLosses.integer(at: 0), try findLosses.value(at: 1), findLosses.integer(at: 2)))
+                (
+                    findLosses.integer(at: 0), try findLosses.value(at: 1),
+                    try findLosses.limited(at: 2, 0...ValueLimits.count, "count")
+                ))
         }
         return losses
     }

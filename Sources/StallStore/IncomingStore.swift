@@ -21,6 +21,8 @@ final class IncomingStore: @unchecked Sendable {
     private(set) var isLarge: Bool
     /// What is new of one source, read before anyone asked.
     private var ahead: (source: Int64, news: News)?
+    /// What reading it may cost.
+    let budget: SourceBudget
     private var namedAhead: (revision: Int64, places: [IncomingRows.NamedLocation])?
 
     /// A store that reports in this file were first written to.
@@ -28,6 +30,10 @@ final class IncomingStore: @unchecked Sendable {
         var id: Int64
         var store: UniqueID
         var revision: Int64
+        /// The store that it was a copy of before the two went separate ways.
+        var origin: UniqueID?
+        /// Some of its reports came as lines: then `revision` does not say how many there are.
+        var hasLines: Bool
     }
     struct Loop {
         var run: Int64
@@ -62,11 +68,20 @@ final class IncomingStore: @unchecked Sendable {
     }
 
     /// Opens the file. What is read from then on is of one snapshot.
-    init(_ path: String) throws(StoreError) {
+    init(_ path: String, stop: StopFlag = StopFlag()) throws(StoreError) {
+        let budget = SourceBudget(
+            bytes: ["", "-wal"].reduce(0) { $0 + (FileFacts(path + $1)?.allocatedBytes ?? 0) },
+            stop: stop)
         // A store that is locked now is taken by the next run; many others wait behind it.
-        let file = try StoreFile.openForReading(path: path, wait: .milliseconds(200))
+        let file = try budget.spend { () throws(StoreError) in
+            do throws(StoreError) {
+                return try StoreFile.openForReading(
+                    path: path, wait: .milliseconds(200), budget: budget)
+            } catch { throw error.ofSource(budget) }
+        }
         self.path = path
         self.file = file
+        self.budget = budget
         role = file.role
         isLarge = file.role == .central
         (connection, sources) = try StoreError.catching(path: path) {
@@ -90,7 +105,15 @@ final class IncomingStore: @unchecked Sendable {
 
     /// Runs `body`, which may ask for everything below.
     func use<Answer>(_ body: () throws -> Answer) throws(StoreError) -> Answer {
-        try StoreError.catching(path: path) { try file.queue.inDatabase { _ in try body() } }
+        try budget.spend { () throws(StoreError) in
+            do throws(StoreError) {
+                return try StoreError.catching(path: path) {
+                    try file.queue.inDatabase { _ in try body() }
+                }
+            } catch {
+                throw error.path == path ? error.ofSource(budget) : error
+            }
+        }
     }
 
     /// Reads what is new of the first source that has news, so that it is there when asked for. An
@@ -100,7 +123,7 @@ final class IncomingStore: @unchecked Sendable {
     func readAhead(known: (UniqueID) -> Int64) throws {
         for source in sources {
             let revision = known(source.store)
-            guard source.revision > revision else { continue }
+            guard source.revision > revision || source.hasLines else { continue }
             ahead = (source.id, try readNews(of: source, after: revision))
             isLarge = isLarge || ahead?.news.reports.areAll == false
             _ = try exposure()
@@ -139,22 +162,66 @@ final class IncomingStore: @unchecked Sendable {
     }
 
     private static func sources(_ connection: Connection) throws -> [Source] {
-        let rows = try connection.prepare("select id, store, revision from source order by id")
+        let rows = try connection.prepare(
+            "select id, store, revision, origin, line_count from source order by id")
         var sources: [Source] = []
         while try rows.step() {
             sources.append(
                 Source(
                     id: rows.integer(at: 0), store: try rows.uniqueID(at: 1),
-                    revision: rows.integer(at: 2)))
+                    revision: try rows.limited(at: 2, 0...ValueLimits.revision, "revision"),
+                    origin: rows.isNull(at: 3) ? nil : try rows.uniqueID(at: 3),
+                    hasLines: rows.integer(at: 4) != 0))
         }
         return sources
     }
 
-    /// The id of the report of this number; nil when it is not there (any more).
-    func reportID(seq: Int64, ofSource source: Int64) throws -> UniqueID? {
-        let row = try connection.prepare("select id from report where source = ? and seq = ?")
-        try row.bind(source, seq)
-        return try row.step() ? row.uniqueID(at: 0) : nil
+    /// A report, as far as it tells which one it is.
+    struct ReportKey {
+        var seq: Int64
+        var id: UniqueID
+        var start_us: Int64
+    }
+
+    /// The report of the highest number up to one; nil when there is none (any more).
+    func lastReport(ofSource source: Int64, upTo limit: Int64) throws -> ReportKey? {
+        let row = try connection.prepare(
+            """
+            select seq, id, start_us from report where source = ? and seq <= ?
+            order by seq desc limit 1
+            """)
+        try row.bind(source, limit)
+        return try row.step() ? Self.key(row) : nil
+    }
+
+    /// The stretch of watched time of the highest revision up to one.
+    func lastExposure(
+        ofSource source: Int64, upTo limit: Int64
+    ) throws -> (revision: Int64, start_us: Int64)? {
+        let row = try connection.prepare(
+            """
+            select revision, start_us from exposure where source = ? and revision <= ?
+            order by revision desc limit 1
+            """)
+        try row.bind(source, limit)
+        return try row.step() ? (row.integer(at: 0), row.integer(at: 1)) : nil
+    }
+
+    /// Calls `body` with each report of a source, in the order of their numbers, until it says false.
+    func forEachReport(
+        ofSource source: Int64, _ body: (ReportKey) throws -> Bool
+    ) throws {
+        let rows = try connection.prepare(
+            "select seq, id, start_us from report where source = ? order by seq")
+        try rows.bind(source)
+        while try rows.step() {
+            guard try body(Self.key(rows)) else { return rows.reset() }
+        }
+    }
+
+    private static func key(_ row: Statement) throws -> ReportKey {
+        ReportKey(
+            seq: row.integer(at: 0), id: try row.uniqueID(at: 1), start_us: row.integer(at: 2))
     }
 
     /// The statements that are only needed where there is something new.

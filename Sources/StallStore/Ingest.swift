@@ -12,6 +12,9 @@ package import StallModel
 /// Copies what is new in other stores into one central store.
 package final class Ingest {
     private let file: StoreFile
+    private let stop = StopFlag()
+    private var verifies = false
+    private var isCancelled: () -> Bool = { false }
     // Nil once closed: statements must go before their connection does.
     private var writer: IngestWriter?
 
@@ -55,6 +58,7 @@ package final class Ingest {
     ///
     /// - Parameters:
     ///   - lines: Opens a file of lines; `-` is standard input. Nil refuses such files.
+    ///   - verifies: Compares what each store says it holds with what was taken, as is needed before it may go.
     ///   - isQuarantined: Files of which nothing is even tried.
     ///   - isCancelled: Asked between batches and now and then in a long file; what was taken until
     ///     then is kept.
@@ -62,7 +66,8 @@ package final class Ingest {
     package func run(
         _ paths: [String],
         lines: ((_ path: String) throws(StoreError) -> any ReportFeed)? = nil,
-        isCancelled: () -> Bool = { false },
+        verifies: Bool = false,
+        isCancelled: @escaping () -> Bool = { false },
         isQuarantined: (_ path: String) -> Bool = { _ in false },
         progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestSummary {
@@ -72,7 +77,10 @@ package final class Ingest {
         summary.quarantinedCount =
             found.files.count + found.skipped.count - rest.count - summary.files.count
         let ahead = ReadAhead(
-            rest.filter { $0.kind == .store }.map(\.path), known: try knownRevisions())
+            rest.filter { $0.kind == .store }.map(\.path), known: try knownRevisions(), stop: stop)
+        self.verifies = verifies
+        self.isCancelled = isCancelled
+        defer { self.isCancelled = { false } }
         while let next = rest.first {
             if isCancelled() {
                 summary.isCancelled = true
@@ -93,7 +101,9 @@ package final class Ingest {
                 report(summary)
             } else {
                 try takeBatch(&rest, from: ahead, &summary, report)
+                summary.isCancelled = summary.isCancelled || stop.isSet
             }
+            if stop.isSet { break }
         }
         return summary
     }
@@ -128,9 +138,12 @@ package final class Ingest {
                     var reportCount = 0
                     while rest.first?.kind == .store,
                         summary.files.count - first < Self.filesPerBatch,
-                        reportCount < Self.reportsPerBatch, let next = ahead.next()
+                        reportCount < Self.reportsPerBatch, let next = ahead.next(isCancelled),
+                        !stop.isSet
                     {
                         let result = try take(next, from: ahead, database, writer)
+                        // What was cut short by a signal is taken by the next run.
+                        if case .skipped(.interrupted) = result.outcome { break }
                         let outcome = result.outcome
                         if case .taken(let added, let changed) = outcome {
                             reportCount += added + changed
@@ -160,19 +173,32 @@ package final class Ingest {
         do {
             let incoming = try next.store.get()
             defer { incoming.close() }
+            incoming.budget.poll = isCancelled
             mark = try writer.mark(before: incoming)
-            try database.inSavepoint {
-                result.outcome = try incoming.use { try writer.take(incoming) }
-                return .commit
+            func takeAll(isStrict: Bool) throws {
+                try database.inSavepoint {
+                    result.outcome = try incoming.use {
+                        try writer.take(incoming, isStrict: isStrict)
+                    }
+                    return .commit
+                }
+            }
+            do { try takeAll(isStrict: false) } catch StoreError.sharedIdentity {
+                // It is a copy that went its own way, which the last numbers did not tell.
+                if let mark { try writer.rollBack(to: mark) }
+                try takeAll(isStrict: true)
             }
             ahead.noteTaken(incoming)
+            if verifies {
+                result.missingCount = try incoming.use { try writer.missingCount(incoming) }
+            }
         } catch let error as StoreError where error.path == path {
             // Nil where it could not even be opened.
             if let mark { try writer.rollBack(to: mark) }
             result.outcome = .skipped(error)
             return result
         }
-        result.finishedAs = next.facts
+        if result.missingCount == 0 { result.finishedAs = next.facts }
         return result
     }
 

@@ -12,7 +12,9 @@ package struct IngestFileResult: Hashable, Sendable {
     }
     package var path: String
     package var outcome: Outcome
-    /// Lines that were not taken: the first few of them, and how many there are.
+    /// Reports that it says it holds and that are not in the central store after all: then it is not to go.
+    package var missingCount = 0
+    /// Lines that were not taken: many of them, and how many there are.
     package var lineFaults: [LineFault] = []
     package var lineFaultCount = 0
     /// The file as it was when all of it was taken.
@@ -25,8 +27,8 @@ package struct IngestFileResult: Hashable, Sendable {
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
 
-    /// How many line faults are told of.
-    package static let lineFaultLimit = 20
+    /// How many line faults are kept: a file of a million faulty lines must not fill the memory.
+    package static let lineFaultLimit = 100_000
 }
 
 /// What one run of `ingest` did.
@@ -49,7 +51,16 @@ package struct IngestSummary: Hashable, Sendable {
         }
     }
     package var skippedCount: Int {
-        files.count { file in if case .skipped = file.outcome { true } else { false } }
+        files.count { file in
+            switch file.outcome {
+            case .taken, .skipped(.notReady): false
+            case .skipped: true
+            }
+        }
+    }
+    /// Stores that are being created at this moment: the next run takes them.
+    package var notReadyCount: Int {
+        files.count { file in if case .skipped(.notReady) = file.outcome { true } else { false } }
     }
     package var lineFaultCount: Int { files.reduce(0) { $0 + $1.lineFaultCount } }
 }

@@ -12,8 +12,9 @@ final class IngestWriter {
     private let grouping: Grouping
     private let singles: ReportImport
     private let same: SameReports
-    private let findSource, addSource, allSources, setRevision: Statement
-    private let findLast, findCounted, setLoss, contentVersion: Statement
+    private let families: SourceFamilies
+    private let allSources, setRevision, noteLines: Statement
+    private let findCounted, setLoss, contentVersion, findLoss: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -26,14 +27,16 @@ final class IngestWriter {
         same = try SameReports(connection, reports: reports, grouping: grouping)
         singles = try ReportImport(
             connection, interner: interner, reports: reports, grouping: grouping, same: same)
-        findSource = try connection.prepare("select id, revision from source where store = ?")
-        addSource = try connection.prepare("insert into source (store) values (?)")
-        allSources = try connection.prepare("select store, revision from source")
+        families = try SourceFamilies(connection)
+        allSources = try connection.prepare(
+            "select ifnull(origin, store), min(revision) from source group by 1")
         setRevision = try connection.prepare("update source set revision = ? where id = ?")
-        findLast = try connection.prepare(
-            "select seq, id from report where source = ? order by seq desc limit 1")
         findCounted = try connection.prepare(
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
+        noteLines = try connection.prepare(
+            "update source set line_count = max(line_count, 1) where id = ?")
+        findLoss = try connection.prepare(
+            "select report_count from loss where source = ? and run = ? and reason = ?")
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -77,37 +80,53 @@ final class IngestWriter {
     func flush() throws { try grouping.flush() }
 
     /// Takes what is new in the incoming store.
-    func take(_ incoming: IncomingStore) throws -> IngestFileResult.Outcome {
-        guard incoming.role == .central || incoming.sources.count == 1 else {
-            throw incoming.damage("an agent's store of \(incoming.sources.count) identities")
-        }
+    ///
+    /// - Parameter isStrict: Compares every number that both have first: after `sharedIdentity`.
+    func take(_ incoming: IncomingStore, isStrict: Bool) throws -> IngestFileResult.Outcome {
+        guard !incoming.sources.isEmpty else { throw incoming.damage("it has no identity") }
         var (added, changed, hasNews) = (0, 0, false)
         let transfer = StoreTransfer(
             incoming, interner: interner, reports: reports, grouping: grouping, same: same)
         for source in incoming.sources {
-            let (id, known) = try centralSource(source.store)
-            try refuseSharedIdentity(of: id, source, incoming)
-            if source.revision > known {
+            let place = try families.place(of: source, in: incoming, isStrict: isStrict)
+            let (id, known) = (place.target.id, place.target.revision)
+            transfer.targets[source.id] = id
+            if source.revision > known || source.hasLines {
+                transfer.holds =
+                    place.siblings.isEmpty
+                    ? nil : { [families] in try families.holds(place.siblings, seq: $0, id: $1) }
                 // Before the reports: those of watched loops then count as such at once.
                 let watched = try incoming.exposure().take(
                     ofSource: source.id, after: known, to: exposures, target: id,
-                    known: source.revision, loop: transfer.loop)
+                    known: source.revision, loop: transfer.loop,
+                    isKnown: {
+                        try self.families.holdsExposure(place.siblings, revision: $0, start_us: $1)
+                    })
                 try grouping.noteWatched(watched, source: id)
                 let taken = try transfer.takeReports(of: source, after: known, target: id)
                 (added, changed) = (added + taken.added, changed + taken.changed)
+                if source.hasLines { try noteLines.run(id) }
                 for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
+                    let run = try transfer.run(loss.run)
+                    // Before they went separate ways both counted the same.
+                    let shared = try place.siblings.reduce(0) { most, sibling in
+                        max(
+                            most,
+                            try findLoss.integer(sibling.id, run, Int64(loss.reason.rawValue)) ?? 0)
+                    }
+                    guard loss.count > shared else { continue }
                     try setLoss.run(
-                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
-                        source.revision)
+                        id, run, Int64(loss.reason.rawValue), loss.count - shared, source.revision)
                 }
-                try setRevision.run(source.revision, id)
+                // What it claims binds itself alone: how far it was taken says nothing of others of this name.
+                if source.revision > known { try setRevision.run(source.revision, id) }
                 // A central store keeps no revision of names; what is known already costs little.
-                if incoming.role == .agent { try transfer.takeNames(after: known) }
+                if incoming.role == .agent { try transfer.takeNames(after: known, of: source.id) }
                 hasNews = true
             }
             changed += try closeReports(of: id, source, incoming)
         }
-        if incoming.role == .central, hasNews { try transfer.takeNames(after: -1) }
+        if incoming.role == .central, hasNews { try transfer.takeNames(after: -1, of: nil) }
         return .taken(added: added, changed: changed)
     }
 
@@ -123,25 +142,25 @@ final class IngestWriter {
     /// Takes a report that comes on its own.
     func take(_ report: PortableReport) throws -> ReportRows.Outcome? { try singles.take(report) }
 
-    private func centralSource(_ store: UniqueID) throws -> (id: Int64, revision: Int64) {
-        try findSource.bind(store)
-        guard try findSource.step() else { return (try addSource.insert(store), 0) }
-        defer { findSource.reset() }
-        return (findSource.integer(at: 0), findSource.integer(at: 1))
-    }
-
-    /// A store that was copied and then written to by two agents gives one number to two reports.
-    private func refuseSharedIdentity(
-        of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
-    ) throws {
-        try findLast.bind(target)
-        guard try findLast.step() else { return }
-        defer { findLast.reset() }
-        let theirs = try incoming.reportID(seq: findLast.integer(at: 0), ofSource: source.id)
-        guard let theirs else { return }
-        if try findLast.uniqueID(at: 1) != theirs {
-            throw StoreError.sharedIdentity(path: incoming.path)
+    /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what it
+    /// says it holds is compared with what was taken.
+    func missingCount(_ incoming: IncomingStore) throws -> Int {
+        var missing = 0
+        let pruned = try families.prunedBefore()
+        for source in incoming.sources {
+            let family = try families.branches(of: source.origin ?? source.store)
+            try incoming.forEachReport(ofSource: source.id) { report in
+                let isHere = try families.holds(family, seq: report.seq, id: report.id)
+                if !isHere, report.start_us >= pruned ?? .min,
+                    // The same report under another source counts once.
+                    try !families.holdsAnywhere(report.id, start_us: report.start_us)
+                {
+                    missing += 1
+                }
+                return true
+            }
         }
+        return missing
     }
 
     /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
@@ -160,6 +179,7 @@ final class IngestWriter {
             guard let end else { continue }
             let before = try counted(report.seq, of: target)
             try openReports.close(report.seq, of: target, as: end, revision: nil)
+            try reports.renewChecksum(source: target, seq: report.seq)
             if let before, let after = try counted(report.seq, of: target) {
                 try grouping.recount(before, as: after)
             }

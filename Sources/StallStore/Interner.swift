@@ -25,9 +25,24 @@ struct FrameNames: Hashable {
 }
 
 extension FrameNames {
+    /// Whether both name one function, in whatever form they have.
+    func isSameFunction(as other: FrameNames) -> Bool {
+        if let name, let others = other.name { return name == others }
+        if let rawName, let others = other.rawName { return rawName == others }
+        return name == other.name && rawName == other.rawName
+    }
+
+    /// Adds the file and line of the same function, where none are known.
+    mutating func addPlace(of other: FrameNames) {
+        guard line == nil, file == nil || file == other.file else { return }
+        (file, line) = (other.file, other.line)
+    }
+
     init(_ frame: Frame) {
         self.init(
-            name: frame.function, rawName: frame.rawName, file: frame.file,
+            name: frame.function?.clipped(toBytes: ValueLimits.functionBytes),
+            rawName: frame.rawName?.clipped(toBytes: ValueLimits.functionBytes),
+            file: frame.file?.clipped(toBytes: ValueLimits.pathBytes),
             line: frame.line.map(Int64.init), isInlined: frame.isInlined)
     }
 }
@@ -45,18 +60,18 @@ final class Interner {
     init(_ connection: Connection) throws {
         self.connection = connection
         findLabel = try connection.prepare("select id from label where value = ?")
-        addLabel = try connection.prepare("insert into label (value) values (?)")
+        addLabel = try connection.prepare("insert into label (value, checksum) values (?, ?)")
         findRun = try connection.prepare("select id from process_run where uuid = ?")
         addRun = try connection.prepare(
             """
             insert into process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks,
-                started_us)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                started_us, checksum)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         findLoop = try connection.prepare(
             "select id from loop where run = ? and name = ? and threshold_ns = ?")
         addLoop = try connection.prepare(
-            "insert into loop (run, name, threshold_ns) values (?, ?, ?)")
+            "insert into loop (run, name, threshold_ns, checksum) values (?, ?, ?, ?)")
         findImage = try connection.prepare("select id from image where hash = ?")
         addImage = try connection.prepare(
             "insert into image (hash, path, build_id, run) values (?, ?, ?, ?)")
@@ -76,7 +91,8 @@ final class Interner {
             "insert into function (hash, name, raw_name, file) values (?, ?, ?, ?)")
         findNames = try connection.prepare(
             """
-            select function.name, function.raw_name
+            select function.name, function.raw_name, function.file, location_frame.line,
+                location_frame.is_inlined
             from location_frame left join function on function.id = location_frame.function
             where location_frame.location = ? order by location_frame.position
             """)
@@ -87,7 +103,11 @@ final class Interner {
             values (?, ?, ?, ?, ?)
             """)
         setDetail = try connection.prepare(
-            "update location set detail = ?, revision = ? where id = ?")
+            "update location set detail = ?, revision = ?, namer = ? where id = ?")
+        findNamer = try connection.prepare(
+            "select namer from location where id = ? and namer is not null")
+        addConflict = try connection.prepare(
+            "insert or ignore into name_conflict (location, source) values (?, ?)")
         findStack = try connection.prepare("select id from stack where hash = ?")
         addStack = try connection.prepare(
             "insert into stack (hash, is_truncated, locations) values (?, ?, ?)")
@@ -97,6 +117,7 @@ final class Interner {
         addImage: Statement
     private let placeImage, findLocation, addLocation, findFunction, addFunction: Statement
     private let findNames, removeFrames, addFrame, setDetail, findStack, addStack: Statement
+    private let findNamer, addConflict: Statement
 
     /// Forgets every row: after a rollback, and when another process may have written or evicted.
     func forget() {
@@ -110,7 +131,7 @@ final class Interner {
 
     func label(_ value: String) throws -> Int64 {
         if let id = labels[value] { return id }
-        let id = try findLabel.integer(value) ?? addLabel.insert(value)
+        let id = try findLabel.integer(value) ?? addLabel.insert(value, RowChecksum.of(value))
         labels[value] = id
         return id
     }
@@ -121,13 +142,15 @@ final class Interner {
             try findRun.integer(run.id)
             ?? addRun.insert(
                 run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
-                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds)
+                run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds,
+                RowChecksum.of(run))
         runs[run.id] = id
         return id
     }
 
     func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
-        try findLoop.integer(run, name, threshold_ns) ?? addLoop.insert(run, name, threshold_ns)
+        try findLoop.integer(run, name, threshold_ns)
+            ?? addLoop.insert(run, name, threshold_ns, RowChecksum.of(run, name, threshold_ns))
     }
 
     /// - Parameter owner: The run that the image belongs to; nil for one with a build ID.
@@ -169,12 +192,64 @@ final class Interner {
         return known
     }
 
+    /// What `location.namer` is where `symbolicate` named a place, from the binary itself.
+    static let symbolicated: Int64 = -1
+
+    /// Attaches the names that a source gives a place, as far as they say more than is known and do not contradict it.
+    /// Once known, functions change by what the same source says, or by `symbolicate`; any other may add a file and a line
+    /// where its function is the same. Whoever says something else is noted.
+    ///
+    /// - Returns: Whether other functions run there now than before.
+    func take(
+        _ frames: [FrameNames], ofLocation location: Interned, knownDetail: Int64,
+        from source: Int64
+    ) throws -> Bool {
+        let namer = try knownDetail > 1 ? findNamer.integer(location.id) : source
+        if namer == source {
+            return try name(location: location, frames, revision: 0, namer: source)
+        }
+        let known = try names(ofLocation: location)
+        guard let (ours, theirs) = known.last.flatMap({ last in frames.last.map { (last, $0) } }),
+            ours.isSameFunction(as: theirs)
+        else {
+            try addConflict.run(location.id, source)
+            return false
+        }
+        // Stores of before do not say whose names they have.
+        if namer == nil {
+            return try name(location: location, frames, revision: 0, namer: source)
+        }
+        var merged = known
+        if known.count == frames.count, zip(known, frames).allSatisfy({ $0.isSameFunction(as: $1) })
+        {
+            for index in merged.indices { merged[index].addPlace(of: frames[index]) }
+        } else {
+            merged[merged.count - 1].addPlace(of: theirs)
+        }
+        if merged != known { try name(location: location, merged, revision: 0, namer: namer) }
+        return false
+    }
+
+    private func names(ofLocation location: Interned) throws -> [FrameNames] {
+        var names: [FrameNames] = []
+        try findNames.bind(location.id)
+        while try findNames.step() {
+            names.append(
+                FrameNames(
+                    name: findNames.optionalText(at: 0), rawName: findNames.optionalText(at: 1),
+                    file: findNames.optionalText(at: 2), line: findNames.optionalInteger(at: 3),
+                    isInlined: findNames.integer(at: 4) != 0))
+        }
+        return names
+    }
+
     /// Attaches names to a place, instead of those it had.
     ///
+    /// - Parameter namer: The source that says so, in a central store.
     /// - Returns: Whether other functions run there now than before; lines and files do not count.
     @discardableResult
     func name(
-        location: Interned, _ frames: [FrameNames], revision: Int64
+        location: Interned, _ frames: [FrameNames], revision: Int64, namer: Int64? = nil
     ) throws -> Bool {
         var before: [[String?]] = []
         try findNames.bind(location.id)
@@ -187,7 +262,7 @@ final class Interner {
                 location.id, Int64(position), function(frame), frame.line, frame.isInlined)
         }
         let detail = FrameNames.detail(frames)
-        try setDetail.run(detail, revision, location.id)
+        try setDetail.run(detail, revision, namer, location.id)
         locations[location.hash] = (location.id, detail)
         return before != frames.map { [$0.name, $0.rawName] }
     }

@@ -38,6 +38,7 @@ package let embeddedMigrations = [
     Migration(name: "0010_add_checksums", bytes: PackageResources._010_add_checksums_sql),
     Migration(name: "0011_add_ending", bytes: PackageResources._011_add_ending_sql),
     Migration(name: "0012_add_watched_loops", bytes: PackageResources._012_add_watched_loops_sql),
+    Migration(name: "0013_add_origins", bytes: PackageResources._013_add_origins_sql),
 ]
 
 /// The `user_version` of a store of the newest schema.

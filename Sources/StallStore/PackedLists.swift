@@ -101,13 +101,15 @@ extension [StoredSample] {
         while !rest.isEmpty {
             guard let first = rest.popLEB128(), first < SampleFlags.end else { return nil }
             let flags = SampleFlags(rawValue: first)
-            guard let offset = rest.popDuration() else { return nil }
+            guard count < ValueLimits.samplesOfReport, let offset = rest.popLimited() else {
+                return nil
+            }
             var weight: Int64?
             if !flags.contains(.weightFollows) {
-                guard let written = rest.popDuration() else { return nil }
+                guard let written = rest.popLimited() else { return nil }
                 weight = written
             }
-            guard let cost = rest.popDuration() else { return nil }
+            guard let cost = rest.popLimited() else { return nil }
             let thread =
                 flags.contains(.sameThread)
                 ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }

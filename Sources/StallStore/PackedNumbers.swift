@@ -33,6 +33,11 @@ extension Slice<UnsafeRawBufferPointer> {
     /// Takes a number off the front as the positive one that it is.
     mutating func popDuration() -> Int64? { popLEB128().map { Int64($0) } }
 
+    /// Takes a length of time off the front; nil for one that no report can have.
+    mutating func popLimited() -> Int64? {
+        popDuration().flatMap { $0 <= ValueLimits.duration_ns ? $0 : nil }
+    }
+
     /// Takes a text off the front; nil when the bytes end inside it.
     mutating func popText() -> String? {
         guard let length = popLEB128(), length <= UInt64(count) else { return nil }

@@ -49,7 +49,8 @@ extension [StoredThread] {
         self = []
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard let first = rest.popLEB128(), first < 16, let role: ThreadRole = rest.popValue(),
+            guard count < ValueLimits.threadsOfReport, let first = rest.popLEB128(), first < 16,
+                let role: ThreadRole = rest.popValue(),
                 let number = rest.popLEB128().flatMap({ Int32(exactly: $0) })
             else { return nil }
             let flags = ThreadFlags(rawValue: first)

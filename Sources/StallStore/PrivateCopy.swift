@@ -12,12 +12,13 @@ final class PrivateCopy {
 
     /// Whether reading the store where it is would make or need files that are not there.
     static func isNeeded(_ path: String) throws(StoreError) -> Bool {
-        // With the log's index in place a reader joins whoever made it.
-        if FileFacts(path + "-shm") != nil { return false }
+        // With the log's index in place a reader joins whoever made it, while they are there.
+        if SourceGuard.hasLiveIndex(path) { return false }
+        if SourceGuard.hasHotJournal(path) { return true }
         // Without an index no process has the store open in log mode, so that its header may be
         // read here without dropping anybody's locks.
         var header = [UInt8](repeating: 0, count: 72)
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
         }
@@ -36,14 +37,24 @@ final class PrivateCopy {
     }
 
     /// Copies the store; tries again when it changes meanwhile.
-    init(of original: String) throws(StoreError) {
+    ///
+    /// - Parameter original: The file itself, not a link to it.
+    init(of original: String, budget: SourceBudget? = nil) throws(StoreError) {
         let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var system = statvfs()
-        let size = ["", "-wal"].reduce(0) { $0 + (FileFacts(original + $1)?.size ?? 0) }
+        let size = Self.copied.reduce(0) { $0 + (FileFacts(original + $1)?.size ?? 0) }
         if statvfs(parent, &system) == 0,
             UInt64(system.f_bavail) * UInt64(system.f_frsize) < UInt64(size)
         {
             throw Self.noRoom(original)
+        }
+        // Copying would fill the holes.
+        for suffix in Self.copied where FileFacts(original + suffix)?.isSparse == true {
+            throw .overBudget(
+                path: original,
+                detail:
+                    "\(suffix.isEmpty ? "it" : "its \(suffix) file") says to hold more than is written on the disk"
+            )
         }
         var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
@@ -56,10 +67,16 @@ final class PrivateCopy {
         path = directory + "/store.sqlite"
         for _ in 1...3 {
             let before = Self.state(of: original)
-            try Self.copy(original, "", to: path)
-            unlink(path + "-wal")
-            if FileFacts(original + "-wal") != nil { try Self.copy(original, "-wal", to: path) }
-            if Self.state(of: original) == before { return }
+            try Self.copy(original, "", to: path, budget)
+            for suffix in Self.copied.dropFirst() {
+                unlink(path + suffix)
+                if FileFacts(original + suffix) != nil {
+                    try Self.copy(original, suffix, to: path, budget)
+                }
+            }
+            guard Self.state(of: original) == before else { continue }
+            try SourceGuard.expectOwnJournal(path, of: original)
+            return
         }
         throw .busy(path: original)
     }
@@ -69,14 +86,17 @@ final class PrivateCopy {
         rmdir(directory)
     }
 
+    /// The index of a log is made anew from the log.
+    private static let copied = ["", "-wal", "-journal"]
+
     private static func state(of path: String) -> [FileFacts?] {
-        ["", "-wal"].map { FileFacts(path + $0) }
+        copied.map { FileFacts(path + $0) }
     }
 
     /// Copies the store or, with its suffix, the file beside it. What fails is told of the store: nobody else knows of the
     /// others.
     private static func copy(
-        _ original: String, _ suffix: String, to copy: String
+        _ original: String, _ suffix: String, to copy: String, _ budget: SourceBudget?
     ) throws(StoreError) {
         func failure() -> StoreError {
             let file = suffix.isEmpty ? "" : "its \(suffix) file: "
@@ -84,16 +104,17 @@ final class PrivateCopy {
                 ? noRoom(original)
                 : .cannotOpen(path: original, reason: file + String(cString: strerror(errno)))
         }
-        let source = open(original + suffix, O_RDONLY | O_CLOEXEC)
+        let source = open(original + suffix, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard source >= 0 else { throw failure() }
         defer { close(source) }
         let target = open(copy + suffix, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard target >= 0 else { throw failure() }
         defer { close(target) }
         while true {
-            let count = sendfile(target, source, nil, 1 << 24)
+            let count = sendfile(target, source, nil, 1 << 22)
             if count == 0 { return }
             if count < 0, errno != EINTR { throw failure() }
+            try budget?.check(original)
         }
     }
 

@@ -39,6 +39,12 @@ struct ProcessLife {
         return started != run.startTicks || fields[0] == "Z" || fields[0] == "X"
     }
 
+    /// What systemd and D-Bus know the machine by.
+    static func machineID() -> String {
+        let text = contents(of: "/etc/machine-id") ?? contents(of: "/var/lib/dbus/machine-id") ?? ""
+        return String(text.prefix { !$0.isWhitespace })
+    }
+
     private static func contents(of path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

@@ -10,6 +10,7 @@ final class ReadAhead {
     private var rest: ArraySlice<String>
     private var started: [Reading] = []
     private let known: KnownRevisions
+    private let stop: StopFlag
     private let queue = DispatchQueue(label: "stallwatch.ingest.read", attributes: .concurrent)
 
     /// How many stores are opened before they are needed: more only hold more memory and descriptors.
@@ -18,8 +19,10 @@ final class ReadAhead {
     /// - Parameters:
     ///   - paths: The stores that `next` answers, in their order.
     ///   - known: The revision that each source was last taken over at.
-    init(_ paths: [String], known: [UniqueID: Int64]) {
+    ///   - stop: Ends what is being read when it is set.
+    init(_ paths: [String], known: [UniqueID: Int64], stop: StopFlag) {
         rest = paths[...]
+        self.stop = stop
         self.known = KnownRevisions(known)
     }
 
@@ -32,13 +35,20 @@ final class ReadAhead {
     }
 
     /// Waits for the next store; nil behind the last.
-    func next() -> Answer? {
+    ///
+    /// - Parameter poll: Asked now and then whether the job is to stop.
+    func next(_ poll: () -> Bool) -> Answer? {
         while started.count <= Self.depth, let path = rest.popFirst() {
             let reading = Reading(path)
             started.append(reading)
-            queue.async { [known] in reading.run(known) }
+            queue.async { [known, stop] in reading.run(known, stop) }
         }
-        return started.isEmpty ? nil : started.removeFirst().wait()
+        if started.isEmpty { return nil }
+        let reading = started.removeFirst()
+        while !reading.isDone(within: .milliseconds(100)) {
+            if poll() { stop.set() }
+        }
+        return reading.answered
     }
 
     /// Notes that all of a store was taken: what is read from now on may begin behind it.
@@ -55,31 +65,34 @@ private final class KnownRevisions: Sendable {
     func revision(of store: UniqueID) -> Int64 { revisions.withLock { $0[store] ?? 0 } }
 
     func note(_ sources: [IncomingStore.Source]) {
-        revisions.withLock { for source in sources { $0[source.store] = source.revision } }
+        revisions.withLock {
+            for source in sources { $0[source.origin ?? source.store] = source.revision }
+        }
     }
 }
 
 /// One store on its way from the thread that reads it to the one that takes it.
 private final class Reading: Sendable {
     private let path: String
-    private let isDone = DispatchSemaphore(value: 0)
+    private let done = DispatchSemaphore(value: 0)
     private let answer = Mutex<ReadAhead.Answer?>(nil)
 
     init(_ path: String) { self.path = path }
 
-    func run(_ known: KnownRevisions) {
+    func run(_ known: KnownRevisions, _ stop: StopFlag) {
         let facts = FileFacts(path)
         let store = Result { () throws(StoreError) in
-            let store = try IncomingStore(path)
+            let store = try IncomingStore(path, stop: stop)
             try store.use { try store.readAhead(known: known.revision) }
             return store
         }
         answer.withLock { $0 = ReadAhead.Answer(path: path, facts: facts, store: store) }
-        isDone.signal()
+        done.signal()
     }
 
-    func wait() -> ReadAhead.Answer? {
-        isDone.wait()
-        return answer.withLock { $0.take() }
+    func isDone(within time: DispatchTimeInterval) -> Bool {
+        done.wait(timeout: .now() + time) == .success
     }
+
+    var answered: ReadAhead.Answer? { answer.withLock { $0.take() } }
 }

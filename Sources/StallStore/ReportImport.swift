@@ -8,8 +8,11 @@ final class ReportImport {
     private let reports: ReportRows
     private let grouping: Grouping
     private let same: SameReports
-    private let findSource, addSource, findRevision, findID, findPruned: Statement
+    private let families: SourceFamilies
+    private let findSource, addSource, findRevision, findID, findPruned, countLine: Statement
     private var sources: [UniqueID: Int64] = [:]
+    /// The source of the report that is taken: whose names its places get.
+    private var namer: Int64 = 0
 
     /// The store that reports without an origin are known by; their numbers are hashes of their ids.
     static let nowhere = UniqueID(bytes: [UInt8](repeating: 0xff, count: 16))!
@@ -22,8 +25,11 @@ final class ReportImport {
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
+        families = try SourceFamilies(connection)
+        countLine = try connection.prepare(
+            "update source set line_count = line_count + 1 where id = ?")
         findSource = try connection.prepare("select id from source where store = ?")
-        addSource = try connection.prepare("insert into source (store) values (?)")
+        addSource = try connection.prepare("insert into source (store, origin) values (?, ?)")
         findID = try connection.prepare(
             """
             select count(*) from report_day join report on report.source = report_day.source
@@ -32,7 +38,8 @@ final class ReportImport {
             """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
-        findPruned = try connection.prepare("select pruned_before_us from grouping")
+        findPruned = try connection.prepare(
+            "select pruned_before_us from grouping where pruned_before_us is not null")
     }
 
     func forget() { sources.removeAll() }
@@ -46,6 +53,7 @@ final class ReportImport {
     /// - Throws: `LineFault` when another report has its place.
     func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
         let report = portable.report
+        try report.checkLimits(portable.origin)
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
             try findID.integer(report.start.microseconds.day, report.id) != 0
@@ -53,7 +61,8 @@ final class ReportImport {
             return nil
         }
         let origin = portable.origin ?? Self.originNowhere(report.id)
-        let source = try source(origin.store)
+        guard let source = try source(origin, of: report.id) else { return nil }
+        namer = source
         if let revision = try findRevision.integer(source, origin.seq) {
             if revision >= origin.revision { return nil }
         } else if let pruned = try findPruned.integer(), report.start.microseconds < pruned {
@@ -91,6 +100,7 @@ final class ReportImport {
         }
         try grouping.count(row, source: source, after: outcome)
         try same.note(row, source: source)
+        try countLine.run(source)
         return outcome
     }
 
@@ -100,12 +110,31 @@ final class ReportImport {
         return ReportOrigin(store: nowhere, seq: hash.value & .max, revision: hash.value & .max)
     }
 
-    private func source(_ store: UniqueID) throws -> Int64 {
-        if let source = sources[store] { return source }
-        let source = try findSource.integer(store) ?? addSource.insert(store)
-        same.noteSource()
-        sources[store] = source
-        return source
+    /// The source that a report belongs to; nil when another that was one with it has the report. Where the number is
+    /// another report's, the line is of a copy that went its own way.
+    private func source(_ origin: ReportOrigin, of id: UniqueID) throws -> Int64? {
+        let source: Int64
+        if let known = sources[origin.store] {
+            source = known
+        } else {
+            source =
+                try findSource.integer(origin.store)
+                ?? addSource.insert(origin.store, nil as UniqueID?)
+            same.noteSource()
+            sources[origin.store] = source
+        }
+        guard origin.store != Self.nowhere else { return source }
+        let family = try families.branches(of: origin.store)
+        let (own, others) = (family.filter { $0.id == source }, family.filter { $0.id != source })
+        if try families.holds(others, seq: origin.seq, id: id) { return nil }
+        guard try findRevision.integer(source, origin.seq) != nil,
+            try !families.holds(own, seq: origin.seq, id: id)
+        else { return source }
+        for branch in others where try findRevision.integer(branch.id, origin.seq) == nil {
+            return branch.id
+        }
+        return try addSource.insert(
+            SourceFamilies.derivedName(origin.store, id.bytes), origin.store as UniqueID?)
     }
 
     private func image(
@@ -170,7 +199,8 @@ final class ReportImport {
             let known = try interner.knownLocation(hash: place.hash),
             known.detail < detail
         else { return }
-        let hasChanged = try interner.name(location: place, names, revision: 0)
+        let hasChanged = try interner.take(
+            names, ofLocation: place, knownDetail: known.detail, from: namer)
         if hasChanged && !isNew {
             grouping.noteNames(ofLocation: place.id, wasLookedUp: known.detail > 0)
         }

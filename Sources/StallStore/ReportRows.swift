@@ -65,6 +65,16 @@ struct CountedReport: Hashable {
 struct ReportRows {
     private let connection: Connection
     private let add, update, find, findSame, findState: Statement
+    private let findColumns, setChecksum, findRevision: Statement
+
+    /// What `report.checksum` is of, in its order. A column that a later migration adds is not covered: rows of this
+    /// version would be called false.
+    static let checkedColumns = """
+        seq, revision, id, loop, mode, activity, phase, state, verdict, start_us, duration_ns, cpu_ns,
+        detection_delay_ns, samples, cause, cause_confidence, cause_detail, threads, agent_ns,
+        skipped_threads, ending
+        """
+    static let checkedRange: Range<CInt> = 0..<21
 
     init(_ connection: Connection) throws {
         self.connection = connection
@@ -73,15 +83,15 @@ struct ReportRows {
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
                 cause, cause_confidence, cause_detail, threads, agent_ns, skipped_threads,
-                signature, ending)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                signature, ending, checksum)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
                 samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
-                agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?
+                agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?, checksum = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
@@ -94,6 +104,12 @@ struct ReportRows {
             """)
         findState = try connection.prepare(
             "select state, duration_ns from report where source = ? and seq = ?")
+        findColumns = try connection.prepare(
+            "select \(Self.checkedColumns) from report where source = ? and seq = ?")
+        findRevision = try connection.prepare(
+            "select revision from report where source = ? and seq = ? and id = ?")
+        setChecksum = try connection.prepare(
+            "update report set checksum = ? where source = ? and seq = ?")
     }
 
     /// What a report counts as; nil when it is not there.
@@ -123,6 +139,20 @@ struct ReportRows {
             threads) == 1
     }
 
+    /// Makes the checksum of a report anew, some columns of which were changed in place.
+    func renewChecksum(source: Int64, seq: Int64) throws {
+        try findColumns.bind(source, seq)
+        guard try findColumns.step() else { return }
+        let checksum = findColumns.checksum(of: Self.checkedRange)
+        findColumns.reset()
+        try setChecksum.run(checksum, source, seq)
+    }
+
+    /// Whether the report is here, as it is or newer.
+    func isKnown(_ row: ReportRow, source: Int64) throws -> Bool {
+        try findRevision.integer(source, row.seq, row.id) ?? -1 >= row.revision
+    }
+
     enum Outcome {
         case added
         /// With what it counted as before.
@@ -137,12 +167,18 @@ struct ReportRows {
         let ending = row.ending.map { Int64($0.rawValue) }
         let samples = row.samples.encoded
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
+        let checksum = RowChecksum.of(
+            row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
+            Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
+            row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples, cause,
+            row.cause?.confidence, row.cause?.detail, threads, row.agent_ns, row.skippedThreads,
+            ending)
         try add.run(
             source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples,
             cause, row.cause?.confidence, row.cause?.detail, threads, row.agent_ns,
-            row.skippedThreads, row.signature, ending)
+            row.skippedThreads, row.signature, ending, checksum)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -153,7 +189,7 @@ struct ReportRows {
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
             row.cpu_ns, row.detectionDelay_ns, samples, cause, row.cause?.confidence,
             row.cause?.detail, threads, row.agent_ns, row.skippedThreads, row.signature,
-            ending, source, row.seq, row.id)
+            ending, checksum, source, row.seq, row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

@@ -19,9 +19,11 @@ extension ReportStore {
             try condition.bind(to: rows)
             var stretches: [LoopExposure] = []
             while try rows.step() {
-                let row = try rows.exposure(
-                    revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3
-                ).part(from: filter.since, until: filter.until)
+                guard
+                    let row = try? rows.exposure(
+                        revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3
+                    ).part(from: filter.since, until: filter.until)
+                else { continue }
                 stretches.append(
                     LoopExposure(
                         row, run: try ProcessRun(rows, at: 9), loop: rows.text(at: 1),
@@ -51,9 +53,12 @@ extension ReportStore {
             try condition.bind(to: rows)
             var sums: [Int64: ExposureRow] = [:]
             while try rows.step() {
-                let row = try rows.exposure(
-                    revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
-                ).part(from: filter.since, until: filter.until)
+                // What cannot be read is for `check` to tell of; all else still counts.
+                guard
+                    let row = try? rows.exposure(
+                        revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
+                    ).part(from: filter.since, until: filter.until)
+                else { continue }
                 if sums[row.loop]?.add(row) == nil { sums[row.loop] = row }
             }
             let loops = try connection.prepare(
@@ -90,13 +95,18 @@ extension ReportStore {
             try condition.bind(to: rows)
             var stalls: [SuppressedStalls] = []
             while try rows.step() {
+                guard let reason: SuppressionReason = try? rows.value(at: 2) else { continue }
                 stalls.append(
                     SuppressedStalls(
                         run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
-                        place: rows.integer(at: 1), reason: try rows.value(at: 2),
+                        place: rows.integer(at: 1), reason: reason,
                         // Less than nothing where stalls were taken back that another reason had counted.
-                        count: Int(rows.integer(at: 3)),
-                        total: .nanoseconds(rows.integer(at: 4))))
+                        count: Int(
+                            min(max(rows.integer(at: 3), -ValueLimits.count), ValueLimits.count)),
+                        total: .nanoseconds(
+                            min(
+                                max(rows.integer(at: 4), -ValueLimits.duration_ns),
+                                ValueLimits.duration_ns))))
             }
             return stalls
         }

@@ -37,16 +37,19 @@ extension ReportStore {
                 let open = try count("select count(*) from report where state = 0")
                 let hangs = try count("select count(*) from report where state = 2")
                 let states: [StallState: Int] = [
-                    .open: open, .hang: hangs, .ended: status.reportCount - open - hangs,
+                    .open: open, .hang: hangs, .ended: max(0, status.reportCount - open - hangs),
                 ]
                 status.reportsByState = states.filter { $0.value > 0 }
             } else {
                 try status.addReports(connection)
             }
             let losses = try connection.prepare(
-                "select reason, sum(report_count) from loss group by reason")
+                // SQLite's own sum fails where it leaves the range of a number.
+                "select reason, total(report_count) from loss group by reason")
             while try losses.step() {
-                status.losses[try losses.value(at: 0)] = Int(losses.integer(at: 1))
+                // A reason that this program does not know is for `check` to tell of.
+                guard let reason: LossReason = try? losses.value(at: 0) else { continue }
+                status.losses[reason] = Int(min(max(0, losses.double(at: 1)), 9e18))
             }
             return status
         }
@@ -67,7 +70,7 @@ extension StoreStatus {
             let (row, cohort) = (cells.row, cohorts[index])
             let (day, count) = (row.integer(at: 2), Int(row.integer(at: 3)))
             rollUpCount += 1
-            rollUpReportCount += count
+            rollUpReportCount = Int(Int64(rollUpReportCount).addingSaturated(Int64(count)))
             days.insert(day)
             if cohort.verdict == .stalled {
                 noteLost(row.integer(at: 4), loop: cohort.loop, isWatched: cohort.isWatched)
@@ -120,8 +123,9 @@ extension StoreStatus {
         _ count: Int, _ verdict: StallVerdict, first: Int64, last: Int64
     ) {
         let (first, last) = (UnixTime(microseconds: first), UnixTime(microseconds: last))
-        reportCount += count
-        reportsByVerdict[verdict, default: 0] += count
+        reportCount = Int(Int64(reportCount).addingSaturated(Int64(count)))
+        reportsByVerdict[verdict] = Int(
+            Int64(reportsByVerdict[verdict] ?? 0).addingSaturated(Int64(count)))
         self.first = min(self.first ?? first, first)
         self.last = max(self.last ?? last, last)
     }

@@ -26,15 +26,15 @@ struct RollUpSum {
     /// Counts so many stalls for a day.
     mutating func note(day: Int64, count: Int64, total: Int64, longest: Int64) {
         var sum = days[Int(day)] ?? RollUp.Day()
-        sum.count += Int(count)
+        sum.count = Int(Int64(sum.count).addingSaturated(count))
         sum.total += .nanoseconds(total)
         sum.longest = max(sum.longest, .nanoseconds(longest))
         days[Int(day)] = sum
     }
 
     mutating func note(_ total: Int64, cohort: Int, signature: Int64) {
-        cohorts[cohort, default: 0] &+= total
-        signatures[signature, default: 0] &+= total
+        cohorts[cohort] = (cohorts[cohort] ?? 0).addingSaturated(total)
+        signatures[signature] = (signatures[signature] ?? 0).addingSaturated(total)
     }
 
     mutating func noteWhole() { isWhole = true }
@@ -48,11 +48,13 @@ struct RollUpSum {
         }
     }
 
-    mutating func noteUnwatched(_ count: Int64) { unwatchedCount += count }
+    mutating func noteUnwatched(_ count: Int64) {
+        unwatchedCount = unwatchedCount.addingSaturated(count)
+    }
 
     /// Notes the stalls of a cell that was added.
     mutating func note(_ cell: RollUpTotals, isWatched: Bool) {
-        guard isWatched else { return unwatchedCount += cell.count }
+        guard isWatched else { return noteUnwatched(cell.count) }
         var part = StallTotals()
         part.count = Int(cell.count)
         part.total = .nanoseconds(cell.total_ns)
@@ -76,7 +78,7 @@ struct RollUpSum {
     mutating func add(_ other: RollUpSum) {
         totals.add(other.totals)
         watchedPart.add(other.watchedPart)
-        unwatchedCount += other.unwatchedCount
+        noteUnwatched(other.unwatchedCount)
         isWhole = isWhole || other.isWhole
         durations += other.durations
         cohorts.merge(other.cohorts) { $0 &+ $1 }
@@ -101,11 +103,11 @@ struct RollUpSum {
     mutating func noteSize(
         _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64, isWatched: Bool
     ) {
-        lost_ns &+= total
+        lost_ns = lost_ns.addingSaturated(total)
         switch order {
         case .total: break
-        case .watched: size &+= isWatched ? total : 0
-        case .count: size += count
+        case .watched: size = size.addingSaturated(isWatched ? total : 0)
+        case .count: size = size.addingSaturated(count)
         case .max:
             size = max(size, longest)
             isOrderedByLongest = true
@@ -149,9 +151,9 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
-        count += row.integer(at: first)
-        total_ns &+= row.integer(at: first + 1)
-        cpu_ns &+= row.integer(at: first + 2)
+        count = count.addingSaturated(row.integer(at: first))
+        total_ns = total_ns.addingSaturated(row.integer(at: first + 1))
+        cpu_ns = cpu_ns.addingSaturated(row.integer(at: first + 2))
         min_ns = min(min_ns, row.integer(at: first + 3))
         noteLongest(
             row.integer(at: first + 4), row.integer(at: first + 5), row.integer(at: first + 6))

@@ -52,8 +52,8 @@ struct RollUpEntry: Hashable {
 /// The totals of one cell.
 struct RollUpTotals: Hashable {
     var count: Int64 = 0
-    // Sums wrap: what was added can always be taken away, and a store whose durations add up to
-    // more than 292 years cannot stop us.
+    // Sums of one cell wrap: what was added can always be taken away. Ingest takes no duration of more than ten years, so
+    // that they do not in honest stores; sums of cells end at the largest number.
     var total_ns: Int64 = 0
     var cpu_ns: Int64 = 0
     var min_ns = Int64.max
@@ -76,9 +76,9 @@ struct RollUpTotals: Hashable {
     }
 
     mutating func add(_ other: RollUpTotals) {
-        count += other.count
-        total_ns &+= other.total_ns
-        cpu_ns &+= other.cpu_ns
+        count = count.addingSaturated(other.count)
+        total_ns = total_ns.addingSaturated(other.total_ns)
+        cpu_ns = cpu_ns.addingSaturated(other.cpu_ns)
         min_ns = min(min_ns, other.min_ns)
         noteLongest(other.max_ns, other.maxSource, other.maxSeq)
         first_us = min(first_us, other.first_us)

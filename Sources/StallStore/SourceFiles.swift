@@ -82,6 +82,8 @@ struct SourceFiles {
                 search(path)
             } else if facts.isSymbolicLink, isNamedAsSource {
                 skip(path, .symbolicLink(path: path))
+            } else if Self.isCompressedSource(name), facts.isRegular {
+                skip(path, .notADatabase(path: path, content: .compressed))
             } else if !facts.isRegular, isNamedAsSource {
                 skip(path, .notAFile(path: path))
             } else if facts.isRegular, !seen.contains(FileIdentity(facts)),
@@ -96,6 +98,15 @@ struct SourceFiles {
 
     private mutating func skip(_ path: String, _ error: StoreError) {
         skipped.append(IngestFileResult(path: path, outcome: .skipped(error)))
+    }
+
+    /// A store or lines that somebody has compressed: passing it over would lose it.
+    private static func isCompressedSource(_ name: String) -> Bool {
+        guard let dot = name.lastIndex(of: "."),
+            [".gz", ".xz", ".zst", ".bz2"].contains(name[dot...])
+        else { return false }
+        let plain = String(name[..<dot])
+        return isNamedAsLines(plain) || plain.hasSuffix(".sqlite")
     }
 
     /// SQLite's own files beside a database, and a job's list of broken files. They are not even looked

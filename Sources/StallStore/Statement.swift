@@ -104,6 +104,8 @@ final class Statement {
     /// Gives up the rows that are left.
     func reset() { sqlite3_reset(handle) }
 
+    /// SQLite's number of the value's type.
+    func type(at column: CInt) -> CInt { sqlite3_column_type(handle, column) }
     func isNull(at column: CInt) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     func integer(at column: CInt) -> Int64 { sqlite3_column_int64(handle, column) }
     func optionalInteger(at column: CInt) -> Int64? {
@@ -130,30 +132,38 @@ final class Statement {
 /// What can stand for a question mark.
 protocol SQLValue {
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt
+    func combine(into checksum: inout RowChecksum)
 }
 
 /// Tells SQLite to copy the bytes before the call returns (SQLITE_TRANSIENT, a cast in C).
 private var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
 extension Int64: SQLValue {
+    func combine(into checksum: inout RowChecksum) { checksum.combine(integer: self) }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_int64(statement, index, self)
     }
 }
 
 extension Double: SQLValue {
+    func combine(into checksum: inout RowChecksum) { checksum.combine(bitPattern) }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_double(statement, index, self)
     }
 }
 
 extension Bool: SQLValue {
+    func combine(into checksum: inout RowChecksum) { checksum.combine(integer: self ? 1 : 0) }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_int64(statement, index, self ? 1 : 0)
     }
 }
 
 extension String: SQLValue {
+    func combine(into checksum: inout RowChecksum) {
+        var text = self
+        text.withUTF8 { checksum.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_text64(
             statement, index, self, UInt64(utf8.count), copied, UInt8(SQLITE_UTF8))
@@ -161,6 +171,7 @@ extension String: SQLValue {
 }
 
 extension UniqueID: SQLValue {
+    func combine(into checksum: inout RowChecksum) { withBytes { checksum.combine(bytes: $0) } }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         withBytes {
             sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), copied)
@@ -169,6 +180,9 @@ extension UniqueID: SQLValue {
 }
 
 extension [UInt8]: SQLValue {
+    func combine(into checksum: inout RowChecksum) {
+        withUnsafeBytes { checksum.combine(bytes: $0) }
+    }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         // An empty array may have no address, and SQLite takes no address for null.
         isEmpty
@@ -178,6 +192,9 @@ extension [UInt8]: SQLValue {
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
+    func combine(into checksum: inout RowChecksum) {
+        if let self { self.combine(into: &checksum) } else { checksum.combine(null: ()) }
+    }
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         self?.bind(to: statement, at: index) ?? sqlite3_bind_null(statement, index)
     }

@@ -12,8 +12,8 @@ package struct StoreFault: Hashable, Sendable, CustomStringConvertible {
     package var isRepairable: Bool
 }
 
-/// Decides the groups of all reports of a central store and adds up its roll-ups, anew. Reports are
-/// not changed.
+/// Removes what is out of range from a central store, decides the groups of all its reports and adds up its roll-ups,
+/// anew. Other reports are not changed.
 package func repairStore(
     path: String, grouper: any ReportGrouper
 ) throws(StoreError) {
@@ -23,7 +23,9 @@ package func repairStore(
     try StoreError.catching(path: path) {
         try file.queue.inDatabase { database in
             try database.inTransaction(.immediate) {
-                try Grouping(Connection(database, path: path), grouper).rebuild()
+                let connection = Connection(database, path: path)
+                try removeOutOfRange(connection)
+                try Grouping(connection, grouper).rebuild()
                 return .commit
             }
         }
@@ -50,6 +52,31 @@ package func checkStore(
     }
 }
 
+/// What is worth knowing of a store that is whole.
+package func storeNotes(path: String) throws(StoreError) -> [String] {
+    let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
+    return try StoreError.catching(path: path) {
+        try file.queue.inDatabase { database in
+            let connection = Connection(database, path: path)
+            func count(_ sql: String) throws -> Int64 {
+                try connection.prepare("select count(*) from \(sql)").integer() ?? 0
+            }
+            var notes: [String] = []
+            let conflicts = try count("(select distinct location from name_conflict)")
+            if conflicts > 0 {
+                notes.append(
+                    "\(conflicts) places have other names in some sources; the first ones stay "
+                        + "(stallctl symbolicate decides)")
+            }
+            let copies = try count("source where origin is not null")
+            if copies > 0 {
+                notes.append("\(copies) sources are copies of others that went their own way")
+            }
+            return notes
+        }
+    }
+}
+
 private struct StoreCheck {
     let connection: Connection
     let limit: Int
@@ -64,6 +91,8 @@ private struct StoreCheck {
         try checkFile()
         // What SQLite cannot read cannot be hashed either.
         guard faults.isEmpty else { return }
+        try checkRanges()
+        try checkNames()
         let images = try checkImages()
         let locations = try checkLocations(images)
         try checkFunctions()
@@ -90,6 +119,45 @@ private struct StoreCheck {
         while try references.step() {
             complain(
                 "a \(references.text(at: 0)) names a \(references.text(at: 2)) that is missing")
+        }
+    }
+
+    /// What makes sums leave the range of a number, or a reader hold too much.
+    private mutating func checkRanges() throws {
+        for (table, condition) in ValueLimits.conditions {
+            let count = try connection.prepare(
+                "select count(*) from \(table) where not (\(condition))"
+            ).integer()
+            if let count, count > 0 {
+                complain("\(count) of \(table) hold a value out of range", isRepairable: true)
+            }
+        }
+        let rows = try connection.prepare("select lengths from exposure")
+        var count = 0
+        while try rows.step() {
+            if LengthHistogram(encoded: rows.blob(at: 0)) == nil { count += 1 }
+        }
+        if count > 0 {
+            complain(
+                "\(count) of exposure hold iteration lengths that are none", isRepairable: true)
+        }
+    }
+
+    /// The rows that have a checksum instead of a content hash.
+    private mutating func checkNames() throws {
+        for (table, columns, count) in [
+            ("process_run", ProcessRun.columns, 9), ("loop", "run, name, threshold_ns", 3),
+            ("label", "value", 1),
+        ] as [(String, String, CInt)] {
+            let rows = try connection.prepare("select \(columns), checksum, id from \(table)")
+            while try rows.step() {
+                guard !rows.isNull(at: count),
+                    rows.integer(at: count) != rows.checksum(of: 0..<count)
+                else { continue }
+                complain(
+                    "\(table) \(rows.integer(at: count + 1)) is not what it was when it was written"
+                )
+            }
         }
     }
 
@@ -142,7 +210,7 @@ private struct StoreCheck {
         let rows = try connection.prepare(
             """
             select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples,
-                cause, cause_confidence, cause_detail, threads
+                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRows.checkedColumns)
             from report
             """)
         while try rows.step() {
@@ -159,6 +227,17 @@ private struct StoreCheck {
                 for stack in try rows.threads(at: 11).compactMap(\.stack)
                 where !stacks.contains(stack) {
                     throw rows.damage("a thread names stack \(stack), which is missing")
+                }
+                // What it says is taken as it is by a repair: nobody knows what was written.
+                let columns =
+                    ReportRows.checkedRange.lowerBound + 13..<ReportRows.checkedRange.upperBound
+                    + 13
+                guard rows.isNull(at: 12) || rows.integer(at: 12) == rows.checksum(of: columns)
+                else {
+                    complain(
+                        "report \(rows.blob(at: 0).hexadecimal): its row is not what it was when it was written",
+                        isRepairable: true)
+                    continue
                 }
             } catch StoreError.damaged(_, let detail) {
                 complain("report \(rows.blob(at: 0).hexadecimal): \(detail)")

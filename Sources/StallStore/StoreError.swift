@@ -36,6 +36,14 @@ package enum StoreError: Error, Hashable, Sendable {
     case busy(path: String)
     /// The store contradicts itself: a truncated, overwritten or bit-flipped file.
     case damaged(path: String, detail: String)
+    /// Something beside the store takes part in reading it, and is no regular file.
+    case badCompanion(path: String, detail: String)
+    /// Reading it would take more time or memory than any store of ours does.
+    case overBudget(path: String, detail: String)
+    /// The store is being created at this moment.
+    case notReady(path: String)
+    /// Reading it was ended because the job is to stop.
+    case interrupted(path: String)
     /// Two different stores claim to be the same one, so that their reports cannot be told apart.
     case sharedIdentity(path: String)
     /// No report's id begins like this.
@@ -74,6 +82,10 @@ extension StoreError: CustomStringConvertible {
         case .moved(let path): "\(path): was moved or deleted while it was open"
         case .busy(let path): "\(path): locked by another process"
         case .damaged(let path, let detail): "\(path): damaged: \(detail)"
+        case .badCompanion(let path, let detail): "\(path): \(detail)"
+        case .overBudget(let path, let detail): "\(path): refused: \(detail)"
+        case .notReady(let path): "\(path): not ready yet: it is being created"
+        case .interrupted(let path): "\(path): reading it was ended by a signal"
         case .sharedIdentity(let path):
             "\(path): has the identity of another store with different reports; "
                 + "one of the two was copied and then written to"
@@ -94,7 +106,9 @@ extension StoreError {
             .notADatabase(let path, _), .foreign(let path, _), .wrongRole(let path, _),
             .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
             .readOnly(let path), .full(let path), .moved(let path), .busy(let path),
-            .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _):
+            .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _),
+            .badCompanion(let path, _), .overBudget(let path, _), .notReady(let path),
+            .interrupted(let path):
             path
         case .unknownReport, .ambiguousReport: nil
         }
@@ -129,6 +143,34 @@ extension StoreError {
                     path: path)
             default: .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
             }
+    }
+
+    /// The same failure, told of the link that was given instead of the file.
+    func ofLink(_ link: String) -> StoreError {
+        switch self {
+        case .cannotOpen(_, let reason): .cannotOpen(path: link, reason: reason)
+        case .badCompanion(_, let detail): .badCompanion(path: link, detail: detail)
+        case .overBudget(_, let detail): .overBudget(path: link, detail: detail)
+        case .foreign(_, let id): .foreign(path: link, applicationID: id)
+        case .busy: .busy(path: link)
+        case .interrupted: .interrupted(path: link)
+        default: self
+        }
+    }
+
+    /// What a failure of SQLite means for a source: what it cannot run, no store of ours asks for.
+    func ofSource(_ budget: SourceBudget) -> StoreError {
+        guard case .sqlite(let path, let code, let message) = self else { return self }
+        return switch code & 0xff {
+        case SQLITE_INTERRUPT: budget.error(path)
+        case SQLITE_TOOBIG:
+            .overBudget(path: path, detail: "it holds a value that no store has: \(message)")
+        case SQLITE_NOMEM:
+            .overBudget(path: path, detail: "reading it takes more memory than there is")
+        case SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_AUTH, SQLITE_CONSTRAINT:
+            .damaged(path: path, detail: message)
+        default: self
+        }
     }
 
     /// Runs `body`; whatever it throws is a `StoreError`.

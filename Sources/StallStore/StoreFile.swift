@@ -4,6 +4,7 @@ internal import CSQLite
 internal import GRDB
 internal import Glibc
 internal import StallModel
+internal import Synchronization
 
 /// An open store file of known role and schema version.
 struct StoreFile {
@@ -21,6 +22,7 @@ struct StoreFile {
         path: String, role: StoreRole, followsLinks: Bool, wait: Duration
     ) throws(StoreError) -> StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
+        try SourceGuard.expectPlainCompanions(path.followingLink)
         try expectWritable(path)
         return try StoreError.catching(path: path) {
             // The wait is set by GRDB before anything else: two processes that create one store at
@@ -33,6 +35,7 @@ struct StoreFile {
             configuration.foreignKeysEnabled = false
             let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
             let version = try queue.inDatabase { database in
+                if let handle = database.sqliteConnection { stall_sqlite_ignore_programs(handle) }
                 try prepare(database, path: path, role: role)
                 // Only once the file is known to be ours.
                 try database.execute(sql: "pragma journal_mode = wal")
@@ -49,22 +52,42 @@ struct StoreFile {
     /// A store whose writer was killed may need its log replayed, and one without the log's index
     /// can only be read where an index can be made: such a store is copied, and the copy is opened.
     /// An agent's store of an older schema is copied as well, and the copy migrated.
-    static func openForReading(path: String, wait: Duration) throws(StoreError) -> StoreFile {
+    ///
+    /// - Parameter budget: What reading it may cost: of a source, whose maker nobody knows.
+    static func openForReading(
+        path: String, wait: Duration, budget: SourceBudget? = nil
+    ) throws(StoreError) -> StoreFile {
         try expectFile(path)
-        if try !PrivateCopy.isNeeded(path) {
+        let real = path.followingLink
+        do throws(StoreError) {
+            return try openForReading(path, real, wait, budget)
+        } catch .foreign(_, 0) where SourceGuard.isBeingCreated(real) {
+            throw .notReady(path: path)
+        } catch {
+            // What is said is said of the path that was given.
+            throw real == path ? error : error.ofLink(path)
+        }
+    }
+
+    private static func openForReading(
+        _ path: String, _ real: String, _ wait: Duration, _ budget: SourceBudget?
+    ) throws(StoreError) -> StoreFile {
+        try SourceGuard.expectPlainCompanions(real)
+        if try !PrivateCopy.isNeeded(real) {
             do {
-                let file = try openAsItIs(path, reading: absolute(path), readOnly: true, wait: wait)
-                return try file.migratedInMemory()
+                let file = try openAsItIs(
+                    path, reading: absolute(real), readOnly: true, wait: wait, budget)
+                return try file.migratedInMemory(budget)
             } catch StoreError.readOnly, StoreError.cannotOpen {
                 // The log's index is there and cannot be written by us.
             }
         }
         // The copy's names go as soon as SQLite has its files open: nothing is left behind, however
         // we end.
-        let copy = try PrivateCopy(of: path)
+        let copy = try PrivateCopy(of: real, budget: budget)
         defer { withExtendedLifetime(copy) {} }
-        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait)
-        return try file.migratedInMemory()
+        let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait, budget)
+        return try file.migratedInMemory(budget)
     }
 
     /// Brings an existing store of either role to the newest schema.
@@ -130,19 +153,31 @@ struct StoreFile {
     ///
     /// - Throws: `StoreError.older` for a central store, which may be large and is the user's own
     ///   to migrate.
-    private func migratedInMemory() throws(StoreError) -> StoreFile {
+    private func migratedInMemory(_ budget: SourceBudget?) throws(StoreError) -> StoreFile {
         let newest = newestSchemaVersion
         guard schemaVersion < newest else { return self }
         guard role == .agent else {
             throw .older(path: path, version: schemaVersion, supported: newest)
         }
         return try StoreError.catching(path: path) {
+            // An agent's store has a quota of 64 MB unless the app says more.
+            guard FileFacts(path)?.size ?? 0 <= Self.migratedBytes else {
+                throw StoreError.older(path: path, version: schemaVersion, supported: newest)
+            }
             let copy = try DatabaseQueue(configuration: Self.forReading)
+            try copy.inDatabase { database in
+                guard let handle = database.sqliteConnection else { return }
+                stall_sqlite_distrust(handle)
+                budget?.bound(handle)
+            }
             try queue.backup(to: copy)
             try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
             return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
         }
     }
+
+    /// The largest agent's store that is brought up to date in memory.
+    private static let migratedBytes: Int64 = 256 << 20
 
     private static var forReading: Configuration {
         var configuration = Configuration()
@@ -152,7 +187,8 @@ struct StoreFile {
     }
 
     private static func openAsItIs(
-        _ path: String, reading file: String, readOnly: Bool, wait: Duration
+        _ path: String, reading file: String, readOnly: Bool, wait: Duration,
+        _ budget: SourceBudget?
     ) throws(StoreError) -> StoreFile {
         try StoreError.catching(path: path) {
             var configuration = Self.forReading
@@ -161,8 +197,11 @@ struct StoreFile {
             let queue = try DatabaseQueue(path: file, configuration: configuration)
             let (role, version) = try queue.inDatabase { database in
                 // The file may have been made to harm its reader.
-                try database.execute(
-                    sql: "pragma trusted_schema = off; pragma cell_size_check = on")
+                if let handle = database.sqliteConnection {
+                    stall_sqlite_distrust(handle)
+                    budget?.bound(handle)
+                }
+                try database.execute(sql: "pragma cell_size_check = on")
                 let identity = try identify(database, path: path)
                 try expectTables(database, path: path, version: identity.version)
                 return identity
@@ -196,10 +235,36 @@ struct StoreFile {
 
     /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
     private static func expectTables(_ database: Database, path: String, version: Int) throws {
-        let found = try String.fetchSet(
-            database, sql: "select name from sqlite_schema where type = 'table'")
-        if let missing = tables(ofVersion: version).first(where: { !found.contains($0) }) {
-            throw StoreError.damaged(path: path, detail: "it has no table \(missing)")
+        let connection = Connection(database, path: path)
+        let rows = try connection.prepare(
+            "select name, sql from sqlite_schema where type = 'table' and sql is not null")
+        var found: [String: String] = [:]
+        while try rows.step() { found[rows.text(at: 0)] = rows.text(at: 1) }
+        for table in tables(ofVersion: version) {
+            guard let sql = found[table] else {
+                throw StoreError.damaged(path: path, detail: "it has no table \(table)")
+            }
+            guard knownTables.withLock({ !$0.contains(sql) }) else { continue }
+            // A column that is computed runs whatever its maker wrote, and may be of any size.
+            let columns = try connection.prepare("pragma table_xinfo(\(table))")
+            while try columns.step() {
+                guard columns.integer(at: 6) != 0 else { continue }
+                throw StoreError.damaged(
+                    path: path, detail: "its table \(table) has a column that is computed")
+            }
+            knownTables.withLock { if $0.count < 1000 { $0.insert(sql) } }
+        }
+    }
+
+    /// The tables that were found to be plain: those of all stores of one version are the same.
+    private static let knownTables = Mutex<Set<String>>([])
+
+    private static func expectFile(_ path: String) throws(StoreError) {
+        guard let facts = FileFacts(path) else { throw unreachable(path) }
+        guard facts.isRegular else { throw .notAFile(path: path) }
+        guard facts.size > 0 else {
+            let isNew = SourceGuard.isBeingCreated(path.followingLink)
+            throw isNew ? .notReady(path: path) : .empty(path: path)
         }
     }
 
@@ -215,7 +280,7 @@ struct StoreFile {
             let (found, version) = try identify(database, path: path)
             guard found == role else { throw StoreError.wrongRole(path: path, expected: role) }
             try migrate(database, from: version)
-            if isNew && role == .agent { try giveIdentity(database) }
+            if role == .agent { try giveIdentity(database, path: path, isNew: isNew) }
             return .commit
         }
     }
@@ -231,12 +296,14 @@ struct StoreFile {
         try database.execute(sql: "pragma user_version = \(newestSchemaVersion)")
     }
 
-    /// Adds the row that says which store this is: what its reports are known by wherever they go.
-    private static func giveIdentity(_ database: Database) throws {
-        var random = SystemRandomNumberGenerator()
-        let id = UniqueID(version7At: .now(), random: &random)
-        try Connection(database, path: "").prepare("insert into source (store) values (?)")
-            .run(id)
+    /// Adds the row that says which store this is: what its reports are known by wherever they go. A store that was
+    /// copied and is written elsewhere gets another one.
+    private static func giveIdentity(_ database: Database, path: String, isNew: Bool) throws {
+        let identity = try StoreIdentity(Connection(database, path: path))
+        guard try isNew || identity.hasAny() else {
+            throw StoreError.damaged(path: path, detail: "it has no identity")
+        }
+        try identity.settle(StorePlace(of: path))
     }
 
     /// Makes an empty file that only its owner may read, so that SQLite's own files are as private.
@@ -258,12 +325,6 @@ struct StoreFile {
         } else if errno != EEXIST {  // EEXIST: another process was faster
             throw unreachable(path)
         }
-    }
-
-    private static func expectFile(_ path: String) throws(StoreError) {
-        guard let facts = FileFacts(path) else { throw unreachable(path) }
-        guard facts.isRegular else { throw .notAFile(path: path) }
-        guard facts.size > 0 else { throw .empty(path: path) }
     }
 
     /// SQLite opens what it cannot write for reading, and fails later with less to say.

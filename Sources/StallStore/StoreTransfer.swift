@@ -16,6 +16,13 @@ final class StoreTransfer {
     private var images: [Int64: Interned] = [:]
     private var locations: [Int64: Interned] = [:]
     private var stacks: [Int64: Int64] = [:]
+    /// The central number of the source that is taken, and the one whose names places get.
+    private var target: Int64 = 0
+    private var namer: Int64?
+    /// The central number of each source.
+    var targets: [Int64: Int64] = [:]
+    /// Whether a source that was one with the present one has a report already.
+    var holds: ((_ seq: Int64, _ id: UniqueID) throws -> Bool)?
     /// What the file says that the content of stacks hashes to, as far as that was read ahead.
     private var stackHashes: [Int64: Int64] = [:]
 
@@ -37,11 +44,18 @@ final class StoreTransfer {
         of source: IncomingStore.Source, after revision: Int64, target: Int64
     ) throws -> (added: Int, changed: Int) {
         var (added, changed) = (0, 0)
+        self.target = target
+        namer = incoming.role == .agent ? target : nil
         let news = try incoming.news(of: source, after: revision)
         stackHashes = news.stackHashes
         var next = news.reports
         while true {
+            try incoming.budget.check(incoming.path)
             for index in next.rows.indices where next.rows[index].revision > revision {
+                let row = next.rows[index]
+                if try holds?(row.seq, row.id) == true { continue }
+                // Of a source of lines nothing says how far it was taken.
+                if source.hasLines, try reports.isKnown(row, source: target) { continue }
                 switch try take(&next.rows[index], source: target) {
                 case .added: added += 1
                 case .changed: changed += 1
@@ -78,7 +92,10 @@ final class StoreTransfer {
     }
 
     /// Takes the names of places that are used here too, where they say more than what is known.
-    func takeNames(after revision: Int64) throws {
+    ///
+    /// - Parameter source: Whose names they are; nil asks each place.
+    func takeNames(after revision: Int64, of source: Int64?) throws {
+        namer = source.flatMap { targets[$0] }
         var places = try incoming.firstNamed(after: revision)
         while true {
             for place in places {
@@ -97,12 +114,19 @@ final class StoreTransfer {
         guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
             return
         }
-        let hasChanged = try interner.name(
-            location: Interned(id: known.id, hash: hash),
+        let hasChanged = try interner.take(
             incoming.rows().frames(ofLocation: location),
-            revision: 0)
+            ofLocation: Interned(id: known.id, hash: hash), knownDetail: known.detail,
+            from: namer(ofLocation: location))
         guard hasChanged, !isNew else { return }
         grouping.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
+    }
+
+    /// The source whose names a place has: in an agent's store its own.
+    private func namer(ofLocation location: Int64) throws -> Int64 {
+        if let namer { return namer }
+        let named = try incoming.rows().namer(ofLocation: location)
+        return named.flatMap { targets[$0] } ?? target
     }
 
     /// The central number of a process run.

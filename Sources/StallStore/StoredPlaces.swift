@@ -76,7 +76,8 @@ package final class StoredPlaces {
                 else { continue }
                 if revision == nil { revision = try nextRevision(connection) }
                 try interner.name(
-                    location: Interned(id: known.id, hash: hash), names, revision: revision!)
+                    location: Interned(id: known.id, hash: hash), names, revision: revision!,
+                    namer: Interner.symbolicated)
                 grouping?.noteNames(ofLocation: known.id, wasLookedUp: known.detail > 0)
                 changed.insert(location)
             }
@@ -121,7 +122,8 @@ package final class StoredPlaces {
     private func nextRevision(_ connection: Connection) throws -> Int64 {
         guard file.role == .agent else { return 0 }
         let next = try connection.prepare(
-            "update source set revision = revision + 1 returning revision")
+            "update source set revision = revision + 1 where id = (select max(id) from source) returning revision"
+        )
         guard let revision = try next.integer() else { throw next.damage("its identity is gone") }
         return revision
     }

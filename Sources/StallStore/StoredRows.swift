@@ -61,6 +61,37 @@ extension Statement {
         return number
     }
 
+    /// A length of time that ingest takes.
+    func limited_ns(at column: CInt) throws(StoreError) -> Int64 {
+        try limited(at: column, 0...ValueLimits.duration_ns, "duration in nanoseconds")
+    }
+
+    /// A number within a range, or the row is refused.
+    func limited(
+        at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
+    ) throws(StoreError) -> Int64 {
+        let number = integer(at: column)
+        guard range.contains(number) else {
+            throw damage("\(number) is out of range for a \(noun)")
+        }
+        return number
+    }
+
+    /// A text of at most so many bytes, or the row is refused. Its length is asked first.
+    func limitedText(at column: CInt, _ limit: Int, _ noun: String) throws(StoreError) -> String {
+        let bytes = blob(at: column).count
+        guard bytes <= limit else {
+            throw damage("\(noun) of \(bytes) bytes; at most \(limit) are allowed")
+        }
+        return text(at: column)
+    }
+
+    func limitedOptionalText(
+        at column: CInt, _ limit: Int, _ noun: String
+    ) throws(StoreError) -> String? {
+        isNull(at: column) ? nil : try limitedText(at: column, limit, noun)
+    }
+
     func duration(at column: CInt) throws(StoreError) -> Duration {
         .nanoseconds(try duration_ns(at: column))
     }

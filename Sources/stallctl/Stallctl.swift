@@ -35,6 +35,9 @@ struct Stallctl: ParsableCommand {
         keepStandardDescriptors()
         // A closed pipe is then an error of `write`, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
+        // So is a file that may not grow: by default that ends the program without a word.
+        signal(SIGXFSZ, SIG_IGN)
+        expectDescriptors()
         Ingest.prepareProcess()
         do {
             // Not the parser's flag: that would be one of every subcommand too, where --version selects reports.
@@ -47,6 +50,22 @@ struct Stallctl: ParsableCommand {
         } catch {
             exit(after: error)
         }
+    }
+
+    /// Raises a low limit of open files; where that is not allowed, says so before something fails that says less.
+    private static func expectDescriptors() {
+        var limit = rlimit()
+        let needed: rlim_t = 32
+        guard getrlimit(__rlimit_resource_t(7), &limit) == 0, limit.rlim_cur < needed else {
+            return
+        }  // RLIMIT_NOFILE
+        limit.rlim_cur = min(limit.rlim_max, 1024)
+        setrlimit(__rlimit_resource_t(7), &limit)
+        guard limit.rlim_cur < needed else { return }
+        say(
+            "stallctl: at most \(limit.rlim_cur) files may be open; \(needed) are needed (ulimit -n)"
+        )
+        Glibc.exit(1)
     }
 
     private static func writeVersion() throws {

@@ -63,8 +63,8 @@ import TestSupport
         try database.query(
             """
             update source set revision = revision + 1;
-            update report set state = 0, revision = (select revision from source);
-            update process_run set pid = \(getpid()), start_ticks = \(ticks)
+            update report set state = 0, checksum = null, revision = (select revision from source);
+            update process_run set checksum = null, pid = \(getpid()), start_ticks = \(ticks)
             """)
         let ingest = try Ingest(into: directory("central.sqlite"))
         #expect(try ingest.run([path]).addedCount == 1)
@@ -74,7 +74,7 @@ import TestSupport
         try database.query(
             """
             update source set revision = revision + 1;
-            update report set state = 1, duration_ns = 9, revision = (select revision from source)
+            update report set state = 1, duration_ns = 9, checksum = null, revision = (select revision from source)
             """)
         #expect(try ingest.run([path]).changedCount == 1)
         #expect(try central.reports(ReportFilter()).map(\.state) == [.ended])
@@ -82,7 +82,7 @@ import TestSupport
         try database.query(
             """
             update source set revision = revision + 1;
-            update report set state = 0, revision = (select revision from source)
+            update report set state = 0, checksum = null, revision = (select revision from source)
             """)
         #expect(try ingest.run([path]).changedCount == 1)
         try ingest.close()

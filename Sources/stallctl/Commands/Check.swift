@@ -32,6 +32,8 @@ struct Check: ParsableCommand {
         var store: String
         var repaired: Bool
         var faults: [String]
+        /// What is worth knowing of a store that is whole.
+        var notes: [String]
     }
 
     func run() throws {
@@ -44,14 +46,16 @@ struct Check: ParsableCommand {
             _ = consume lock
         }
         let faults = try checkStore(path: path)
+        let notes = faults.isEmpty ? try storeNotes(path: path) : []
         if json {
             try Output.write(json: [
-                Row(store: path, repaired: repair, faults: faults.map(\.description))
+                Row(
+                    store: path, repaired: repair, faults: faults.map(\.description), notes: notes)
             ])
         } else {
             let lines =
                 faults.isEmpty
-                ? ["is whole\(repair ? "; its roll-ups were made anew" : "")"]
+                ? ["is whole\(repair ? "; its roll-ups were made anew" : "")"] + notes
                 : faults.map(\.description)
             try Output.write(lines: lines.map { "\(path): \($0)".printable })
         }

@@ -115,6 +115,7 @@ struct IngestCommand: ParsableCommand {
         let summary = try ingest.run(
             SourcePaths.expanding(paths),
             lines: { path throws(StoreError) in try openLines(path, stop) },
+            verifies: delete || archive != nil,
             isCancelled: { stop.hasCome },
             isQuarantined: { !retry && quarantine.holds($0) }
         ) { progress.show($0) }
@@ -126,7 +127,8 @@ struct IngestCommand: ParsableCommand {
         // Before what may fail: what was taken was taken.
         if !watch || summary.addedCount + summary.changedCount > 0 { try tell(summary) }
         if let metrics { try writeMetrics(summary, of: path, to: metrics) }
-        return summary.skippedCount + summary.lineFaultCount > 0 || !isDisposed
+        let missing = summary.files.contains { $0.missingCount > 0 }
+        return summary.skippedCount + summary.lineFaultCount > 0 || missing || !isDisposed
     }
 
     private func tell(_ summary: IngestSummary) throws {

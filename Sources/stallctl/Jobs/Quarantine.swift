@@ -50,7 +50,8 @@ struct Quarantine {
                 entries[file.path] = nil
             }
         }
-        for path in entries.keys where !FileManager.default.fileExists(atPath: path) {
+        // A link is there also when it leads nowhere.
+        for path in entries.keys where Self.entry(path, error: "") == nil {
             entries[path] = nil
         }
         guard entries != before else { return }
@@ -71,7 +72,7 @@ extension StoreError {
     var isOfTheFile: Bool {
         switch self {
         case .notAFile, .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole,
-            .newer, .damaged,
+            .newer, .damaged, .overBudget,
             .sharedIdentity:
             true
         default: false

@@ -4,24 +4,32 @@ internal import StallModel
 internal import StallStore
 
 enum IngestView {
+    /// On a terminal; JSON has them all.
+    private static let shownLineFaults = 20
+
     /// One line for each file that was not taken.
     static func errorLines(of summary: IngestSummary) -> [String] {
         summary.files.flatMap { file -> [String] in
+            if case .skipped(.notReady) = file.outcome { return [] }
             if case .skipped(let error) = file.outcome {
                 var line = error.description
                 if case .notADatabase = error { line += " or JSON lines of 'stallctl export'" }
                 return [line.printable]
             }
             let place = file.path == "-" ? "standard input" : file.path
-            var lines = file.lineFaults.map { "\(place): \($0)".printable }
-            let rest = file.lineFaultCount - file.lineFaults.count
+            var lines = file.lineFaults.prefix(shownLineFaults).map { "\(place): \($0)".printable }
+            let rest = file.lineFaultCount - lines.count
+            if file.missingCount > 0 {
+                let count = counted(file.missingCount, "report")
+                lines.append("\(place): kept: \(count) of it are not in the store".printable)
+            }
             if rest > 0 { lines.append("\(place): \(rest) more lines like these".printable) }
             return lines
         }
     }
 
     static func sentence(for summary: IngestSummary, store: String) -> String {
-        let taken = summary.files.count - summary.skippedCount
+        let taken = summary.files.count - summary.skippedCount - summary.notReadyCount
         let changed = summary.changedCount > 0 ? ", brought \(summary.changedCount) up to date" : ""
         let skipped =
             summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
@@ -33,6 +41,9 @@ enum IngestView {
         var text = ""
         if summary.lineFaultCount > 0 {
             text += "; left out \(counted(summary.lineFaultCount, "line"))"
+        }
+        if summary.notReadyCount > 0 {
+            text += "; \(counted(summary.notReadyCount, "file")) not ready yet"
         }
         if summary.quarantinedCount > 0 {
             text += "; \(counted(summary.quarantinedCount, "file")) in quarantine"
@@ -47,7 +58,7 @@ enum IngestView {
             var added: Int
             var changed: Int
             @Nullable var error: String?
-            /// The first of the lines that were left out.
+            /// The lines that were left out.
             var lineErrors: [String]
         }
         let schema = "stallctl.ingest/1"
@@ -74,6 +85,7 @@ enum IngestView {
                     lineErrors: file.lineFaults.map(\.description))
                 switch file.outcome {
                 case .taken(let added, let changed): (row.added, row.changed) = (added, changed)
+                case .skipped(.notReady): break
                 case .skipped(let error): row.error = error.description
                 }
                 return row

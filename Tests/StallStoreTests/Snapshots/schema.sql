@@ -9,6 +9,8 @@ CREATE INDEX signature_family on signature (family);
 
 CREATE INDEX signature_special on signature (id) where is_cut = 1 or is_variant = 1;
 
+CREATE INDEX source_origin on source (origin) where origin is not null;
+
 CREATE TABLE cohort (
     id integer primary key,
     app text not null,
@@ -87,7 +89,7 @@ CREATE TABLE location (
     detail integer not null default 0,
     -- When that last changed, as the store's revision.
     revision integer not null default 0
-) strict;
+, namer integer) strict;
 
 CREATE TABLE location_frame (
     location integer not null references location,
@@ -113,6 +115,12 @@ CREATE TABLE loss (
     report_count integer not null,
     revision integer not null,
     primary key (source, run, reason)
+) strict, without rowid;
+
+CREATE TABLE name_conflict (
+    location integer not null references location,
+    source integer not null references source,
+    primary key (location, source)
 ) strict, without rowid;
 
 CREATE TABLE process_run (
@@ -211,7 +219,7 @@ CREATE TABLE source (
     store blob not null unique check (length(store) = 16),
     -- In the store itself: the last revision given out. Elsewhere: the last one taken over.
     revision integer not null default 0
-) strict;
+, origin blob check (origin is null or length(origin) = 16), line_count integer not null default 0, machine text, boot_id text, device integer, inode integer) strict;
 
 CREATE TABLE stack (
     id integer primary key,

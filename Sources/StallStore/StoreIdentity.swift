@@ -1,0 +1,101 @@
+// Under which source an agent writes. Its store may have been copied: with the image of a machine, into a container, back
+// from a backup. Two agents that write copies of one store give a number to different reports; so a store notices that it
+// is elsewhere, and goes on under another source.
+
+internal import Glibc
+internal import StallModel
+
+/// Where a store is.
+struct StorePlace: Equatable {
+    /// The machine's own identifier; empty where it has none, as in many containers.
+    var machine: String
+    var bootID: String
+    var device: Int64
+    var inode: Int64
+
+    init(machine: String, bootID: String, device: Int64, inode: Int64) {
+        (self.machine, self.bootID, self.device, self.inode) = (machine, bootID, device, inode)
+    }
+
+    init(of path: String) {
+        let facts = FileFacts(path)
+        self.init(
+            machine: ProcessLife.machineID(), bootID: ProcessLife.current().bootID,
+            device: Int64(bitPattern: facts?.device ?? 0),
+            inode: Int64(bitPattern: facts?.inode ?? 0))
+    }
+
+    /// Whether a store that was there is the one that is here. Devices are numbered anew when a machine starts.
+    func isSame(as other: StorePlace) -> Bool {
+        machine == other.machine && inode == other.inode
+            && (bootID != other.bootID || device == other.device)
+    }
+}
+
+/// The sources of an agent's store. Works within the transaction of its caller.
+struct StoreIdentity {
+    private let find, add, move: Statement
+
+    init(_ connection: Connection) throws {
+        find = try connection.prepare(
+            "select id, machine, boot_id, device, inode, revision from source order by id desc")
+        // Numbers go on where the last source was: names of places are numbered across all of them.
+        add = try connection.prepare(
+            """
+            insert into source (store, revision, machine, boot_id, device, inode)
+            values (?, (select ifnull(max(revision), 0) from source), ?, ?, ?, ?)
+            """)
+        move = try connection.prepare(
+            "update source set machine = ?, boot_id = ?, device = ?, inode = ? where id = ?")
+    }
+
+    func hasAny() throws -> Bool {
+        try find.bind()
+        defer { find.reset() }
+        return try find.step()
+    }
+
+    /// The source of a store that is there; the last one where none is known to be.
+    func own(at place: StorePlace) throws -> Int64? {
+        var last: Int64?
+        try find.bind()
+        defer { find.reset() }
+        while try find.step() {
+            last = last ?? find.integer(at: 0)
+            if known(find).map({ $0.isSame(as: place) }) == true { return find.integer(at: 0) }
+        }
+        return last
+    }
+
+    /// Notes where the store is: under the source that it had there, or a new one.
+    func settle(_ place: StorePlace) throws {
+        var (same, unplaced): (Int64?, Int64?)
+        try find.bind()
+        while try find.step() {
+            guard (0...ValueLimits.revision).contains(find.integer(at: 5)) else {
+                throw find.damage("its revision is \(find.integer(at: 5))")
+            }
+            if let known = known(find) {
+                if known.isSame(as: place), same == nil { same = find.integer(at: 0) }
+            } else {
+                unplaced = find.integer(at: 0)
+            }
+        }
+        // A store of before says nothing: it is taken to be where it was.
+        if let id = same ?? unplaced {
+            return try move.run(place.machine, place.bootID, place.device, place.inode, id)
+        }
+        var random = SystemRandomNumberGenerator()
+        try add.run(
+            UniqueID(version7At: .now(), random: &random), place.machine, place.bootID,
+            place.device,
+            place.inode)
+    }
+
+    private func known(_ row: Statement) -> StorePlace? {
+        guard let machine = row.optionalText(at: 1) else { return nil }
+        return StorePlace(
+            machine: machine, bootID: row.text(at: 2), device: row.integer(at: 3),
+            inode: row.integer(at: 4))
+    }
+}

@@ -1,0 +1,59 @@
+// Takes out of a central store what is out of range: programs before took it over, and sums of it end nowhere.
+
+internal import StallModel
+
+/// Removes rows that hold values out of range, and cuts names that are too long. Works within the transaction of its
+/// caller, who makes groups and roll-ups anew.
+func removeOutOfRange(_ connection: Connection) throws {
+    // Reports hang on runs and loops: those are brought into range instead.
+    let name = "substr(name, 1, \(ValueLimits.nameBytes / 4))"
+    let limits = Dictionary(uniqueKeysWithValues: ValueLimits.conditions)
+    try connection.prepare(
+        """
+        update or ignore loop set name = \(name), checksum = null,
+            threshold_ns = case when threshold_ns between 0 and \(ValueLimits.duration_ns) then threshold_ns else id end
+        where not (\(limits["loop"]!))
+        """
+    ).run()
+    let clipped = ["app", "version", "host"].map {
+        "\($0) = substr(\($0), 1, \(ValueLimits.nameBytes / 4))"
+    }
+    try connection.prepare(
+        """
+        update process_run set \(clipped.joined(separator: ", ")), checksum = null,
+            pid = min(max(pid, 0), \(Int32.max))
+        where not (\(limits["process_run"]!))
+        """
+    ).run()
+    for (table, condition) in ValueLimits.conditions where !["loop", "process_run"].contains(table)
+    {
+        try connection.prepare("delete from \(table) where not (\(condition))").run()
+    }
+    let rows = try connection.prepare("select source, revision, loop, lengths from exposure")
+    var broken: [(source: Int64, revision: Int64, loop: Int64)] = []
+    while try rows.step() {
+        guard LengthHistogram(encoded: rows.blob(at: 3)) == nil else { continue }
+        broken.append((rows.integer(at: 0), rows.integer(at: 1), rows.integer(at: 2)))
+    }
+    let remove = try connection.prepare(
+        "delete from exposure where source = ? and revision = ? and loop = ?")
+    for row in broken { try remove.run(row.source, row.revision, row.loop) }
+    try renewChecksums(connection)
+    try Eviction(connection).collect(runsBefore: UnixTime(microseconds: .min))
+}
+
+/// Takes reports as they are that are not what was written.
+private func renewChecksums(_ connection: Connection) throws {
+    let rows = try connection.prepare(
+        "select \(ReportRows.checkedColumns), checksum, source from report")
+    let end = ReportRows.checkedRange.upperBound
+    var changed: [(source: Int64, seq: Int64)] = []
+    while try rows.step() {
+        guard !rows.isNull(at: end),
+            rows.integer(at: end) != rows.checksum(of: ReportRows.checkedRange)
+        else { continue }
+        changed.append((rows.integer(at: end + 1), rows.integer(at: 0)))
+    }
+    let reports = try ReportRows(connection)
+    for row in changed { try reports.renewChecksum(source: row.source, seq: row.seq) }
+}

@@ -1,0 +1,278 @@
+import Foundation
+import Glibc
+import StallModel
+@testable import StallStore
+import Testing
+import TestSupport
+
+/// Goal: nothing of a source is lost, and what it claims binds only itself.
+/// Method: copies that go separate ways, stores that lie, and files that are none, beside honest ones.
+@Suite struct TrustTests {
+    let directory = try! TemporaryDirectory()
+
+    /// Writes so many reports, as an agent that opens the store for them.
+    @discardableResult
+    private func write(_ count: Int, to name: String, seed: UInt64) throws -> [StallReport] {
+        var generator = ReportGenerator(seed: seed)
+        let store = try AgentStore(path: directory(name), run: generator.run)
+        var reports: [StallReport] = []
+        for _ in 0..<count {
+            reports.append(generator.report(state: .ended))
+            try store.record(reports.last!, images: generator.images)
+            try store.symbolize(generator.names(of: reports.last!))
+        }
+        try store.close()
+        return reports
+    }
+
+    private func copy(_ name: String, to other: String) throws {
+        try FileManager.default.copyItem(atPath: directory(name), toPath: directory(other))
+    }
+
+    private func ids(_ path: String) throws -> [UniqueID] {
+        try ReportStore.open(path: path).reports(ReportFilter()).map(\.id).sorted {
+            $0.description < $1.description
+        }
+    }
+
+    @Test func `a copy that is written elsewhere gets a name of its own`() throws {
+        let first = try write(3, to: "a.sqlite", seed: 1)
+        try copy("a.sqlite", to: "b.sqlite")
+        let ours = try write(4, to: "a.sqlite", seed: 2)
+        let theirs = try write(2, to: "b.sqlite", seed: 3)
+        #expect(try RawDatabase(directory("a.sqlite")).number("select count(*) from source") == 1)
+        #expect(try RawDatabase(directory("b.sqlite")).number("select count(*) from source") == 2)
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([directory("b.sqlite"), directory("a.sqlite")]).addedCount == 9)
+        #expect(try ingest.run([directory("a.sqlite"), directory("b.sqlite")]).addedCount == 0)
+        try ingest.close()
+        let expected = (first + ours + theirs).map(\.id).sorted { $0.description < $1.description }
+        #expect(try ids(directory("central.sqlite")) == expected)
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+    }
+
+    /// A machine that was copied as a whole cannot notice it: only content tells.
+    @Test(arguments: [["a", "b"], ["b", "a"], ["a", "b", "a", "b"]])
+    func `both ways of a copy are kept, in whatever order they come`(order: [String]) throws {
+        try write(3, to: "a.sqlite", seed: 1)
+        try copy("a.sqlite", to: "b.sqlite")
+        try write(4, to: "a.sqlite", seed: 2)
+        // The copy does not know that it is one.
+        let place = StorePlace(of: directory("b.sqlite"))
+        try RawDatabase(directory("b.sqlite")).query(
+            "update source set inode = \(place.inode), device = \(place.device)")
+        try write(2, to: "b.sqlite", seed: 3)
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        for name in order {
+            #expect(try ingest.run([directory(name + ".sqlite")]).skippedCount == 0)
+        }
+        #expect(try ingest.run([directory("a.sqlite"), directory("b.sqlite")]).addedCount == 0)
+        #expect(try ids(directory("central.sqlite")).count == 9)
+        // Both go on, and an older copy of one brings nothing.
+        try copy("b.sqlite", to: "backup.sqlite")
+        try write(5, to: "b.sqlite", seed: 4)
+        try write(1, to: "a.sqlite", seed: 5)
+        #expect(
+            try ingest.run([
+                directory("backup.sqlite"), directory("a.sqlite"), directory("b.sqlite"),
+            ]).addedCount == 6)
+        try ingest.close()
+        #expect(try ids(directory("central.sqlite")).count == 15)
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+        // And on into a store above it, together with one of the sources.
+        let above = try Ingest(into: directory("above.sqlite"))
+        _ = try above.run([
+            directory("a.sqlite"), directory("central.sqlite"), directory("b.sqlite"),
+        ])
+        try above.close()
+        #expect(try ids(directory("above.sqlite")).count == 15)
+    }
+
+    @Test(arguments: [600, 1 << 40, 1 << 60])
+    func `a store that claims another's name mutes nobody`(revision: Int) throws {
+        try write(3, to: "good.sqlite", seed: 1)
+        try copy("good.sqlite", to: "bad.sqlite")
+        try RawDatabase(directory("bad.sqlite")).query(
+            """
+            update report set revision = \(revision) - seq, seq = \(revision) - seq,
+                id = randomblob(16), checksum = null;
+            update source set revision = \(revision)
+            """)
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        _ = try ingest.run([directory("bad.sqlite")])
+        #expect(try ingest.run([directory("good.sqlite")]).addedCount == 3)
+        try write(2, to: "good.sqlite", seed: 2)
+        #expect(
+            try ingest.run([directory("bad.sqlite"), directory("good.sqlite")]).addedCount == 2)
+        try ingest.close()
+        #expect(
+            try Set(ids(directory("good.sqlite"))).isSubset(of: ids(directory("central.sqlite"))))
+    }
+
+    @Test func `names once known are not replaced by another source`() throws {
+        try write(3, to: "good.sqlite", seed: 1)
+        try copy("good.sqlite", to: "bad.sqlite")
+        try RawDatabase(directory("bad.sqlite")).query(
+            """
+            update source set store = randomblob(16);
+            update report set id = randomblob(16), checksum = null;
+            update location set detail = 2147483647
+            """)
+        let names = try RawDatabase(directory("bad.sqlite")).query("select id from function")
+        for (number, row) in names.enumerated() {
+            let hash = ContentHash.function(name: "evil\(number)()", rawName: nil, file: nil)
+            try RawDatabase(directory("bad.sqlite")).query(
+                """
+                update function set name = 'evil\(number)()', raw_name = null, file = null,
+                    hash = \(hash) where id = \(row[0]!)
+                """)
+        }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        #expect(try ingest.run([directory("good.sqlite")]).addedCount == 3)
+        let before = try ReportStore.open(path: directory("central.sqlite")).reports(ReportFilter())
+        _ = try ingest.run([directory("bad.sqlite")])
+        try ingest.close()
+        let after = try ReportStore.open(path: directory("central.sqlite")).reports(ReportFilter())
+        for report in before { #expect(after.contains(report)) }
+        #expect(
+            try storeNotes(path: directory("central.sqlite")).first?.contains("other names") == true
+        )
+    }
+
+    /// Only lines filled the first central store, so that nothing says how far its sources were taken.
+    @Test func `a central store of lines goes on into another one`() throws {
+        let reports = try write(4, to: "a.sqlite", seed: 1)
+        let origins = try ReportStore.open(path: directory("a.sqlite")).origins(ReportFilter())
+        let first = try Ingest(into: directory("first.sqlite"))
+        let feed = reports.map {
+            PortableReport(report: $0, origin: origins[$0.id], images: [])
+        }
+        try "{}".write(toFile: directory("x.jsonl"), atomically: false, encoding: .utf8)
+        #expect(
+            try first.run(
+                [directory("x.jsonl")],
+                lines: { _ throws(StoreError) in ListFeed(reports: feed) }
+            ).addedCount == 4)
+        try first.close()
+        let second = try Ingest(into: directory("second.sqlite"))
+        let summary = try second.run([directory("first.sqlite")], verifies: true)
+        #expect(summary.addedCount == 4 && summary.files[0].missingCount == 0)
+        #expect(summary.files[0].isFinished)
+        #expect(try second.run([directory("first.sqlite")]).addedCount == 0)
+        // What the agent's store has besides is not taken to be here.
+        try write(2, to: "a.sqlite", seed: 2)
+        #expect(try second.run([directory("a.sqlite")]).addedCount == 2)
+        try second.close()
+    }
+
+    @Test(arguments: ["-wal", "-shm", "-journal"])
+    func `only regular files take part in reading a store`(suffix: String) throws {
+        try write(2, to: "a.sqlite", seed: 1)
+        let place = directory("a.sqlite") + suffix
+        func expectRefused() throws {
+            let ingest = try Ingest(into: directory("central.sqlite"))
+            let outcome = try ingest.run([directory("a.sqlite")]).files[0].outcome
+            guard case .skipped(.badCompanion) = outcome else { Issue.record("\(outcome)"); return }
+            #expect(throws: StoreError.self) {
+                try AgentStore(path: directory("a.sqlite"), run: ReportGenerator(seed: 1).run)
+            }
+        }
+        mkfifo(place, 0o600)
+        try expectRefused()
+        unlink(place)
+        symlink("/dev/zero", place)
+        try expectRefused()
+    }
+
+    @Test func `an open transaction that was cut short is rolled back in a copy`() throws {
+        try write(2, to: "a.sqlite", seed: 1)
+        let database = try RawDatabase(directory("a.sqlite"))
+        try database.query(
+            """
+            pragma journal_mode = delete; pragma cache_size = 1; begin immediate;
+            update process_run set app = 'uncommitted', checksum = null; create table t (x);
+            with recursive n (i) as (select 1 union all select i + 1 from n limit 300)
+            insert into t select hex(randomblob(2000)) from n
+            """)
+        // As a kill leaves it.
+        try copy("a.sqlite", to: "b.sqlite")
+        try copy("a.sqlite-journal", to: "b.sqlite-journal")
+        try database.query("rollback")
+        let before = try Data(contentsOf: URL(filePath: directory("b.sqlite")))
+        let reports = try ReportStore.open(path: directory("b.sqlite")).reports(ReportFilter())
+        #expect(reports.count == 2 && reports.allSatisfy { $0.run.app != "uncommitted" })
+        #expect(try Data(contentsOf: URL(filePath: directory("b.sqlite"))) == before)
+    }
+
+    @Test(arguments: [
+        "update report set duration_ns = 9223372036854775000",
+        "update report set start_us = -1", "update report set cpu_ns = 1 << 62",
+        "update process_run set app = hex(zeroblob(2000))",
+        "update loop set threshold_ns = -5 - id",
+        "update process_run set pid = -4", "update report set samples = zeroblob(5000000)",
+        "insert into loss select 1, id, 3, 9223372036854775807, 1 from process_run",
+        "insert into suppression select 1, 1, id, 7, 0, 9223372036854775807, 1 from loop",
+        """
+        insert into exposure select 1, 1, id, 1, 9223372036854775807, 1, 1, 1, 1, 1, x'' from loop
+        """,
+    ])
+    func `values out of range are refused, told of and removed`(change: String) throws {
+        try write(2, to: "bad.sqlite", seed: 1)
+        try write(3, to: "good.sqlite", seed: 2)
+        let spoil =
+            "pragma ignore_check_constraints = on; \(change);"
+            + "update report set checksum = null; update loop set checksum = null;"
+            + "update process_run set checksum = null"
+        try RawDatabase(directory("bad.sqlite")).query(spoil)
+        let central = directory("central.sqlite")
+        let ingest = try Ingest(into: central)
+        let summary = try ingest.run([directory("bad.sqlite"), directory("good.sqlite")])
+        #expect(summary.skippedCount == 1 && summary.addedCount == 3)
+        try ingest.close()
+        #expect(try checkStore(path: central).isEmpty)
+        // A store that an older program let them into.
+        guard !change.contains("samples") else { return }
+        try RawDatabase(central).query(spoil)
+        _ = try ReportStore.open(path: central).status()
+        #expect(try checkStore(path: central).contains { $0.isRepairable })
+        try repairStore(path: central, grouper: PlainGrouper())
+        #expect(try checkStore(path: central) == [])
+    }
+
+    @Test(arguments: [
+        "update process_run set version = version || 'x'", "update loop set name = 'other'",
+        "update report set duration_ns = duration_ns + 1", "update label set value = value || 'x'",
+        "update report set state = 2", "update process_run set host = 'elsewhere'",
+    ])
+    func `a changed row is not what was written`(change: String) throws {
+        try write(2, to: "a.sqlite", seed: 1)
+        #expect(try checkStore(path: directory("a.sqlite")).isEmpty)
+        try RawDatabase(directory("a.sqlite")).query(change)
+        #expect(try !checkStore(path: directory("a.sqlite")).isEmpty)
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        let outcome = try ingest.run([directory("a.sqlite")]).files[0].outcome
+        guard case .skipped(.damaged) = outcome else { Issue.record("\(outcome)"); return }
+    }
+
+    @Test func `a column that is computed refuses the store`() throws {
+        try write(2, to: "a.sqlite", seed: 1)
+        try RawDatabase(directory("a.sqlite")).query(
+            "alter table loop add column big blob generated always as (zeroblob(900000000))")
+        #expect(throws: StoreError.self) { try ReportStore.open(path: directory("a.sqlite")) }
+    }
+}
+
+private struct ListFeed: ReportFeed {
+    var reports: [PortableReport]
+    var lineNumber = 0
+    var byteCount = 0
+    let hasFailed = false
+
+    init(reports: [PortableReport]) { self.reports = reports }
+
+    mutating func next() throws(LineFault) -> PortableReport? {
+        guard lineNumber < reports.count else { return nil }
+        lineNumber += 1
+        return reports[lineNumber - 1]
+    }
+}
