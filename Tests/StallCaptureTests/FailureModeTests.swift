@@ -109,7 +109,7 @@ import Testing
             let reached = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
             reached.pointee = 0
             nonisolated(unsafe) let flag = reached
-            let victim = VictimThread(stackSize: 256 << 10) { testing_overflow_stack(0, flag) }
+            let victim = VictimThread(stackSize: 512 << 10) { testing_overflow_stack(0, flag) }
             while reached.pointee == 0 { sched_yield() }
             victim.waitForState("S")
             var sampler = try StackSampler(signalUse: .never)
@@ -129,7 +129,7 @@ import Testing
             let reached = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
             reached.pointee = 0
             nonisolated(unsafe) let flag = reached
-            let victim = VictimThread(stackSize: 256 << 10) { testing_overflow_stack(1, flag) }
+            let victim = VictimThread(stackSize: 512 << 10) { testing_overflow_stack(1, flag) }
             while reached.pointee == 0 { sched_yield() }
             var sampler = try StackSampler()
             let stack = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
