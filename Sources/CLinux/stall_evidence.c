@@ -82,6 +82,7 @@ static void read_system_call(int file, stall_thread_look *look) {
     char *rest;
     look->system_call = (int32_t)strtol(text, &rest, 10);
     for (int index = 0; look->system_call >= 0 && index < 6; index++) look->arguments[index] = strtoull(rest, &rest, 16);
+    look->stack_pointer = look->system_call >= 0 ? strtoull(rest, &rest, 16) : 0;
 }
 
 // Behind the name, which may hold anything: state, 6 numbers, minor faults, its children's, major faults.

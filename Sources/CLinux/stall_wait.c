@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 // What a thread waits for, from the arguments of its system call.
+#include <link.h>
 #include <poll.h>
 #include <string.h>
 
@@ -63,6 +64,29 @@ static void follow_futex(stall_wait_look *look) {
     look->limit_ns = limit[1];
 }
 
+typedef struct {
+    unsigned long long flags;
+    void *start, *end;
+    const struct link_map *map;
+    void *tables[8];
+} loaded_object;
+extern int find_object(void *address, loaded_object *object) __asm__("_dl_find_object") __attribute__((weak));
+
+// Whether a sleeping thread was sent to sleep by SQLite, which waits for a lock in this way. To read /proc/locks is dear: it waits
+// for every processor of the machine, seconds on a loaded one, so no other sleep is worth it. Takes no lock.
+static bool sleeps_in_sqlite(const stall_wait_look *look) {
+    enum { WORDS = 128 };
+    uint64_t words[WORDS];
+    if (!find_object || look->thread.stack_pointer == 0) return false;
+    size_t count = stall_memory_read(look->thread.stack_pointer, words, sizeof words) / sizeof *words;
+    for (size_t i = 0; i < count; i++) {
+        loaded_object object;
+        if (words[i] < 4096 || find_object((void *)(uintptr_t)words[i], &object) != 0) continue;
+        if (object.map && object.map->l_name && strstr(object.map->l_name, "libsqlite3")) return true;
+    }
+    return false;
+}
+
 void stall_wait_follow(
     stall_wait_look *look, stall_wait_detail detail, bool asks_lock_holder, stall_descriptor_look *descriptors) {
     look->detail = detail;
@@ -82,7 +106,8 @@ void stall_wait_follow(
         // fall through
     case STALL_WAIT_DESCRIPTOR: add_descriptor(look, (int32_t)look->thread.arguments[0], descriptors); break;
     case STALL_WAIT_SLEEP:
-        name_lock_process(look, asks_lock_holder && stall_database_lock_holder(&look->lock_process));
+        name_lock_process(
+            look, asks_lock_holder && sleeps_in_sqlite(look) && stall_database_lock_holder(&look->lock_process));
         break;
     }
     add_members(look, descriptors);

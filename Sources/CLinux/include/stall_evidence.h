@@ -35,6 +35,7 @@ typedef struct {
     bool is_running;             ///< on a CPU, or ready for one
     int32_t system_call;         ///< -1 when it runs, and when it is blocked outside of a system call: in a page fault
     uint64_t arguments[6];
+    uint64_t stack_pointer;  ///< 0 when it is not in a system call
     char wait_channel[32];       ///< the kernel's function that it sleeps in; empty when it runs
     uint64_t cpu_ns, run_delay_ns;
     uint64_t minor_faults, major_faults;
