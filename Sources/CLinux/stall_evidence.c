@@ -212,33 +212,49 @@ static bool parse_file_lock(const char *line, file_lock_line *lock) {
     return true;
 }
 
-bool stall_file_lock_holder(int32_t *process) {
+// Shows `visit` each line of /proc/locks. False when it cannot be opened. Dear: the kernel waits for every processor.
+static bool visit_locks(void (*visit)(const char *line, void *context), void *context) {
     int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     char text[8192];
     size_t kept = 0;
     ssize_t count;
-    file_lock_line holder = {.number = -1}, line;
-    int32_t found = 0, own = getpid();
-    bool is_ambiguous = false;
     while ((count = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
         text[kept += (size_t)count] = 0;
         char *start = text, *end;
         for (; (end = strchr(start, '\n')); start = end + 1) {
             *end = 0;
-            if (!parse_file_lock(start, &line)) continue;
-            if (!line.waits) holder = line;
-            if (!line.waits || line.process != own || line.number != holder.number) continue;
-            is_ambiguous |= found != 0 && found != holder.process;
-            found = holder.process;
+            visit(start, context);
         }
         kept = strlen(start);
         if (kept == sizeof text - 1) break;  // no line is that long
         memmove(text, start, kept);
     }
     close(file);
-    *process = found;
-    return found > 0 && !is_ambiguous;
+    return true;
+}
+
+typedef struct {
+    file_lock_line holder;
+    int32_t own, found;
+    bool is_ambiguous;
+} file_lock_search;
+
+static void find_file_lock(const char *text, void *context) {
+    file_lock_search *search = context;
+    file_lock_line line;
+    if (!parse_file_lock(text, &line)) return;
+    if (!line.waits) search->holder = line;
+    if (!line.waits || line.process != search->own || line.number != search->holder.number) return;
+    search->is_ambiguous |= search->found != 0 && search->found != search->holder.process;
+    search->found = search->holder.process;
+}
+
+bool stall_file_lock_holder(int32_t *process) {
+    file_lock_search search = {.holder = {.number = -1}, .own = getpid()};
+    if (!visit_locks(find_file_lock, &search)) return false;
+    *process = search.found;
+    return search.found > 0 && !search.is_ambiguous;
 }
 
 // `1: POSIX  ADVISORY  WRITE 392 fe:00:5326767 1073741825 1073741825`
@@ -290,40 +306,33 @@ static bool has_open(const posix_lock_line *lock) {
     return found;
 }
 
+typedef struct {
+    int32_t own, other;
+    bool is_ours, is_ambiguous;
+} database_lock_search;
+
 // Source: sqlite3.org, "File Locking And Concurrency" and "WAL-mode File Format": the pending, reserved and shared bytes of
 // the database, and the write lock of the index beside it.
-bool stall_database_lock_holder(int32_t *process) {
-    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    char text[8192];
-    size_t kept = 0;
-    ssize_t count;
-    int32_t other = 0, own = getpid();
-    bool is_ours = false, is_ambiguous = false;
-    while ((count = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
-        text[kept += (size_t)count] = 0;
-        char *start = text, *end;
-        for (; (end = strchr(start, '\n')); start = end + 1) {
-            *end = 0;
-            posix_lock_line lock;
-            if (!parse_posix_lock(start, &lock) || !lock.is_write) continue;
-            bool in_database = lock.start >= 0x40000000 && lock.start < 0x40000200, in_index = lock.start == 120;
-            // The agent's own store has an index as well.
-            if (!(lock.process == own ? in_database : in_database || in_index) || !has_open(&lock)) continue;
-            if (lock.process == own) {
-                is_ours = true;
-            } else {
-                is_ambiguous |= other != 0 && other != lock.process;
-                other = lock.process;
-            }
-        }
-        kept = strlen(start);
-        if (kept == sizeof text - 1) break;
-        memmove(text, start, kept);
+static void find_database_lock(const char *line, void *context) {
+    database_lock_search *search = context;
+    posix_lock_line lock;
+    if (!parse_posix_lock(line, &lock) || !lock.is_write) return;
+    bool in_database = lock.start >= 0x40000000 && lock.start < 0x40000200, in_index = lock.start == 120;
+    // The agent's own store has an index as well.
+    if (!(lock.process == search->own ? in_database : in_database || in_index) || !has_open(&lock)) return;
+    if (lock.process == search->own) {
+        search->is_ours = true;
+    } else {
+        search->is_ambiguous |= search->other != 0 && search->other != lock.process;
+        search->other = lock.process;
     }
-    close(file);
-    *process = other ? other : own;
-    return (other || is_ours) && !is_ambiguous;
+}
+
+bool stall_database_lock_holder(int32_t *process) {
+    database_lock_search search = {.own = getpid()};
+    if (!visit_locks(find_database_lock, &search)) return false;
+    *process = search.other ? search.other : search.own;
+    return (search.other || search.is_ours) && !search.is_ambiguous;
 }
 
 size_t stall_epoll_members(int32_t epoll, int32_t *members, size_t capacity) {
