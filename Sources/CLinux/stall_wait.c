@@ -3,6 +3,7 @@
 #include <link.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 
 #include "stall_clock.h"
 #include "stall_evidence.h"
@@ -21,12 +22,6 @@ static void add_members(stall_wait_look *look, stall_descriptor_look *descriptor
         size_t found = stall_epoll_members(descriptors[index].number, members, STALL_WAIT_DESCRIPTORS);
         for (size_t member = 0; member < found; member++) add_descriptor(look, members[member], descriptors);
     }
-}
-
-static void name_lock_process(stall_wait_look *look, bool is_known) {
-    if (!is_known) look->lock_process = 0;
-    if (!is_known || !stall_process_read_name(look->lock_process, look->lock_process_name))
-        look->lock_process_name[0] = 0;
 }
 
 static void follow_poll(stall_wait_look *look, stall_descriptor_look *descriptors) {
@@ -72,8 +67,7 @@ typedef struct {
 } loaded_object;
 extern int find_object(void *address, loaded_object *object) __asm__("_dl_find_object") __attribute__((weak));
 
-// Whether a sleeping thread was sent to sleep by SQLite, which waits for a lock in this way. To read /proc/locks is dear: it waits
-// for every processor of the machine, seconds on a loaded one, so no other sleep is worth it. Takes no lock.
+// Whether a sleeping thread was sent to sleep by SQLite, which waits for a lock in this way. Takes no lock.
 static bool sleeps_in_sqlite(const stall_wait_look *look) {
     enum { WORDS = 128 };
     uint64_t words[WORDS];
@@ -87,12 +81,11 @@ static bool sleeps_in_sqlite(const stall_wait_look *look) {
     return false;
 }
 
-void stall_wait_follow(
-    stall_wait_look *look, stall_wait_detail detail, bool asks_lock_holder, stall_descriptor_look *descriptors) {
+void stall_wait_follow(stall_wait_look *look, stall_wait_detail detail, stall_descriptor_look *descriptors) {
     look->detail = detail;
     look->at_ns = stall_monotonic_ns();
     look->unix_us = stall_unix_us();
-    look->has_limit = false;
+    look->has_limit = look->waits_for_file = false;
     look->descriptor_count = look->futex_word_count = 0;
     look->drainer = look->lock_process = 0;
     look->lock_process_name[0] = 0;
@@ -102,13 +95,47 @@ void stall_wait_follow(
     case STALL_WAIT_SELECT: follow_select(look, descriptors); break;
     case STALL_WAIT_FUTEX: follow_futex(look); break;
     case STALL_WAIT_FILE_LOCK:
-        name_lock_process(look, asks_lock_holder && stall_file_lock_holder(&look->lock_process));
+        look->waits_for_file = true;
         // fall through
     case STALL_WAIT_DESCRIPTOR: add_descriptor(look, (int32_t)look->thread.arguments[0], descriptors); break;
-    case STALL_WAIT_SLEEP:
-        name_lock_process(
-            look, asks_lock_holder && sleeps_in_sqlite(look) && stall_database_lock_holder(&look->lock_process));
-        break;
+    case STALL_WAIT_SLEEP: look->waits_for_file = sleeps_in_sqlite(look); break;
     }
     add_members(look, descriptors);
+}
+
+// A wait for a file's lock is one system call that lasts: nothing of it may have changed. SQLite sleeps again and again, for 1 to
+// 100 ms, and tries in between: the place on its stack is the same.
+static bool is_same_wait(const stall_wait_look *look, const stall_thread_look *now) {
+    if (now->is_running || now->system_call != look->thread.system_call) return false;
+    if (look->detail == STALL_WAIT_SLEEP) return now->stack_pointer == look->thread.stack_pointer;
+    return now->waits == look->thread.waits
+        && memcmp(now->arguments, look->thread.arguments, sizeof now->arguments) == 0;
+}
+
+static bool waits_still(const stall_wait_look *look, const stall_evidence_files *files) {
+    enum { TRIES = 5, PAUSE_NS = 500000 };
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        stall_thread_look now;
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
+        if (attempt > 0) clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        stall_evidence_look(files, &now);
+        if (is_same_wait(look, &now)) return true;
+        if (look->detail != STALL_WAIT_SLEEP) return false;
+    }
+    return false;
+}
+
+void stall_wait_find_file_lock(stall_wait_look *look, int32_t thread) {
+    stall_evidence_files files;
+    if (!look->waits_for_file) return;
+    stall_evidence_open(&files, thread);
+    bool is_known = waits_still(look, &files);
+    if (is_known)
+        is_known = look->detail == STALL_WAIT_FILE_LOCK ? stall_file_lock_holder(&look->lock_process)
+                                                        : stall_database_lock_holder(&look->lock_process);
+    // The lock that was seen is the one that the thread waited for only if it waits for it still.
+    if (!is_known || !waits_still(look, &files)) look->lock_process = 0;
+    if (look->lock_process == 0 || !stall_process_read_name(look->lock_process, look->lock_process_name))
+        look->lock_process_name[0] = 0;
+    stall_evidence_close(&files);
 }

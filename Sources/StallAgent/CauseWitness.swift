@@ -33,8 +33,6 @@ struct CauseEvidenceTrail: Sendable {
 struct CauseWitness: ~Copyable {
     private let process: ProcessEvidence
     private var thread: ThreadGatherer?
-    /// The stall's samples so far include one that asked who holds a file's lock: the kernel locks the machine's list for it.
-    private var hasAskedForLock = false
 
     init(process: ProcessEvidence) { self.process = process }
 
@@ -45,8 +43,7 @@ struct CauseWitness: ~Copyable {
         follow(id)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let look = process.look
-        thread?.look(into: look, asksLockHolder: !hasAskedForLock)
-        if look.isOfFileLock { hasAskedForLock = true }
+        thread?.look(into: look)
         let processLook = process.read()
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
         let copy = look.copy
@@ -67,14 +64,11 @@ struct CauseWitness: ~Copyable {
             id, process.look, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
-    /// A new stall may ask again.
-    mutating func forget() { hasAskedForLock = false }
-
     /// A last look at the counters.
     mutating func lastLook(_ record: inout IncidentRecord) {
         let look = process.look
         look.clear()
-        thread?.look(into: look, asksLockHolder: false)
+        thread?.look(into: look)
         record.thread = look.copy.look.thread
         record.process = process.read()
         record.lastLook = MonotonicInstant(nanoseconds: stall_monotonic_ns())

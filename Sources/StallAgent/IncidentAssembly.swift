@@ -51,8 +51,19 @@ final class IncidentAssembly: @unchecked Sendable {
     private struct Seen {
         var samples: [RawSample] = []
         var observations: [Observation?] = []
-        /// Who held the file's lock when somebody asked.
+        /// Who held the file's lock when it was asked for, and how often it was.
         var lock: (arguments: [UInt64], holder: HoldingProcess)?
+        var lockQuestions = 0
+
+        /// A holder that is known is enough, and a few questions: each may take the recorder seconds on a loaded machine.
+        func mayAsk(about look: stall_wait_look) -> Bool {
+            guard look.waits_for_file, lockQuestions < 4 else { return false }
+            guard let lock else { return true }
+            return look.detail == STALL_WAIT_FILE_LOCK
+                && withUnsafeBytes(of: look.thread.arguments) {
+                    !lock.arguments.elementsEqual($0.bindMemory(to: UInt64.self))
+                }
+        }
     }
 
     private struct Others {
@@ -143,13 +154,20 @@ final class IncidentAssembly: @unchecked Sendable {
     private func add(_ record: ObservationRecord, _ descriptors: UnsafeRawBufferPointer) {
         guard var all = seen[last], !all.observations.isEmpty else { return }
         let found = descriptors.bindMemory(to: stall_descriptor_look.self)
-        var wait = Wait(WaitCopy(look: record.wait, descriptors: found))
+        var look = record.wait
+        if all.mayAsk(about: look) {
+            all.lockQuestions += 1
+            stall_wait_find_file_lock(&look, record.thread.rawValue)
+        }
+        var wait = Wait(WaitCopy(look: look, descriptors: found))
         var counters = Counters(record.wait.thread)
         wait.unreadable.formUnion(counters.add(record.process))
-        // Asked once a stall: who held the lock then holds it still, or the wait would be another one.
-        if let holder = wait.fileLockHolder { all.lock = (wait.arguments, holder) }
-        if let lock = all.lock, wait.arguments == lock.arguments {
-            wait.fileLockHolder = lock.holder
+        // Who held the lock then holds it still, or the wait would be another one.
+        if let holder = wait.fileLockHolder ?? wait.databaseLockHolder {
+            all.lock = (wait.arguments, holder)
+        }
+        if look.detail == STALL_WAIT_FILE_LOCK, wait.arguments == all.lock?.arguments {
+            wait.fileLockHolder = all.lock?.holder
         }
         all.observations[all.observations.count - 1] = Observation(
             at: record.at, thread: record.thread, wait: wait, counters: counters, cost: record.cost)

@@ -87,7 +87,6 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         place.forEachMember { _ in }
-        causes.forget()
         // Nothing of it is committed.
     }
 
@@ -145,7 +144,6 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     }
 
     func forgetSamples(_ kind: IncidentKind) {
-        causes.forget()
         ring.begin()
         ring.append(.forget, ForgetRecord(kind: kind), from: sender)
         _ = ring.commit()

@@ -24,17 +24,16 @@ package struct ThreadGatherer: ~Copyable {
     /// What the thread waits for now, and its counters. Allocates.
     package func look() -> (wait: Wait, counters: Counters) {
         let scratch = WaitLook()
-        look(into: scratch, asksLockHolder: true)
+        look(into: scratch)
+        stall_wait_find_file_lock(scratch.pointer, thread.rawValue)
         return (Wait(scratch.copy), Counters(scratch.copy.look.thread))
     }
 
-    /// The same as plain memory: allocates nothing.
-    ///
-    /// - Parameter asksLockHolder: Whether a wait for a file's lock is to be followed: that costs the machine a lock.
-    package func look(into look: WaitLook, asksLockHolder: Bool) {
+    /// The same as plain memory, without the holder of a file's lock: allocates nothing, and waits for nothing.
+    package func look(into look: WaitLook) {
         withUnsafePointer(to: files) { stall_evidence_look($0, &look.pointer.pointee.thread) }
         let detail = SystemCall.detail(ofNumber: look.pointer.pointee.thread.system_call)
-        stall_wait_follow(look.pointer, detail, asksLockHolder, look.descriptors)
+        stall_wait_follow(look.pointer, detail, look.descriptors)
         guard look.isOfFutex else { return }
         look.pointer.pointee.drainer = stall_queue_find_sync_holder(
             look.pointer.pointee.thread.arguments.0, thread.rawValue)
@@ -65,11 +64,6 @@ package final class WaitLook {
     }
 
     package var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
-    /// Of a wait whose lock's holder is asked for.
-    package var isOfFileLock: Bool {
-        pointer.pointee.detail == STALL_WAIT_FILE_LOCK
-            || pointer.pointee.detail == STALL_WAIT_SLEEP
-    }
 
     /// What it holds now.
     package var copy: WaitCopy {

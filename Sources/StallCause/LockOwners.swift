@@ -97,7 +97,7 @@ package final class SuspectSearch {
                     if !isKnown(owner, ownerCount) {
                         guard ownerCount < Self.limit, isThread(owner) else { return }
                         let gatherer = ThreadGatherer(owner)
-                        gatherer.look(into: look, asksLockHolder: false)
+                        gatherer.look(into: look)
                         visitor.owner(owner, look, isStalledThread: owner == thread)
                         owners[ownerCount] = owner
                         ownerCount += 1

@@ -1,12 +1,14 @@
 import CLinux
 import Foundation
+import StallModel
 import Testing
 
 @testable import StallCause
 
 /// Goal: a number means the call that the kernel means, on both architectures.
-/// Method: the kernel's own headers, where they are installed, against every row of the table.
-@Suite struct SystemCallTests {
+/// Method: the kernel's own headers, where they are installed, against every row of the table. One test after the other: two
+/// wait for the lock of a file, and the kernel's list tells of the process only.
+@Suite(.serialized) struct SystemCallTests {
     static func numbers(_ path: String) -> [String: Int32] {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         return text.matches(of: /(?m)^#define __NR(?:3264)?_(\w+)\s+(\d+)/).reduce(into: [:]) {
@@ -46,6 +48,32 @@ import Testing
         close(wanted)
     }
 
+    /// To read /proc/locks may take seconds: the watchdog leaves it to the recorder, which comes later.
+    @Test(.timeLimit(.minutes(1)))
+    func `the holder of a file lock is found afterwards, while the wait lasts`() throws {
+        let path = "/tmp/file-lock-later-\(getpid())"
+        defer { unlink(path) }
+        let (held, wanted) = (open(path, O_RDWR | O_CREAT, 0o600), open(path, O_RDWR))
+        defer { close(wanted) }
+        #expect(flock(held, LOCK_EX) == 0)
+        let waiter = LockWaiter(wanted)
+        let gatherer = ThreadGatherer(waiter.thread)
+        let look = WaitLook()
+        repeat { gatherer.look(into: look) } while Wait(look.copy).call?.name != "flock"
+        #expect(look.pointer.pointee.waits_for_file)
+        #expect(Wait(look.copy).fileLockHolder == nil)
+        var known = look.copy.look
+        while known.lock_process == 0 {
+            stall_wait_find_file_lock(&known, waiter.thread.rawValue)
+        }
+        #expect(known.lock_process == getpid())
+        close(held)
+        waiter.join()
+        var over = look.copy.look
+        stall_wait_find_file_lock(&over, waiter.thread.rawValue)
+        #expect(over.lock_process == 0)
+    }
+
     @Test func `no number stands for two calls`() {
         for numbers in [
             SystemCall.table.compactMap(\.x86_64), SystemCall.table.compactMap(\.arm64),
@@ -53,4 +81,24 @@ import Testing
             #expect(Set(numbers).count == numbers.count)
         }
     }
+}
+
+/// A thread that waits for the lock of a file.
+private final class LockWaiter: @unchecked Sendable {
+    // Unchecked because the semaphores order every access.
+    private(set) var thread = ThreadID(rawValue: 0)
+    private let (began, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+
+    init(_ descriptor: Int32) {
+        let thread = Thread { [self] in
+            self.thread = ThreadID(rawValue: stall_gettid())
+            began.signal()
+            flock(descriptor, LOCK_EX)
+            ended.signal()
+        }
+        thread.start()
+        began.wait()
+    }
+
+    func join() { ended.wait() }
 }

@@ -84,21 +84,25 @@ typedef struct {
     uint64_t at_ns;                  ///< CLOCK_MONOTONIC
     int64_t unix_us;                 ///< the wall clock then
     stall_wait_detail detail;
+    bool waits_for_file;             ///< perhaps for a file's lock; stall_wait_find_file_lock may tell whose
     bool has_limit;                  ///< of a futex: the wait has a time limit, as the call was given it
     uint32_t descriptor_count;
     uint32_t futex_word_count;
     uint32_t futex_words[STALL_FUTEX_WORDS];
     int64_t limit_s, limit_ns;
     int32_t drainer;                 ///< of a futex in dispatch_sync: the thread that runs the queue; 0 otherwise
-    int32_t lock_process;            ///< who holds the lock of the file, or of a database; 0 when nobody asked or that is not known
+    int32_t lock_process;            ///< who holds the lock of the file, or of a database; 0 before it was asked for, and where that is not known
     char lock_process_name[16];
 } stall_wait_look;
 
 /// Follows the arguments of the system call in `look->thread`. `descriptors` has room for STALL_WAIT_DESCRIPTORS.
-/// `asks_lock_holder`: reading /proc/locks takes a lock of the whole machine, so it is done once a stall.
 void stall_wait_follow(
-    stall_wait_look *_Nonnull look, stall_wait_detail detail, bool asks_lock_holder,
-    stall_descriptor_look *_Nonnull descriptors);
+    stall_wait_look *_Nonnull look, stall_wait_detail detail, stall_descriptor_look *_Nonnull descriptors);
+
+/// Fills in who holds the file's lock that `look` is about, when `thread` waits for it still; nothing otherwise.
+///
+/// Never on the watchdog: to read /proc/locks, the kernel waits for every processor of the machine, seconds on a loaded one.
+void stall_wait_find_file_lock(stall_wait_look *_Nonnull look, int32_t thread);
 
 void stall_process_open(stall_process_files *_Nonnull files);
 void stall_process_close(stall_process_files *_Nonnull files);
