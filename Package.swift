@@ -34,7 +34,7 @@ let package = Package(
             name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .target(
             name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(name: "CStackCapture"),
+        .target(name: "CStackCapture", dependencies: ["CLinux"]),
         .target(
             name: "StallCapture", dependencies: ["StallModel", "CStackCapture"],
             swiftSettings: settings),

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "kernel_read.h"
+#include "stall_task.h"
 
 // Appends text; false when it does not fit.
 static bool append(char *to, size_t capacity, const char *text) {
@@ -31,13 +32,7 @@ static void append_number(char *to, size_t capacity, uint64_t number) {
     append(to, capacity, start);
 }
 
-int stall_thread_file_open(int32_t thread, const char *name) {
-    char path[64] = "/proc/self/task/";
-    append_number(path, sizeof path, (uint64_t)thread);
-    append(path, sizeof path, "/");
-    append(path, sizeof path, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
+int stall_thread_file_open(int32_t thread, const char *name) { return stall_task_open(thread, name); }
 
 // The text of a kept file; false when it cannot be read.
 static bool read_text(int file, char *text, size_t capacity) {
@@ -251,7 +246,7 @@ static void find_file_lock(const char *text, void *context) {
 }
 
 bool stall_file_lock_holder(int32_t *process) {
-    file_lock_search search = {.holder = {.number = -1}, .own = getpid()};
+    file_lock_search search = {.holder = {.number = -1}, .own = stall_task_process()};
     if (!visit_locks(find_file_lock, &search)) return false;
     *process = search.found;
     return search.found > 0 && !search.is_ambiguous;
@@ -329,7 +324,7 @@ static void find_database_lock(const char *line, void *context) {
 }
 
 bool stall_database_lock_holder(int32_t *process) {
-    database_lock_search search = {.own = getpid()};
+    database_lock_search search = {.own = stall_task_process()};
     if (!visit_locks(find_database_lock, &search)) return false;
     *process = search.other ? search.other : search.own;
     return (search.other || search.is_ours) && !search.is_ambiguous;

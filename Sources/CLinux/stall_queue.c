@@ -1,9 +1,8 @@
 #define _GNU_SOURCE
 #include "stall_queue.h"
 
-#include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "stall_clock.h"
+#include "stall_task.h"
 
 #define WEAK __attribute__((weak))
 extern void *dispatch_queue_create_with_target(const char *label, void *attributes, void *target) WEAK;
@@ -21,7 +21,8 @@ extern void dispatch_resume(void *object) WEAK;
 extern void dispatch_release(void *object) WEAK;
 extern void *dispatch_get_current_queue(void) WEAK;
 
-enum { WORDS = 16, NOWHERE = 0, DEEPEST_TARGET = 16 };
+// 15 words are what Dispatch allocates for a queue; behind them is memory of somebody else's.
+enum { WORDS = 15, NOWHERE = 0, DEEPEST_TARGET = 16 };
 #define OWNER_MASK UINT64_C(0x3fffffff)
 
 // Word numbers in a queue. NOWHERE is its first word, which is none of them.
@@ -91,6 +92,7 @@ static void find_layout(void) {
         || !dispatch_resume || !dispatch_release)
         return;
     void *queue = dispatch_queue_create_with_target("stallwatch.layout", NULL, NULL);
+    if (malloc_usable_size(queue) < WORDS * sizeof(uint64_t)) return dispatch_release(queue);
     picture pictures[PICTURES];
     for (int i = 0; i < PICTURES; i++) pictures[i].queue = queue;
     take(&pictures[IDLE]);
@@ -160,9 +162,8 @@ static int32_t find_drainer(const void *queue, int state, int target, int32_t wa
 
 // The word that a thread waits for in a futex call; 0 when it does anything else.
 static uint64_t waited_word(int32_t thread) {
-    char path[48], text[128];
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    char text[128];
+    int file = stall_task_open(thread, "syscall");
     if (file < 0) return 0;
     ssize_t count = read(file, text, sizeof text - 1);
     close(file);

@@ -2,7 +2,6 @@
 #include "thread_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stall_task.h"
+
 enum { CLOCK_PAUSE_NS = 50000 };
 
-// "/proc/self/task/<thread>/<name>", without stdio: it may lock.
-static int open_file(pid_t thread, const char *name) {
-    char path[64] = "/proc/self/task/", digits[12];
-    size_t length = strlen(path), count = 0;
-    for (uint32_t rest = (uint32_t)thread; count == 0 || rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-    while (count > 0) path[length++] = digits[--count];
-    path[length++] = '/';
-    strcpy(path + length, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-int stall_thread_open(int32_t id, const char *name) { return open_file(id, name); }
+int stall_thread_open(int32_t id, const char *name) { return stall_task_open(id, name); }
 
 static int read_text(int file, char *text, size_t capacity) {
     if (file < 0) return errno;
@@ -41,7 +31,7 @@ static int open_error(pid_t thread, int error) {
 
 int stall_thread_start_ticks(pid_t thread, uint64_t *ticks) {
     char text[1024];
-    int file = open_file(thread, "stat");
+    int file = stall_task_open(thread, "stat");
     if (file < 0) return open_error(thread, errno);
     int error = read_text(file, text, sizeof text);
     close(file);
@@ -56,7 +46,7 @@ int stall_thread_start_ticks(pid_t thread, uint64_t *ticks) {
 static int kept_file(_Atomic(int) *file, pid_t thread, const char *name) {
     int kept = atomic_load(file);
     if (kept >= 0) return kept;
-    const int opened = open_file(thread, name);
+    const int opened = stall_task_open(thread, name);
     if (opened < 0 || atomic_compare_exchange_strong(file, &kept, opened)) return opened;
     close(opened);
     return kept;
@@ -71,7 +61,7 @@ int stall_thread_files_open(thread_files *files, const stall_thread *thread, con
     int error = stall_thread_start_ticks(thread->id, &ticks);
     if (error == ESRCH || is_shortage(error)) return error;
     if (error == 0 && thread->start_ticks != 0 && ticks != thread->start_ticks) return ESRCH;  // another one has its id
-    const int system_call = open_file(thread->id, "syscall");
+    const int system_call = stall_task_open(thread->id, "syscall");
     if (system_call < 0) {
         error = errno;
         if (is_shortage(error)) return error;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "stack_capture.h"
+#include "stall_task.h"
 
 /// What getdents64(2) fills in.
 typedef struct {
@@ -39,6 +40,7 @@ uint32_t stall_threads_list(int32_t *ids, uint32_t capacity, uint32_t *total) {
             const directory_entry *entry = (const directory_entry *)(void *)(buffer + at);
             at += entry->length;
             int32_t id = (int32_t)strtol(entry->name, NULL, 10);
+            if (id > 0) id = stall_task_thread(id);
             if (id <= 0) continue;
             (*total)++;
             if (count < capacity) insert(ids, count++, id);

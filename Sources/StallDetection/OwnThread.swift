@@ -6,8 +6,7 @@ internal import StallModel
 
 /// The counters of the calling thread, kept open. For the thread that made it.
 struct OwnThread: ~Copyable {
-    private let schedule = open(
-        "/proc/self/task/\(stall_gettid())/schedstat", O_RDONLY | O_CLOEXEC)
+    private let schedule = stall_task_open(stall_gettid(), "schedstat")
 
     deinit { if schedule >= 0 { close(schedule) } }
 

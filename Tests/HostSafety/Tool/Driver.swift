@@ -27,7 +27,7 @@ func drive(seconds: Int, only: String?) -> Bool {
     let skipped = (ProcessInfo.processInfo.environment["HOST_SAFETY_SKIP"] ?? "").split(
         separator: ",")
     let all = Play.all.filter {
-        (only == nil || $0.name == only) && !skipped.contains(Substring($0.name))
+        !$0.isInner && (only == nil || $0.name == only) && !skipped.contains(Substring($0.name))
     }
     var round = 0
     repeat {

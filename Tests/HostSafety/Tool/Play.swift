@@ -92,11 +92,13 @@ struct Play {
     let name: String
     /// What it is about makes losses that cannot be stored: there, an honest `stop` counts.
     var mayLose = false
+    /// Run by another play only.
+    var isInner = false
     /// Environment that it needs from its beginning.
     var environment: [String: String] = [:]
     let body: (Stage) throws -> Void
 
-    static let all = lifecycles + hosts + targets + files
+    static let all = lifecycles + hosts + identities + targets + files
 }
 
 /// The machine does not allow a play.

@@ -2,6 +2,7 @@
 
 import CHostSafety
 import Foundation
+import Logging
 import StallAgent
 import StallRunLoop
 
@@ -105,7 +106,51 @@ extension Play {
                 stage.stop(monitor)
             }
         },
+        Play(name: "store-of-another", mayLose: true) { stage in
+            // Stores that may be read and not written, and neither.
+            try makeStores(["readable", "hidden"], stage)
+            chmod(stage.directory + "/readable.sqlite", 0o444)
+            chmod(stage.directory + "/hidden.sqlite", 0o000)
+            chmod(stage.directory + "/elsewhere", 0o777)
+            chmod(stage.directory + "/elsewhere/plan", 0o666)
+            chmod(stage.directory, 0o555)
+            if getuid() == 0 {
+                setgid(65534)
+                setuid(65534)
+            }
+            try playUnwritable(["readable", "hidden", "missing"], stage)
+        },
+        Play(name: "read-only-mount", mayLose: true) { stage in
+            try makeStores(["mounted"], stage)
+            guard host_mount_read_only(stage.directory) else {
+                throw Skipped(reason: "no mount namespace")
+            }
+            try playUnwritable(["mounted", "missing"], stage)
+        },
     ]
+
+    private static func makeStores(_ names: [String], _ stage: Stage) throws {
+        for name in names {
+            let path = stage.directory + "/" + name + ".sqlite"
+            let monitor = try StallMonitor.start(stage.configuration { $0.store = path })
+            monitor.stop(within: .seconds(3))
+        }
+        _ = Stage(stage.directory + "/elsewhere")
+    }
+
+    /// An agent without a store lives on and says so, once.
+    private static func playUnwritable(_ names: [String], _ stage: Stage) throws {
+        for name in names {
+            let lines = LogLines()
+            let monitor = try stage.start {
+                $0.store = stage.directory + "/" + name + ".sqlite"
+                $0.logger = lines.logger
+            }
+            Stage(stage.directory + "/elsewhere").stall(monitor, for: .milliseconds(150))
+            stage.stop(monitor)
+            if lines.count == 0 { print("crashed silent: \(name) is not written, without a line") }
+        }
+    }
 
     private static func find(_ name: String) -> String? {
         ["/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib64/", "/usr/lib/"]
@@ -140,5 +185,29 @@ extension Play {
             "garbage", "directory", "fifo", "dangling", "empty", "negative", "newer", "page-size",
             "wal-wal", "wal-shm", "wal-journal",
         ].map { path($0) } + ["/proc/self/mem", "/dev/null", "/dev/full", ""]
+    }
+}
+
+/// Counts what the agent says.
+private final class LogLines: @unchecked Sendable {
+    // Unchecked because of the lock.
+    private let lock = NSLock()
+    private var lines = 0
+
+    var count: Int { lock.withLock { lines } }
+    var logger: Logger { Logger(label: "counted") { [self] _ in Handler(lines: self) } }
+
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.notice
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+        func log(event: LogEvent) {
+            lines.lock.withLock { lines.lines += 1 }
+            print("log: \(event.message)")
+        }
     }
 }

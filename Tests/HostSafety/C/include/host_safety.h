@@ -44,8 +44,31 @@ void host_touch_large_variable(void);
 /// Puts an empty directory in the place of /proc, for this process. False where that is not allowed.
 bool host_hide_proc(void);
 
+/// Mounts a directory over itself, read-only, for this process. False where that is not allowed.
+bool host_mount_read_only(const char *_Nonnull directory);
+
+/// Runs a program with a PID namespace of its own and the /proc of this one, and waits for its end as waitpid does. -1 where that is
+/// not allowed.
+int host_run_in_pid_namespace(const char *_Nonnull program, char *_Nullable const *_Nonnull arguments);
+
+/// Lets a program bind low ports whoever runs it, as setcap does. False where that is not allowed.
+bool host_give_capability(const char *_Nonnull program);
+
+/// Runs a program as another user, and waits for its end as waitpid does. -1 where that is not allowed.
+int host_run_as(uid_t user, const char *_Nonnull program, char *_Nullable const *_Nonnull arguments);
+
+/// PR_GET_DUMPABLE: whether the process may read its own /proc entries.
+bool host_is_dumpable(void);
+
 /// Reads at address 8 and lives on, by a handler of SIGSEGV.
 void host_fault_and_recover(void);
+
+/// Ends the process as `how` says, by a signal: `trap`, `sandbox` (a refused system call), `fault`, `abort`, or `reset` (a fault
+/// whose handler is to be called once). Returns when that has not ended it.
+void host_die(const char *_Nonnull how);
+
+/// A handler of SIGSEGV that is to be called once. After the third call the process exits.
+void host_handle_one_fault(void);
 
 /// Takes SIGPROF every 5 ms of CPU time, as profilers do.
 void host_profile_itself(void);

@@ -1,0 +1,123 @@
+#define _GNU_SOURCE
+#include "stall_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stall_clock.h"
+
+static int open_number(int32_t number, const char *name) {
+    char path[64] = "/proc/self/task/", digits[12];
+    size_t length = strlen(path), count = 0;
+    for (uint32_t rest = (uint32_t)number; count == 0 || rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+    while (count > 0) path[length++] = digits[--count];
+    path[length++] = '/';
+    strcpy(path + length, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// "PROCESS/task/THREAD", of the calling thread.
+static bool read_own(int32_t *process, int32_t *thread) {
+    char link[64];
+    const ssize_t length = readlink("/proc/thread-self", link, sizeof link - 1);
+    if (length <= 0) return false;
+    link[length] = 0;
+    const char *last = strrchr(link, '/');
+    *process = (int32_t)strtol(link, NULL, 10);
+    *thread = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
+    return *process > 0 && *thread > 0;
+}
+
+// Found out once a process: process << 32 | its number in /proc. A child may be in another namespace than its parent.
+static int32_t number_in_proc(void) {
+    static uint64_t known;
+    const pid_t own = getpid();
+    const uint64_t before = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if ((pid_t)(before >> 32) == own) return (int32_t)before;
+    int32_t process, thread;
+    // The process has the same number in both by chance, and its threads have not.
+    if (!read_own(&process, &thread)) process = own;
+    else if (process == own && thread != stall_gettid()) process = -1;
+    __atomic_store_n(&known, (uint64_t)(uint32_t)own << 32 | (uint32_t)process, __ATOMIC_RELAXED);
+    return process;
+}
+
+static bool has_own_numbers(void) { return number_in_proc() == getpid(); }
+
+int32_t stall_task_process(void) {
+    const int32_t number = number_in_proc();
+    return number > 0 ? number : getpid();
+}
+
+int32_t stall_task_thread(int32_t number) {
+    if (has_own_numbers()) return number;
+    char text[1024];
+    const int file = open_number(number, "status");
+    if (file < 0) return 0;
+    const ssize_t count = read(file, text, sizeof text - 1);
+    close(file);
+    text[count > 0 ? count : 0] = 0;
+    // "NSpid:\t4711\t12\n": from the namespace of /proc to the thread's own.
+    char *field = strstr(text, "\nNSpid:");
+    if (!field) return 0;
+    long inner = 0;
+    for (field += 7; *field == '\t' || *field == ' ';) inner = strtol(field, &field, 10);
+    return (int32_t)inner;
+}
+
+/// What getdents64(2) fills in.
+typedef struct {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+} directory_entry;
+
+// The numbers that were found last: thread << 32 | number. An entry may be old, and is checked.
+enum { REMEMBERED = 256 };
+static uint64_t remembered[REMEMBERED];
+
+static int32_t search(int32_t thread) {
+    _Alignas(directory_entry) char buffer[2048];
+    const int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return 0;
+    int32_t found = 0;
+    long length;
+    errno = ENOENT;
+    while (found == 0 && (length = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
+        for (long at = 0; found == 0 && at < length;) {
+            const directory_entry *entry = (const directory_entry *)(void *)(buffer + at);
+            at += entry->length;
+            const int32_t number = (int32_t)strtol(entry->name, NULL, 10);
+            const int32_t inner = number > 0 ? stall_task_thread(number) : 0;
+            if (inner == 0) continue;
+            __atomic_store_n(
+                &remembered[inner % REMEMBERED], (uint64_t)(uint32_t)inner << 32 | (uint32_t)number, __ATOMIC_RELAXED);
+            if (inner == thread) found = number;
+        }
+    }
+    const int error = found == 0 ? errno : 0;
+    close(directory);
+    errno = error;
+    return found;
+}
+
+static int32_t find_number(int32_t thread) {
+    int32_t process, own;
+    if (thread == stall_gettid() && read_own(&process, &own)) return own;
+    const uint64_t known = __atomic_load_n(&remembered[(uint32_t)thread % REMEMBERED], __ATOMIC_RELAXED);
+    if ((int32_t)(known >> 32) == thread && stall_task_thread((int32_t)known) == thread) return (int32_t)known;
+    return search(thread);
+}
+
+int stall_task_open(int32_t thread, const char *name) {
+    if (has_own_numbers()) return open_number(thread, name);
+    const int32_t number = find_number(thread);
+    return number > 0 ? open_number(number, name) : -1;
+}
