@@ -133,24 +133,33 @@ void stall_last_words_note_exit(void) {
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
 static struct sigaction previous[NSIG];
 
+// Whether the instruction that was interrupted fails again when it is executed once more. After a trap and a system call that a
+// sandbox refused, the thread would go on behind it; a signal that was sent has no instruction.
+static bool happens_again(int number, const siginfo_t *info) {
+    if (info->si_code <= 0 || number == SIGTRAP || number == SIGSYS || number == SIGABRT) return false;
+    return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
+}
+
 static void note_crash(int number, siginfo_t *info, void *context) {
     int saved = errno;
     note(STALL_PROCESS_CRASHED);
     const struct sigaction *before = &previous[number];
+    const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
+    // As the kernel would have done before it called that handler.
+    if (is_default || before->sa_flags & SA_RESETHAND) signal(number, SIG_DFL);
     if (before->sa_flags & SA_SIGINFO) {
         before->sa_sigaction(number, info, context);
-    } else if (before->sa_handler != SIG_DFL) {
+    } else if (!is_default) {
         before->sa_handler(number);
-    } else {
-        sigaction(number, before, NULL);
-        // An instruction that faulted does so again. A signal that was sent has to be sent again.
-        if (info->si_code <= 0) syscall(SYS_tgkill, getpid(), stall_gettid(), number);
-        errno = saved;
-        return;
+    } else if (!happens_again(number, info)) {
+        // Blocked until this handler returns.
+        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), stall_gettid(), number, info) != 0)
+            syscall(SYS_tgkill, getpid(), stall_gettid(), number);
     }
-    // Still ours to handle: the one before took care of it, and the process lives.
+    // Still ours to handle, or nothing that comes again: the one before took care of it, and the process lives.
     struct sigaction now;
-    if (sigaction(number, NULL, &now) == 0 && now.sa_sigaction == note_crash) note(STALL_PROCESS_LIVES);
+    const bool is_ours = sigaction(number, NULL, &now) == 0 && now.sa_sigaction == note_crash;
+    if (!is_default && (is_ours || !happens_again(number, info))) note(STALL_PROCESS_LIVES);
     errno = saved;
 }
 

@@ -147,6 +147,26 @@ extension Play {
             }
             stage.stop(monitor)
         },
+        // Swift's own handler takes a trap for a fault: it returns, and the program goes on behind it.
+        Play(name: "fatal-signals", environment: ["SWIFT_BACKTRACE": "enable=no"]) { stage in
+            // What would have ended the process ends it, by the same signal. The agent handles them to note the time.
+            host_handle_one_fault()
+            let monitor = try stage.start()
+            for (how, signal) in [
+                ("trap", SIGTRAP), ("sandbox", SIGSYS), ("abort", SIGABRT), ("reset", SIGSEGV),
+            ] {
+                let child = host_fork()
+                if child == 0 {
+                    host_die(how)
+                    _exit(77)
+                }
+                var status: Int32 = 0
+                waitpid(child, &status, 0)
+                if status & 0x7f != signal { print("crashed not: \(how), status \(status)") }
+            }
+            stage.stall(monitor)
+            stage.stop(monitor)
+        },
         Play(name: "errors") { stage in
             let monitor = try stage.start()
             stage.stall(monitor) {
