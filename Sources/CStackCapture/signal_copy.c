@@ -72,8 +72,9 @@ static uint64_t monotonic_ns(void) {
 // MARK: The handler
 
 // The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at
-// SP. 128 bytes below it are the red zone, taken only where they share SP's page.
-static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
+// SP. 128 bytes below it are the red zone, taken only where they share SP's page. It reads what lies between variables as well,
+// which AddressSanitizer poisons.
+__attribute__((no_sanitize("address"))) static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
     request->base = base;
