@@ -134,8 +134,14 @@ bool stall_beacon_join(stall_beacon *beacon, stall_bell *bell, uint64_t stall_ns
 void stall_beacon_leave(stall_beacon *beacon, stall_bell *bell) {
     stall_watcher *watcher = find_watcher(beacon, bell);
     if (!watcher) return;
+    __atomic_store_n(&watcher->open_slot, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&watcher->bell, NULL, __ATOMIC_SEQ_CST);
     apply_watchers(beacon);
+}
+
+void stall_beacon_set_open_slot(stall_beacon *beacon, const stall_bell *bell, stall_open_slot *slot) {
+    stall_watcher *watcher = find_watcher(beacon, bell);
+    if (watcher) __atomic_store_n(&watcher->open_slot, slot, __ATOMIC_RELEASE);
 }
 
 void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns) {
@@ -161,8 +167,10 @@ bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
         return false;
     }
     __atomic_store_n(&beacon->ended, now_ns, __ATOMIC_RELEASE);
-    stall_open_slot *slot = __atomic_load_n(&beacon->open_slot, __ATOMIC_ACQUIRE);
-    if (slot) stall_open_slot_end(slot, now_ns);
+    for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
+        stall_open_slot *slot = __atomic_load_n(&beacon->watchers[i].open_slot, __ATOMIC_ACQUIRE);
+        if (slot) stall_open_slot_end(slot, now_ns);
+    }
     return true;
 }
 

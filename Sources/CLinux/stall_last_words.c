@@ -18,10 +18,17 @@
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_last_words) <= PAGE, "one page");
 
-static uint64_t run[2];
-static uint32_t is_prepared;
-static stall_last_words *page;  // once made it stays mapped: a loop may store into it at any moment
-static pid_t owner;
+// One of the process's monitors. A place with another process's number is free: a fork's child begins anew.
+typedef struct {
+    pid_t owner;
+    uint32_t is_prepared;
+    uint64_t run[2];
+    stall_last_words *page;  // once made it stays mapped: a loop may store into it at any moment
+} place;
+
+enum { PLACES = 8, CLAIMED = -1 };
+static place places[PLACES];
+static uint64_t process_ending;  // the process << 32 | STALL_PROCESS_*
 static uint32_t is_exiting;
 
 void stall_last_words_path(uint64_t high, uint64_t low, char *path) {
@@ -33,17 +40,42 @@ void stall_last_words_path(uint64_t high, uint64_t low, char *path) {
     path[length] = 0;
 }
 
-static stall_last_words *own_page(void) {
-    stall_last_words *words = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
-    return words && owner == getpid() ? words : NULL;
+static bool is_own(const place *place) { return __atomic_load_n(&place->owner, __ATOMIC_ACQUIRE) == getpid(); }
+
+static place *own_place(int32_t monitor) {
+    return monitor >= 0 && monitor < PLACES && is_own(&places[monitor]) ? &places[monitor] : NULL;
 }
 
-static stall_last_words *make_page(void) {
-    if (!__atomic_load_n(&is_prepared, __ATOMIC_ACQUIRE)) return NULL;
-    stall_last_words *words = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
-    if (words) return own_page();
+static stall_last_words *page_of(const place *place) { return __atomic_load_n(&place->page, __ATOMIC_ACQUIRE); }
+
+int32_t stall_last_words_reserve(void) {
+    const pid_t own = getpid();
+    for (int32_t i = 0; i < PLACES; i++) {
+        pid_t owner = __atomic_load_n(&places[i].owner, __ATOMIC_ACQUIRE);
+        if (owner == own || owner == CLAIMED) continue;
+        if (!__atomic_compare_exchange_n(
+                &places[i].owner, &owner, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+        __atomic_store_n(&places[i].is_prepared, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&places[i].page, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&places[i].owner, own, __ATOMIC_RELEASE);
+        return i;
+    }
+    return -1;
+}
+
+void stall_last_words_release(int32_t monitor) {
+    place *place = own_place(monitor);
+    if (!place) return;
+    __atomic_store_n(&place->is_prepared, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->owner, 0, __ATOMIC_RELEASE);
+}
+
+static stall_last_words *make_page(place *place) {
+    if (!__atomic_load_n(&place->is_prepared, __ATOMIC_ACQUIRE)) return NULL;
+    stall_last_words *words = page_of(place);
+    if (words) return words;
     char path[64];
-    stall_last_words_path(run[0], run[1], path);
+    stall_last_words_path(place->run[0], place->run[1], path);
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return NULL;
     // All of it is there before it is stored into: a page that cannot be had later would be a SIGBUS.
@@ -55,20 +87,21 @@ static stall_last_words *make_page(void) {
         return NULL;
     }
     words = memory;
-    words->run[0] = run[0];
-    words->run[1] = run[1];
+    words->run[0] = place->run[0];
+    words->run[1] = place->run[1];
     __atomic_store_n(&words->magic, STALL_LAST_WORDS_MAGIC, __ATOMIC_RELEASE);
-    __atomic_store_n(&page, words, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->page, words, __ATOMIC_RELEASE);
     return words;
 }
 
-stall_open_slot *stall_last_words_open(uint64_t began_ns, uint64_t now_ns) {
-    stall_last_words *words = make_page();
+stall_open_slot *stall_last_words_open(int32_t monitor, uint64_t began_ns, uint64_t now_ns) {
+    place *place = own_place(monitor);
+    stall_last_words *words = place ? make_page(place) : NULL;
     for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
         stall_open_slot *slot = &words->slots[i];
         if (__atomic_load_n(&slot->began_ns, __ATOMIC_ACQUIRE) != 0) continue;
         slot->seen_ns = now_ns;
-        slot->ended_ns = 0;
+        __atomic_store_n(&slot->ended_ns, 0, __ATOMIC_RELAXED);
         slot->report[0] = slot->report[1] = 0;
         __atomic_store_n(&slot->began_ns, began_ns, __ATOMIC_RELEASE);
         return slot;
@@ -77,50 +110,60 @@ stall_open_slot *stall_last_words_open(uint64_t began_ns, uint64_t now_ns) {
 }
 
 void stall_open_slot_end(stall_open_slot *slot, uint64_t now_ns) {
-    if (owner == getpid()) __atomic_store_n(&slot->ended_ns, now_ns, __ATOMIC_RELEASE);
+    // The first time counts: a watchdog that is late has not taken the slot back yet. The page of a fork's parent is not ours.
+    const uint64_t offset = (uintptr_t)slot % PAGE;
+    const stall_last_words *words = (const stall_last_words *)((uintptr_t)slot - offset);
+    bool is_ours = false;
+    for (int i = 0; i < PLACES && !is_ours; i++) is_ours = is_own(&places[i]) && page_of(&places[i]) == words;
+    if (is_ours && __atomic_load_n(&slot->ended_ns, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&slot->ended_ns, now_ns, __ATOMIC_RELEASE);
 }
 
-static stall_open_slot *find(uint64_t began_ns) {
-    stall_last_words *words = own_page();
+static stall_open_slot *find(int32_t monitor, uint64_t began_ns) {
+    place *place = own_place(monitor);
+    stall_last_words *words = place ? page_of(place) : NULL;
     for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++)
         if (__atomic_load_n(&words->slots[i].began_ns, __ATOMIC_ACQUIRE) == began_ns) return &words->slots[i];
     return NULL;
 }
 
-void stall_last_words_name(uint64_t began_ns, uint64_t high, uint64_t low) {
-    stall_open_slot *slot = find(began_ns);
+void stall_last_words_name(int32_t monitor, uint64_t began_ns, uint64_t high, uint64_t low) {
+    stall_open_slot *slot = find(monitor, began_ns);
     if (!slot) return;
     slot->report[0] = high;
     __atomic_store_n(&slot->report[1], low, __ATOMIC_RELEASE);
 }
 
-void stall_last_words_close(uint64_t began_ns) {
-    stall_open_slot *slot = find(began_ns);
+void stall_last_words_close(int32_t monitor, uint64_t began_ns) {
+    stall_open_slot *slot = find(monitor, began_ns);
     if (slot) __atomic_store_n(&slot->began_ns, 0, __ATOMIC_RELEASE);
 }
 
-void stall_last_words_remove(uint64_t high, uint64_t low) {
-    if (run[0] != high || run[1] != low || owner != getpid()) return;
-    if (own_page()) {
+void stall_last_words_remove(int32_t monitor) {
+    place *place = own_place(monitor);
+    if (!place) return;
+    if (page_of(place)) {
         char path[64];
-        stall_last_words_path(high, low, path);
+        stall_last_words_path(place->run[0], place->run[1], path);
         unlink(path);
     }
-    // The next monitor's run has a page of its own. This one stays mapped: see above.
-    __atomic_store_n(&page, NULL, __ATOMIC_RELEASE);
-    __atomic_store_n(&is_prepared, 0, __ATOMIC_RELEASE);
+    stall_last_words_release(monitor);
 }
 
 static void note(uint64_t ending) {
-    stall_last_words *words = own_page();
-    if (!words) return;
-    __atomic_store_n(&words->ending_ns, stall_monotonic_ns(), __ATOMIC_RELAXED);
-    __atomic_store_n(&words->ending, ending, __ATOMIC_RELEASE);
+    const uint64_t now_ns = stall_monotonic_ns();
+    __atomic_store_n(&process_ending, (uint64_t)(uint32_t)getpid() << 32 | ending, __ATOMIC_RELEASE);
+    for (int i = 0; i < PLACES; i++) {
+        stall_last_words *words = is_own(&places[i]) ? page_of(&places[i]) : NULL;
+        if (!words) continue;
+        __atomic_store_n(&words->ending_ns, now_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&words->ending, ending, __ATOMIC_RELEASE);
+    }
 }
 
 bool stall_last_words_is_ending(void) {
-    stall_last_words *words = own_page();
-    return words && __atomic_load_n(&words->ending, __ATOMIC_ACQUIRE) != STALL_PROCESS_LIVES;
+    const uint64_t ending = __atomic_load_n(&process_ending, __ATOMIC_ACQUIRE);
+    return (uint32_t)ending != STALL_PROCESS_LIVES && (pid_t)(ending >> 32) == getpid();
 }
 bool stall_last_words_is_exiting(void) { return __atomic_load_n(&is_exiting, __ATOMIC_RELAXED) != 0; }
 
@@ -180,19 +223,13 @@ static void install(void) {
     watch_for_crashes();
 }
 
-void stall_last_words_prepare(uint64_t high, uint64_t low) {
-    if (owner != getpid()) {
-        // The first agent of the process, or of a forked child whose parent had one.
-        owner = getpid();
-        page = NULL;
-        is_prepared = 0;
-    }
+void stall_last_words_prepare(int32_t monitor, uint64_t high, uint64_t low) {
     pthread_once(&once, install);
-    // A second monitor of the process shares the first one's page.
-    if (__atomic_load_n(&is_prepared, __ATOMIC_ACQUIRE)) return;
-    run[0] = high;
-    run[1] = low;
-    __atomic_store_n(&is_prepared, 1, __ATOMIC_RELEASE);
+    place *place = own_place(monitor);
+    if (!place) return;
+    place->run[0] = high;
+    place->run[1] = low;
+    __atomic_store_n(&place->is_prepared, 1, __ATOMIC_RELEASE);
 }
 
 bool stall_last_words_read(uint64_t high, uint64_t low, uint32_t user, stall_last_words *words) {
@@ -208,7 +245,11 @@ bool stall_last_words_read(uint64_t high, uint64_t low, uint32_t user, stall_las
 }
 
 bool stall_last_words_is_own(uint64_t high, uint64_t low) {
-    return owner == getpid() && run[0] == high && run[1] == low;
+    for (int i = 0; i < PLACES; i++) {
+        if (!is_own(&places[i]) || !__atomic_load_n(&places[i].is_prepared, __ATOMIC_ACQUIRE)) continue;
+        if (places[i].run[0] == high && places[i].run[1] == low) return true;
+    }
+    return false;
 }
 
 bool stall_process_has_thread(int32_t process, const char *name) {

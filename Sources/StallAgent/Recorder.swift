@@ -110,7 +110,7 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
-        stall_last_words_prepare(run.id.words.high, run.id.words.low)
+        stall_last_words_prepare(watchdog.lastWords, run.id.words.high, run.id.words.low)
         store = StoreConnection(
             path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
             logger: configuration.logger)
@@ -206,7 +206,11 @@ private struct Recording {
         notifier.stop()
         countLosses()
         let isWritten = store.close()
-        if isWritten { stall_last_words_remove(run.id.words.high, run.id.words.low) }
+        if isWritten {
+            stall_last_words_remove(watchdog.lastWords)
+        } else {
+            stall_last_words_release(watchdog.lastWords)
+        }
         return isWritten
     }
 
@@ -274,9 +278,10 @@ private struct Recording {
         guard store.hasWritten(report.id) else { return }
         let began = pending.incident.began.nanoseconds
         if report.state == .open {
-            stall_last_words_name(began, report.id.words.high, report.id.words.low)
+            stall_last_words_name(
+                watchdog.lastWords, began, report.id.words.high, report.id.words.low)
         } else {
-            stall_last_words_close(began)
+            stall_last_words_close(watchdog.lastWords, began)
         }
     }
 

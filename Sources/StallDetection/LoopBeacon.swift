@@ -111,9 +111,11 @@ package final class LoopBeacon: @unchecked Sendable {
         }
     }
 
-    /// Where the loop is to note the end of the stall that is open.
-    func setOpenSlot(_ slot: UnsafeMutablePointer<stall_open_slot>?) {
-        stall_beacon_set_open_slot(beacon, slot)
+    /// Where the loop is to note the end of the stall that is open, for the watchdog with this bell.
+    func setOpenSlot(
+        _ slot: UnsafeMutablePointer<stall_open_slot>?, of bell: UnsafeMutablePointer<stall_bell>
+    ) {
+        stall_beacon_set_open_slot(beacon, bell, slot)
     }
     /// Has this bell rung, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
     /// Done again, it changes that. False when there is no room.

@@ -11,6 +11,7 @@ struct Watch: ~Copyable {
     private let inbox: WatchdogInbox
     private let bell: UnsafeMutablePointer<stall_bell>
     private let pulse: WatchdogPulse
+    private let lastWords: LastWordsPlace
     /// The first of all posts, which are linked.
     private var first: WatchPost?
     private let ownThread = OwnThread()
@@ -28,8 +29,9 @@ struct Watch: ~Copyable {
 
     init(
         inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel,
-        pulse: WatchdogPulse
+        pulse: WatchdogPulse, monitor: Int32
     ) {
+        lastWords = LastWordsPlace(monitor: monitor, bell: bell)
         self.sentinel = sentinel
         self.inbox = inbox
         self.bell = bell
@@ -159,7 +161,7 @@ struct Watch: ~Copyable {
             evidence, at: now(), absences: attendance.absences,
             ending: stall_last_words_is_exiting() ? .exit : .stop)
         if let incident { loop.responder.stallChanged(incident) }
-        post.keepOpenSlot(at: now(), open: nil)
+        post.keepOpenSlot(at: now(), open: nil, lastWords)
         if let incident = post.saturation.finish(evidence, at: now()).incident {
             loop.responder.stallChanged(incident)
         }
@@ -237,7 +239,7 @@ struct Watch: ~Copyable {
         post.tellUnseen(
             upTo: stallCount, before: before, evidence, at: now, absences: attendance.absences)
         post.setAlarm()
-        post.keepOpenSlot(at: self.now(), open: step.incident)
+        post.keepOpenSlot(at: self.now(), open: step.incident, lastWords)
         if step.takesSample {
             post.sampleCount += 1
             responder.takeSample(.stall, of: reading, within: captureLimit(post))

@@ -3,6 +3,12 @@
 internal import CLinux
 internal import StallModel
 
+/// Where a watchdog keeps what whoever comes after the process is to know: its monitor's place, and the bell that loops know it by.
+struct LastWordsPlace {
+    let monitor: Int32
+    let bell: UnsafeMutablePointer<stall_bell>
+}
+
 /// A loop with its detectors and with what was seen of it. Confined to the watchdog's thread while it is watched.
 final class WatchPost: @unchecked Sendable {
     // Unchecked because it belongs to one thread at a time: who asks for the watch, the watchdog, who frees it.
@@ -91,16 +97,19 @@ final class WatchPost: @unchecked Sendable {
 
     /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is
     /// killed loses a sixteenth of the time at most.
-    func keepOpenSlot(at now: MonotonicInstant, open incident: StallIncident?) {
+    func keepOpenSlot(
+        at now: MonotonicInstant, open incident: StallIncident?, _ place: LastWordsPlace
+    ) {
         guard detector.isStalled else {
             guard openSlot != nil else { return }
-            loop.beacon.setOpenSlot(nil)
+            loop.beacon.setOpenSlot(nil, of: place.bell)
             openSlot = nil
             return
         }
         if openSlot == nil, let incident, !incident.hasEnded {
-            openSlot = stall_last_words_open(incident.began.nanoseconds, now.nanoseconds)
-            loop.beacon.setOpenSlot(openSlot)
+            openSlot = stall_last_words_open(
+                place.monitor, incident.began.nanoseconds, now.nanoseconds)
+            loop.beacon.setOpenSlot(openSlot, of: place.bell)
         }
         guard let slot = openSlot else { return }
         stall_open_slot_see(slot, now.nanoseconds)

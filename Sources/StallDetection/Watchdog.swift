@@ -14,6 +14,9 @@ package final class Watchdog: Sendable {
     private let sentinel: Sentinel
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
+    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to whoever writes
+    /// the store.
+    package let lastWords = stall_last_words_reserve()
     /// Made beforehand: stopping allocates nothing.
     private let stopRequest = WatchdogInbox.Entry(.stop)
 
@@ -25,10 +28,11 @@ package final class Watchdog: Sendable {
         guard let pointer = stall_bell_create(), let sentinel = Sentinel() else { return nil }
         bell = Bell(pointer: pointer)
         self.sentinel = sentinel
-        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell, pulse] in
+        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell, pulse, lastWords] in
             stall_thread_wake_on_time()
             var watch = Watch(
-                inbox: inbox, bell: bell.pointer, sentinel: sentinel, pulse: pulse)
+                inbox: inbox, bell: bell.pointer, sentinel: sentinel, pulse: pulse,
+                monitor: lastWords)
             watch.run()
         }
         guard let thread else {
@@ -75,6 +79,7 @@ package final class Watchdog: Sendable {
     package func stop() {
         beginStop()
         join()
+        stall_last_words_release(lastWords)
     }
 
     private func send(_ request: WatchdogRequest) {

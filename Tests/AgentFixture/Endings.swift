@@ -4,13 +4,22 @@ import Foundation
 import StallAgent
 
 /// Stalls for 600 ms, says how long that was, and ends in the way that `how` names; "nothing" only starts and stops the agent.
-func stall(store: String, endingBy how: String) throws {
+/// Before a way, "two-" has a second agent watch as well, into `store` with `.second` behind it, and "left-" one that has stopped.
+func stall(store: String, endingBy name: String) throws {
     let monitor = try StallMonitor.start(.init(app: "fixture", version: "1", store: store))
-    guard how != "nothing" else { return monitor.stop() }
+    guard name != "nothing" else { return monitor.stop() }
     let loop = EventRunLoop.main
+    var how = name
+    if name.hasPrefix("two-") || name.hasPrefix("left-") {
+        let second = try StallMonitor.start(
+            .init(app: "fixture", version: "1", store: store + ".second"))
+        second.watch(loop, as: "main", threshold: .milliseconds(200))
+        if name.hasPrefix("left-") { second.stop() }
+        how = String(name.drop { $0 != "-" }.dropFirst())
+    }
     monitor.watch(loop, as: "main", threshold: .milliseconds(200))
     loop.add(
-        LoopTimer(after: .milliseconds(50)) { _ in
+        LoopTimer(after: .milliseconds(50)) { [how] _ in
             let began = ContinuousClock.now
             usleep(600_000)
             say("\((ContinuousClock.now - began) / .milliseconds(1))")

@@ -34,4 +34,27 @@ import Testing
             #expect(!pages.contains("stallwatch-\(run)"))
         }
     }
+
+    /// Two agents watch one loop: a library's and the app's. Each has word of its own.
+    @Test(arguments: [
+        ("two-kill", StallState.hang, StallEnding.killed, true),
+        ("two-ended-kill", .ended, .recovered, true), ("left-kill", .hang, .killed, false),
+    ])
+    func `each of two agents on a loop knows how a stall ended`(
+        how: String, state: StallState, ending: StallEnding, areBothThere: Bool
+    ) throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let ended = try BuiltProgram("AgentFixture", ["end", store, how]).finish()
+            let lasted = try #require(Double(ended.output.split(separator: "\n").last ?? ""))
+            for path in areBothThere ? [store, store + ".second"] : [store] {
+                _ = try BuiltProgram("AgentFixture", ["end", path, "nothing"]).finish()
+                let reports = try ReportStore.open(path: path).reports(ReportFilter())
+                let report = try #require(reports.first)
+                #expect(reports.count == 1 && report.state == state && report.ending == ending)
+                let share = report.duration.milliseconds / lasted
+                #expect(share >= 0.8 && share < 1.2, "\(report.duration) of \(lasted) ms")
+            }
+        }
+    }
 }

@@ -39,6 +39,7 @@ typedef struct stall_bell {
 typedef struct stall_watcher {
     stall_bell *_Nullable bell;  ///< NULL: nobody
     uint64_t stall_ns;           ///< from here on a span is a stall to it
+    stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
 } stall_watcher;
 
 /// Buckets of iteration lengths in microseconds: 0 to 7, then eight to each power of two, up to 2^36 (19 hours).
@@ -79,7 +80,6 @@ typedef struct stall_beacon {
     uint32_t label_sequence;      ///< odd while `label` is being written
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
     stall_tally tally;
-    struct stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
     stall_bell shared;  ///< rings each watcher's bell; `bell` points here when there are several
     stall_watcher watchers[STALL_WATCHER_LIMIT];
 } stall_beacon;
@@ -222,10 +222,9 @@ static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
     if (__atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE) == &beacon->shared) return;
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
 }
-static inline void stall_beacon_set_open_slot(
-    stall_beacon *_Nonnull beacon, stall_open_slot *_Nullable slot) {
-    __atomic_store_n(&beacon->open_slot, slot, __ATOMIC_RELEASE);
-}
+/// Where the loop is to tell the end of the stall that is open, to the watcher with this bell.
+void stall_beacon_set_open_slot(
+    stall_beacon *_Nonnull beacon, const stall_bell *_Nonnull bell, stall_open_slot *_Nullable slot);
 /// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
 static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->ended, __ATOMIC_ACQUIRE);

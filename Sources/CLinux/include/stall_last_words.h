@@ -37,11 +37,15 @@ typedef struct {
     stall_open_slot slots[STALL_LAST_WORDS_SLOTS];
 } stall_last_words;
 
-/// Names the run that this process is; before it there is no page. Also has fatal signals leave a word; what handled
-/// them goes on doing so. Any thread; once.
-void stall_last_words_prepare(uint64_t run_high, uint64_t run_low);
+/// A place for one of the process's monitors, whose run gets a page of its own; -1 without one. Any thread.
+int32_t stall_last_words_reserve(void);
+/// Gives the place back; its page stays for whoever reads the store next.
+void stall_last_words_release(int32_t monitor);
+/// Names the monitor's run; before it there is no page. Also has fatal signals leave a word; what handled them goes on doing
+/// so. Any thread; once.
+void stall_last_words_prepare(int32_t monitor, uint64_t run_high, uint64_t run_low);
 /// A slot for a stall that is open, or NULL when there is none. The watchdog's thread.
-stall_open_slot *_Nullable stall_last_words_open(uint64_t began_ns, uint64_t now_ns);
+stall_open_slot *_Nullable stall_last_words_open(int32_t monitor, uint64_t began_ns, uint64_t now_ns);
 /// It still lasts.
 static inline void stall_open_slot_see(stall_open_slot *_Nonnull slot, uint64_t now_ns) {
     __atomic_store_n(&slot->seen_ns, now_ns, __ATOMIC_RELAXED);
@@ -49,16 +53,16 @@ static inline void stall_open_slot_see(stall_open_slot *_Nonnull slot, uint64_t 
 /// The loop went on. Called by the loop's own thread, once a stall.
 void stall_open_slot_end(stall_open_slot *_Nonnull slot, uint64_t now_ns);
 /// A store has the report of the stall that began then.
-void stall_last_words_name(uint64_t began_ns, uint64_t report_high, uint64_t report_low);
+void stall_last_words_name(int32_t monitor, uint64_t began_ns, uint64_t report_high, uint64_t report_low);
 /// A store has its end as well: the slot is free.
-void stall_last_words_close(uint64_t began_ns);
+void stall_last_words_close(int32_t monitor, uint64_t began_ns);
 /// Whether the process is on its way out: what is seen from now on is no part of a stall.
 bool stall_last_words_is_ending(void);
 /// Whether it is so by `exit`.
 bool stall_last_words_is_exiting(void);
-/// Removes the run's page: everything is in the store.
-void stall_last_words_remove(uint64_t run_high, uint64_t run_low);
-/// Whether the run is the one that this process, as the program that it is now, has named last.
+/// Removes the page of the monitor's run, and gives its place back: everything is in the store.
+void stall_last_words_remove(int32_t monitor);
+/// Whether the run is that of a monitor of this process, as the program that it is now.
 bool stall_last_words_is_own(uint64_t run_high, uint64_t run_low);
 /// Whether a process has a thread of this name; true when it cannot be looked at.
 bool stall_process_has_thread(int32_t process, const char *_Nonnull name);
