@@ -75,7 +75,8 @@ package struct Symbolizer: Sendable {
             {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
-            guard options.findsLines,
+            // Unpacking the tables of one more image takes time as well.
+            guard options.findsLines, ContinuousClock.now < deadline,
                 var debug = DebugInformation(
                     file, limit: options.debugInformationLimit,
                     isOverBudget: { ContinuousClock.now > deadline })
