@@ -203,15 +203,15 @@ public final class StallMonitor: Sendable {
         let place = OneThread(
             thread, beacon: SharedBeacon(loop.beacon),
             modeName: { [weak loop] number in loop?.modeName(number: number) })
-        watch(
-            place, LoopBeacon(loop.beacon), as: name, threshold: threshold,
-            key: .eventRunLoop(thread.id), thread: thread.id)
         let key = WatchKey.eventRunLoop(thread.id)
-        guard let watched = watches.all.first(where: { $0.thread == thread.id })?.loop else {
-            return
-        }
-        ThreadEnd.run(for: self) { [weak self] in
-            if let self, let watch = watches.remove(key, ifItIs: watched) { end(watch) }
+        watch(
+            place, LoopBeacon(loop.beacon), as: name, threshold: threshold, key: key,
+            thread: thread.id)
+        // The thread may mark work of its own as well: that is another watch.
+        guard let watched = watches[key] else { return }
+        ThreadEnd.run(for: self) { [weak self, weak watched] in
+            guard let self, let watched else { return }
+            if let watch = watches.remove(key, ifItIs: watched) { end(watch) }
         }
     }
 

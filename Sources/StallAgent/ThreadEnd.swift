@@ -4,15 +4,20 @@ internal import Glibc
 
 /// Runs blocks at the end of the threads that asked for it.
 enum ThreadEnd {
+    private struct Block {
+        weak var owner: AnyObject?
+        let run: () -> Void
+    }
+
     private final class Blocks {
-        var all: [ObjectIdentifier: () -> Void] = [:]
+        var all: [ObjectIdentifier: Block] = [:]
     }
 
     private static let key: pthread_key_t? = {
         var key = pthread_key_t()
         let error = pthread_key_create(&key) { blocks in
             for block in Unmanaged<Blocks>.fromOpaque(blocks!).takeRetainedValue().all.values {
-                block()
+                block.run()
             }
         }
         return error == 0 ? key : nil
@@ -24,11 +29,19 @@ enum ThreadEnd {
         guard let key else { return }
         if let known = pthread_getspecific(key) {
             let blocks = Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue()
-            blocks.all[ObjectIdentifier(owner)] = block
+            // A thread may outlive many owners.
+            blocks.all = blocks.all.filter { $0.value.owner != nil }
+            blocks.all[ObjectIdentifier(owner)] = Block(owner: owner, run: block)
             return
         }
         let blocks = Blocks()
-        blocks.all = [ObjectIdentifier(owner): block]
+        blocks.all = [ObjectIdentifier(owner): Block(owner: owner, run: block)]
         pthread_setspecific(key, Unmanaged.passRetained(blocks).toOpaque())
+    }
+
+    /// How many blocks the calling thread has.
+    static var count: Int {
+        guard let key, let known = pthread_getspecific(key) else { return 0 }
+        return Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue().all.count
     }
 }

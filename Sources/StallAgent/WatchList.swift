@@ -59,6 +59,8 @@ final class WatchList: Sendable {
         }
     }
 
+    subscript(key: WatchKey) -> WatchedLoop? { state.withLock { $0.watches[key]?.loop } }
+
     /// All watches at this moment.
     var all: [Watch] { state.withLock { Array($0.watches.values) } }
 
