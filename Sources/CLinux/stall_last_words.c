@@ -63,11 +63,34 @@ int32_t stall_last_words_reserve(void) {
     return -1;
 }
 
+static void give_back(place *place) {
+    __atomic_store_n(&place->is_prepared, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->owner, 0, __ATOMIC_RELEASE);
+}
+
+static void remove_page(const place *place) {
+    if (!page_of(place)) return;
+    char path[64];
+    stall_last_words_path(place->run[0], place->run[1], path);
+    unlink(path);
+}
+
+// Whether a store has a report that the page says more about.
+static bool is_page_wanted(const place *place) {
+    const stall_last_words *words = page_of(place);
+    for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
+        const stall_open_slot *slot = &words->slots[i];
+        if (__atomic_load_n(&slot->began_ns, __ATOMIC_ACQUIRE) != 0
+            && __atomic_load_n(&slot->report[1], __ATOMIC_ACQUIRE) != 0) return true;
+    }
+    return false;
+}
+
 void stall_last_words_release(int32_t monitor) {
     place *place = own_place(monitor);
     if (!place) return;
-    __atomic_store_n(&place->is_prepared, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->owner, 0, __ATOMIC_RELEASE);
+    if (!is_page_wanted(place)) remove_page(place);
+    give_back(place);
 }
 
 static stall_last_words *make_page(place *place) {
@@ -142,12 +165,8 @@ void stall_last_words_close(int32_t monitor, uint64_t began_ns) {
 void stall_last_words_remove(int32_t monitor) {
     place *place = own_place(monitor);
     if (!place) return;
-    if (page_of(place)) {
-        char path[64];
-        stall_last_words_path(place->run[0], place->run[1], path);
-        unlink(path);
-    }
-    stall_last_words_release(monitor);
+    remove_page(place);
+    give_back(place);
 }
 
 static void note(uint64_t ending) {
