@@ -134,8 +134,9 @@ struct RollUpSum {
         return totals.histogram.squares
     }
 
-    /// The durations that these parts of all lasted at most.
+    /// The durations that these parts of all lasted at most; zero where there are none.
     func quantiles(_ parts: [Double]) -> [Duration] {
+        guard totals.count > 0 else { return parts.map { _ in .zero } }
         if durations.count == Int(totals.count) {
             let sorted = durations.sorted()
             return parts.map { part in

@@ -1,6 +1,6 @@
 import Foundation
 import StallModel
-import StallStore
+@testable import StallStore
 import Testing
 import TestSupport
 
@@ -232,6 +232,12 @@ import TestSupport
                 }
             }
         }
+    }
+
+    /// Goal: `top --by p95` of a store with cut stacks. Their group's parts go to others, and what is left of it is nothing.
+    @Test func `a group that nothing is left of has quantiles of zero`() {
+        #expect(RollUpSum().quantiles([0, 0.5, 1]) == [.zero, .zero, .zero])
+        #expect(RollUpSum().size(.p95) == (0, 0))
     }
 
     @Test func `names that come later move reports to their group`() throws {
