@@ -7,7 +7,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
-let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let arguments: Target.Dependency = .product(
     name: "ArgumentParser", package: "swift-argument-parser")
@@ -23,7 +22,6 @@ let package = Package(
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -45,7 +43,7 @@ let package = Package(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
-            name: "StallStore", dependencies: ["StallModel", "CLinux", "CSQLite", grdb],
+            name: "StallStore", dependencies: ["StallModel", "CLinux", "CSQLite"],
             resources: [.embedInCode("migrations")], swiftSettings: settings),
         .target(
             name: "StallAnalysis", dependencies: ["StallModel"],

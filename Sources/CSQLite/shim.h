@@ -6,6 +6,12 @@ static inline int stall_sqlite_without_memory_statistics(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
+// A name in double quotes is a name: SQLite takes one that it does not know for a text.
+static inline void stall_sqlite_expect_plain_sql(sqlite3 *database) {
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
+}
+
 // A connection to a file that may have been made to harm its reader: nothing in its schema runs, and no value, statement or
 // program is larger than any store of ours has. Before its first statement.
 static inline void stall_sqlite_distrust(sqlite3 *database) {

@@ -4,7 +4,6 @@
 // several processes can write one store by turns. Places are written first; their names come when
 // they are known.
 
-internal import GRDB
 internal import Glibc
 package import StallModel
 
@@ -38,26 +37,20 @@ package final class AgentStore {
         self.run = run
         self.limits = limits
         ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)
-        guard DescriptorRoom.isEnough() else {
-            throw .cannotOpen(path: path, reason: String(cString: strerror(EMFILE)))
-        }
-        _ = DescriptorRoom.dispatchIsReady
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
+        // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
+        // eviction's writes. The log is folded in early, so that it needs no more room than
+        // the ballast can give.
+        let logPages = max(16, limits.ballastBytes / 4 / 4096)
+        try file.connection.execute(
+            """
+            pragma secure_delete = off; pragma temp_store = memory;
+            pragma wal_autocheckpoint = \(logPages)
+            """)
         writer = try StoreError.catching(path: path) {
-            try file.queue.inDatabase { database in
-                // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
-                // eviction's writes. The log is folded in early, so that it needs no more room than
-                // the ballast can give.
-                let logPages = max(16, limits.ballastBytes / 4 / 4096)
-                try database.execute(
-                    sql: """
-                        pragma secure_delete = off; pragma temp_store = memory;
-                        pragma wal_autocheckpoint = \(logPages)
-                        """)
-                return try AgentWriter(Connection(database, path: path), run: run)
-            }
+            try AgentWriter(file.connection, run: run)
         }
         ballast.hold()
     }
@@ -149,7 +142,7 @@ package final class AgentStore {
         // A store that grew under larger limits gives its free pages back, when nobody else is in
         // it.
         if (FileFacts(file.path)?.size ?? 0) > limits.bytes {
-            file.queue.inDatabase { _ = try? $0.execute(sql: "vacuum") }
+            try? file.connection.execute("vacuum")
         }
         ballast.hold()
     }
@@ -171,7 +164,7 @@ package final class AgentStore {
             return try writeOnce(body)
         } catch .full where ballast.release() {
             try writeOnce { writer in try writer.makeRoom() }
-            file.queue.inDatabase { _ = try? $0.execute(sql: "pragma wal_checkpoint(truncate)") }
+            try? file.connection.execute("pragma wal_checkpoint(truncate)")
             return try writeOnce(body)
         }
     }
@@ -182,18 +175,13 @@ package final class AgentStore {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
         guard !file.wasMoved() else { throw .moved(path: file.path) }
         do {
-            return try file.queue.inDatabase { database in
-                var answer: Answer?
-                try database.inTransaction(.immediate) {
-                    try writer.notice()
-                    answer = try body(writer)
-                    return .commit
-                }
-                return answer!  // set, or `body` has thrown
+            return try file.connection.transaction(.immediate) {
+                try writer.notice()
+                return try body(writer)
             }
         } catch {
             writer.forget()
-            throw StoreError(error, path: file.path)
+            throw error
         }
     }
 }

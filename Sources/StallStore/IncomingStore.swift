@@ -2,7 +2,6 @@
 // program and perhaps another machine: what it says is checked, and any contradiction refuses the
 // whole file.
 
-internal import GRDB
 internal import StallModel
 
 /// A store that is being ingested: one snapshot of it. Numbers of its rows mean something in this
@@ -84,14 +83,10 @@ final class IncomingStore: @unchecked Sendable {
         self.budget = budget
         role = file.role
         isLarge = file.role == .central
-        (connection, sources) = try StoreError.catching(path: path) {
-            try file.queue.inDatabase { database in
-                // It ends with the connection.
-                try database.beginTransaction(.deferred)
-                let connection = Connection(database, path: path)
-                return (connection, try Self.sources(connection))
-            }
-        }
+        connection = file.connection
+        // It ends with the connection.
+        try connection.execute("begin deferred")
+        sources = try StoreError.catching(path: path) { try Self.sources(file.connection) }
     }
 
     deinit { close() }
@@ -100,16 +95,14 @@ final class IncomingStore: @unchecked Sendable {
     func close() {
         // Statements must go before their connection does.
         (preparedRows, preparedExposure) = (nil, nil)
-        try? file.queue.close()
+        try? connection.close()
     }
 
     /// Runs `body`, which may ask for everything below.
     func use<Answer>(_ body: () throws -> Answer) throws(StoreError) -> Answer {
         try budget.spend { () throws(StoreError) in
             do throws(StoreError) {
-                return try StoreError.catching(path: path) {
-                    try file.queue.inDatabase { _ in try body() }
-                }
+                return try StoreError.catching(path: path, body)
             } catch {
                 throw error.path == path ? error.ofSource(budget) : error
             }

@@ -6,7 +6,6 @@
 // is killed, runs twice, or runs beside another takes nothing twice and loses nothing.
 
 internal import CSQLite
-internal import GRDB
 package import StallModel
 
 /// Copies what is new in other stores into one central store.
@@ -40,13 +39,10 @@ package final class Ingest {
         let file = try StoreFile.openForWriting(
             path: path, role: .central, followsLinks: true, wait: .seconds(60))
         self.file = file
+        let connection = file.connection
+        try connection.execute("pragma cache_size = -65536")
         writer = try StoreError.catching(path: path) {
-            try file.queue.inDatabase { database in
-                try database.execute(sql: "pragma cache_size = -65536")
-                let connection = Connection(database, path: path)
-                return try IngestWriter(
-                    connection, Grouping(connection, grouper, changeLimit: changeLimit))
-            }
+            try IngestWriter(connection, Grouping(connection, grouper, changeLimit: changeLimit))
         }
     }
 
@@ -119,7 +115,7 @@ package final class Ingest {
     private func knownRevisions() throws(StoreError) -> [UniqueID: Int64] {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
         return try StoreError.catching(path: file.path) {
-            try file.queue.inDatabase { _ in try writer.knownRevisions() }
+            try writer.knownRevisions()
         }
     }
 
@@ -131,41 +127,37 @@ package final class Ingest {
     ) throws(StoreError) {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
         do {
-            try file.queue.inDatabase { database in
-                try database.inTransaction(.immediate) {
-                    try writer.notice()
-                    let first = summary.files.count
-                    var reportCount = 0
-                    while rest.first?.kind == .store,
-                        summary.files.count - first < Self.filesPerBatch,
-                        reportCount < Self.reportsPerBatch, let next = ahead.next(isCancelled),
-                        !stop.isSet
-                    {
-                        let result = try take(next, from: ahead, database, writer)
-                        // What was cut short by a signal is taken by the next run.
-                        if case .skipped(.interrupted) = result.outcome { break }
-                        let outcome = result.outcome
-                        if case .taken(let added, let changed) = outcome {
-                            reportCount += added + changed
-                        }
-                        rest.removeFirst()
-                        summary.files.append(result)
-                        report(summary)
+            try file.connection.transaction(.immediate) {
+                try writer.notice()
+                let first = summary.files.count
+                var reportCount = 0
+                while rest.first?.kind == .store,
+                    summary.files.count - first < Self.filesPerBatch,
+                    reportCount < Self.reportsPerBatch, let next = ahead.next(isCancelled),
+                    !stop.isSet
+                {
+                    let result = try take(next, from: ahead, writer)
+                    // What was cut short by a signal is taken by the next run.
+                    if case .skipped(.interrupted) = result.outcome { break }
+                    let outcome = result.outcome
+                    if case .taken(let added, let changed) = outcome {
+                        reportCount += added + changed
                     }
-                    try writer.flush()
-                    return .commit
+                    rest.removeFirst()
+                    summary.files.append(result)
+                    report(summary)
                 }
+                try writer.flush()
             }
         } catch {
             try? writer.forget()
-            throw StoreError(error, path: file.path)
+            throw error
         }
     }
 
     /// Takes one store in a savepoint: all of it, or nothing.
     private func take(
-        _ next: ReadAhead.Answer, from ahead: ReadAhead, _ database: Database,
-        _ writer: IngestWriter
+        _ next: ReadAhead.Answer, from ahead: ReadAhead, _ writer: IngestWriter
     ) throws -> IngestFileResult {
         let path = next.path
         var mark: Int?
@@ -176,11 +168,8 @@ package final class Ingest {
             incoming.budget.poll = isCancelled
             mark = try writer.mark(before: incoming)
             func takeAll(isStrict: Bool) throws {
-                try database.inSavepoint {
-                    result.outcome = try incoming.use {
-                        try writer.take(incoming, isStrict: isStrict)
-                    }
-                    return .commit
+                result.outcome = try file.connection.savepoint {
+                    try incoming.use { try writer.take(incoming, isStrict: isStrict) }
                 }
             }
             do { try takeAll(isStrict: false) } catch StoreError.sharedIdentity {
@@ -256,27 +245,24 @@ package final class Ingest {
         }
         guard !batch.isEmpty else { return isAtEnd }
         do {
-            try file.queue.inDatabase { database in
-                try database.inTransaction(.immediate) {
-                    try writer.notice()
-                    for (line, report) in batch {
-                        do {
-                            switch try writer.take(report) {
-                            case .added: counts.added += 1
-                            case .changed: counts.changed += 1
-                            case nil: break
-                            }
-                        } catch let fault as LineFault {
-                            result.note(LineFault(line: line, reason: fault.reason))
+            try file.connection.transaction(.immediate) {
+                try writer.notice()
+                for (line, report) in batch {
+                    do {
+                        switch try writer.take(report) {
+                        case .added: counts.added += 1
+                        case .changed: counts.changed += 1
+                        case nil: break
                         }
+                    } catch let fault as LineFault {
+                        result.note(LineFault(line: line, reason: fault.reason))
                     }
-                    try writer.flush()
-                    return .commit
                 }
+                try writer.flush()
             }
         } catch {
             try? writer.forget()
-            throw StoreError(error, path: file.path)
+            throw error
         }
         return isAtEnd
     }

@@ -1,6 +1,5 @@
 // Deletes what is too old or too much from a central store.
 
-internal import GRDB
 package import StallModel
 
 /// What `pruneStore` did.
@@ -44,28 +43,23 @@ package func pruneStore(
         path: path, role: .central, followsLinks: true, wait: .seconds(60))
     func size() -> Int64 { (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0) }
     var summary = PruneSummary(deletedCount: 0, bytesBefore: size(), bytesAfter: 0)
-    try StoreError.catching(path: path) {
-        try file.queue.inDatabase { database in
-            try database.execute(sql: "pragma temp_store = memory; pragma secure_delete = off")
-            let connection = Connection(database, path: path)
-            try database.inTransaction(.immediate) {
-                let grouping = try Grouping(connection, grouper)
-                try grouping.bringUpToDate()
-                summary.deletedCount = try deleteReports(connection, retention)
-                if let time = retention.rollUpsSince {
-                    try grouping.deleteRollUps(before: time)
-                    // Roll-ups go by whole days, and rates need both.
-                    try Eviction(connection).deleteExposure(
-                        before: UnixTime(
-                            microseconds: time.microseconds.day * Int64.microsecondsOfDay))
-                }
-                try Eviction(connection).collect(
-                    runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))
-                return .commit
-            }
-            if summary.deletedCount > 0 { try database.execute(sql: "vacuum") }
+    let connection = file.connection
+    try connection.execute("pragma temp_store = memory; pragma secure_delete = off")
+    summary.deletedCount = try connection.transaction(.immediate) {
+        let grouping = try Grouping(connection, grouper)
+        try grouping.bringUpToDate()
+        let count = try deleteReports(connection, retention)
+        if let time = retention.rollUpsSince {
+            try grouping.deleteRollUps(before: time)
+            // Roll-ups go by whole days, and rates need both.
+            try Eviction(connection).deleteExposure(
+                before: UnixTime(microseconds: time.microseconds.day * Int64.microsecondsOfDay))
         }
+        try Eviction(connection).collect(
+            runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))
+        return count
     }
+    if summary.deletedCount > 0 { try connection.execute("vacuum") }
     try file.close()
     summary.bytesAfter = size()
     return summary

@@ -1,6 +1,5 @@
 // History under new rules.
 
-internal import GRDB
 package import StallModel
 
 /// Reports that moved from one group to another.
@@ -20,26 +19,19 @@ package func regroupStore(
     guard FileFacts(path) != nil else { throw .missing(path: path) }
     let file = try StoreFile.openForWriting(
         path: path, role: .central, followsLinks: true, wait: .seconds(60))
-    let moved = try StoreError.catching(path: path) {
-        try file.queue.inDatabase { database in
-            var moved: [RegroupedReports] = []
-            try database.inTransaction(.immediate) {
-                let connection = Connection(database, path: path)
-                let before = try SignatureRows.groups(connection)
-                let grouping = try Grouping(connection, grouper)
-                try grouping.rebuild()
-                let after = try SignatureRows.groups(connection)
-                moved = grouping.moves.compactMap { move, count in
-                    let former = move.from.flatMap { before[$0] }
-                    // Rows of one group differ in what it waited for, or in being cut.
-                    guard let group = after[move.to], group.signature != former?.signature else {
-                        return nil
-                    }
-                    return RegroupedReports(before: former, after: group, count: count)
-                }
-                return .commit
+    let connection = file.connection
+    let moved = try connection.transaction(.immediate) {
+        let before = try SignatureRows.groups(connection)
+        let grouping = try Grouping(connection, grouper)
+        try grouping.rebuild()
+        let after = try SignatureRows.groups(connection)
+        return grouping.moves.compactMap { move, count -> RegroupedReports? in
+            let former = move.from.flatMap { before[$0] }
+            // Rows of one group differ in what it waited for, or in being cut.
+            guard let group = after[move.to], group.signature != former?.signature else {
+                return nil
             }
-            return moved
+            return RegroupedReports(before: former, after: group, count: count)
         }
     }
     try file.close()

@@ -3,7 +3,6 @@
 // A question is answered from one snapshot. SQL filters the reports and the caller aggregates them:
 // measured, that is five times faster over millions of rows than a `group by`.
 
-internal import GRDB
 package import StallModel
 
 /// A store as one asks it questions. Nothing here writes.
@@ -202,16 +201,7 @@ package final class ReportStore {
     func answer<Answer>(
         _ body: (Connection) throws -> Answer
     ) throws(StoreError) -> Answer {
-        try StoreError.catching(path: path) {
-            try file.queue.inDatabase { database in
-                var answer: Answer?
-                try database.inTransaction(.deferred) {
-                    answer = try body(Connection(database, path: path))
-                    return .commit
-                }
-                return answer!  // set, or `body` has thrown
-            }
-        }
+        try file.connection.transaction(.deferred) { try body(file.connection) }
     }
 }
 

@@ -1,7 +1,6 @@
 // Whether a store is what was written to it: what SQLite can tell, and what only content hashes
 // can.
 
-internal import GRDB
 package import StallModel
 
 /// What a check found.
@@ -20,15 +19,10 @@ package func repairStore(
     guard FileFacts(path) != nil else { throw .missing(path: path) }
     let file = try StoreFile.openForWriting(
         path: path, role: .central, followsLinks: true, wait: .seconds(60))
-    try StoreError.catching(path: path) {
-        try file.queue.inDatabase { database in
-            try database.inTransaction(.immediate) {
-                let connection = Connection(database, path: path)
-                try removeOutOfRange(connection)
-                try Grouping(connection, grouper).rebuild()
-                return .commit
-            }
-        }
+    let connection = file.connection
+    try connection.transaction(.immediate) {
+        try removeOutOfRange(connection)
+        try Grouping(connection, grouper).rebuild()
     }
     try file.close()
 }
@@ -40,41 +34,32 @@ package func checkStore(
     path: String, limit: Int = 100
 ) throws(StoreError) -> [StoreFault] {
     let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
-    return try StoreError.catching(path: path) {
-        try file.queue.inDatabase { database in
-            var check = StoreCheck(Connection(database, path: path), limit: limit)
-            try database.inTransaction(.deferred) {
-                try check.run()
-                return .commit
-            }
-            return check.faults
-        }
+    return try file.connection.transaction(.deferred) {
+        var check = StoreCheck(file.connection, limit: limit)
+        try check.run()
+        return check.faults
     }
 }
 
 /// What is worth knowing of a store that is whole.
 package func storeNotes(path: String) throws(StoreError) -> [String] {
     let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
-    return try StoreError.catching(path: path) {
-        try file.queue.inDatabase { database in
-            let connection = Connection(database, path: path)
-            func count(_ sql: String) throws -> Int64 {
-                try connection.prepare("select count(*) from \(sql)").integer() ?? 0
-            }
-            var notes: [String] = []
-            let conflicts = try count("(select distinct location from name_conflict)")
-            if conflicts > 0 {
-                notes.append(
-                    "\(conflicts) places have other names in some sources; the first ones stay "
-                        + "(stallctl symbolicate decides)")
-            }
-            let copies = try count("source where origin is not null")
-            if copies > 0 {
-                notes.append("\(copies) sources are copies of others that went their own way")
-            }
-            return notes
-        }
+    let connection = file.connection
+    func count(_ sql: String) throws(StoreError) -> Int64 {
+        try connection.prepare("select count(*) from \(sql)").integer() ?? 0
     }
+    var notes: [String] = []
+    let conflicts = try count("(select distinct location from name_conflict)")
+    if conflicts > 0 {
+        notes.append(
+            "\(conflicts) places have other names in some sources; the first ones stay "
+                + "(stallctl symbolicate decides)")
+    }
+    let copies = try count("source where origin is not null")
+    if copies > 0 {
+        notes.append("\(copies) sources are copies of others that went their own way")
+    }
+    return notes
 }
 
 private struct StoreCheck {

@@ -1,7 +1,6 @@
 // What can be wrong with a store, each as one clear line: the path, and what was expected there.
 
 internal import CSQLite
-internal import GRDB
 package import StallModel
 
 /// Why a store could not be used. Every case is an operating condition; bugs trap instead.
@@ -132,17 +131,10 @@ extension StoreError {
             }
     }
 
-    /// What any error that comes out of this module's calls to GRDB means.
+    /// What any error that ends work on a store means.
     init(_ error: any Error, path: String) {
         self =
-            switch error {
-            case let error as StoreError: error
-            case let error as DatabaseError:
-                StoreError(
-                    code: error.extendedResultCode.rawValue, message: error.message ?? "",
-                    path: path)
-            default: .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
-            }
+            error as? StoreError ?? .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
     }
 
     /// The same failure, told of the link that was given instead of the file.

@@ -1,7 +1,6 @@
 // Opens store files: which files are refused, with which settings, and how a store is left behind.
 
 internal import CSQLite
-internal import GRDB
 internal import Glibc
 internal import StallModel
 internal import Synchronization
@@ -9,7 +8,7 @@ internal import Synchronization
 /// An open store file of known role and schema version.
 struct StoreFile {
     let path: String
-    let queue: DatabaseQueue
+    let connection: Connection
     let role: StoreRole
     let schemaVersion: Int
 
@@ -24,27 +23,19 @@ struct StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
         try SourceGuard.expectPlainCompanions(path.followingLink)
         try expectWritable(path)
-        return try StoreError.catching(path: path) {
-            // The wait is set by GRDB before anything else: two processes that create one store at
-            // the same time fail on the journal mode otherwise.
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(wait / .seconds(1))
-            // Every reference is made from a row that was found or added just before, in the same
-            // transaction. Looking each up again would double the work, and deleting a row would search
-            // whole tables for others that name it. Tests and `checkStore` find what is wrong.
-            configuration.foreignKeysEnabled = false
-            let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
-            let version = try queue.inDatabase { database in
-                if let handle = database.sqliteConnection { stall_sqlite_ignore_programs(handle) }
-                try prepare(database, path: path, role: role)
-                // Only once the file is known to be ours.
-                try database.execute(sql: "pragma journal_mode = wal")
-                try database.execute(sql: "pragma synchronous = normal")
-                try database.execute(sql: "pragma journal_size_limit = 1048576")
-                return newestSchemaVersion
-            }
-            return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
-        }
+        // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just before,
+        // in the same transaction. Looking each up again would double the work, and deleting a row would search
+        // whole tables for others that name it. Tests and `checkStore` find what is wrong.
+        let connection = try Connection(
+            to: absolute(path), as: path, .readWrite, wait: wait,
+            prepare: stall_sqlite_ignore_programs)
+        try prepare(connection, role: role)
+        // Only once the file is known to be ours.
+        try connection.execute("pragma journal_mode = wal")
+        try connection.execute("pragma synchronous = normal")
+        try connection.execute("pragma journal_size_limit = 1048576")
+        return StoreFile(
+            path: path, connection: connection, role: role, schemaVersion: newestSchemaVersion)
     }
 
     /// Opens a store for reading without changing anything in its directory.
@@ -94,20 +85,14 @@ struct StoreFile {
     static func migrate(path: String) throws(StoreError) -> (from: Int, to: Int) {
         try expectFile(path)
         try expectWritable(path)
-        return try StoreError.catching(path: path) {
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(60)
-            let queue = try DatabaseQueue(path: absolute(path), configuration: configuration)
-            return try queue.inDatabase { database in
-                var found = newestSchemaVersion
-                try database.inTransaction(.immediate) {
-                    (_, found) = try identify(database, path: path)
-                    try migrate(database, from: found)
-                    return .commit
-                }
-                return (found, newestSchemaVersion)
-            }
+        let connection = try Connection(
+            to: absolute(path), as: path, .readWrite, wait: .seconds(60))
+        let found = try connection.transaction(.immediate) {
+            let (_, found) = try identify(connection)
+            try migrate(connection, from: found)
+            return found
         }
+        return (found, newestSchemaVersion)
     }
 
     /// Closes the file. When no other process uses it, the log is folded in and one portable file
@@ -116,20 +101,15 @@ struct StoreFile {
     /// - Returns: Whether no other process uses it.
     @discardableResult
     func close() throws(StoreError) -> Bool {
-        try StoreError.catching(path: path) {
-            if wasMoved() {
-                try queue.close()
-                return false
-            }
-            let isLast = queue.inDatabase { database in
-                // Fails at once while others have the file open, which is what should happen then.
-                _ = try? database.execute(sql: "pragma busy_timeout = 0")
-                let mode = try? String.fetchOne(database, sql: "pragma journal_mode = delete")
-                return mode == "delete"
-            }
-            try queue.close()
-            return isLast
+        if wasMoved() {
+            try connection.close()
+            return false
         }
+        // Fails at once while others have the file open, which is what should happen then.
+        try? connection.execute("pragma busy_timeout = 0")
+        let mode = try? connection.prepare("pragma journal_mode = delete").firstText()
+        try connection.close()
+        return mode == "delete"
     }
 
     /// Whether the path leads elsewhere by now: the file was deleted, moved or replaced.
@@ -137,16 +117,14 @@ struct StoreFile {
     /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is told to
     /// leave the log's file alone.
     func wasMoved() -> Bool {
-        queue.inDatabase { database in
-            var isMoved: CInt = 0
-            guard let connection = database.sqliteConnection,
-                sqlite3_file_control(connection, "main", SQLITE_FCNTL_HAS_MOVED, &isMoved)
-                    == SQLITE_OK, isMoved != 0
-            else { return false }
-            var keepsLog: CInt = 1
-            sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &keepsLog)
-            return true
-        }
+        var isMoved: CInt = 0
+        guard let handle = connection.handle,
+            sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &isMoved) == SQLITE_OK,
+            isMoved != 0
+        else { return false }
+        var keepsLog: CInt = 1
+        sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &keepsLog)
+        return true
     }
 
     /// The store itself when its schema is the newest; otherwise a copy of it that was migrated.
@@ -159,63 +137,46 @@ struct StoreFile {
         guard role == .agent else {
             throw .older(path: path, version: schemaVersion, supported: newest)
         }
-        return try StoreError.catching(path: path) {
-            // An agent's store has a quota of 64 MB unless the app says more.
-            guard FileFacts(path)?.size ?? 0 <= Self.migratedBytes else {
-                throw StoreError.older(path: path, version: schemaVersion, supported: newest)
-            }
-            let copy = try DatabaseQueue(configuration: Self.forReading)
-            try copy.inDatabase { database in
-                guard let handle = database.sqliteConnection else { return }
-                stall_sqlite_distrust(handle)
-                budget?.bound(handle)
-            }
-            try queue.backup(to: copy)
-            try copy.inDatabase { try Self.migrate($0, from: schemaVersion) }
-            return StoreFile(path: path, queue: copy, role: role, schemaVersion: schemaVersion)
+        // An agent's store has a quota of 64 MB unless the app says more.
+        guard FileFacts(path)?.size ?? 0 <= Self.migratedBytes else {
+            throw .older(path: path, version: schemaVersion, supported: newest)
         }
+        let copy = try Connection(to: "", as: path, .inMemory) { handle in
+            stall_sqlite_distrust(handle)
+            budget?.bound(handle)
+        }
+        try connection.copy(to: copy)
+        try Self.migrate(copy, from: schemaVersion)
+        return StoreFile(path: path, connection: copy, role: role, schemaVersion: schemaVersion)
     }
 
     /// The largest agent's store that is brought up to date in memory.
     private static let migratedBytes: Int64 = 256 << 20
 
-    private static var forReading: Configuration {
-        var configuration = Configuration()
-        // A snapshot may be looked at in more than one go.
-        configuration.allowsUnsafeTransactions = true
-        return configuration
-    }
-
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration,
         _ budget: SourceBudget?
     ) throws(StoreError) -> StoreFile {
-        try StoreError.catching(path: path) {
-            var configuration = Self.forReading
-            configuration.busyMode = .timeout(wait / .seconds(1))
-            configuration.readonly = readOnly
-            let queue = try DatabaseQueue(path: file, configuration: configuration)
-            let (role, version) = try queue.inDatabase { database in
-                // The file may have been made to harm its reader.
-                if let handle = database.sqliteConnection {
-                    stall_sqlite_distrust(handle)
-                    budget?.bound(handle)
-                }
-                try database.execute(sql: "pragma cell_size_check = on")
-                let identity = try identify(database, path: path)
-                try expectTables(database, path: path, version: identity.version)
-                return identity
-            }
-            return StoreFile(path: path, queue: queue, role: role, schemaVersion: version)
+        let connection = try Connection(
+            to: file, as: path, readOnly ? .readOnly : .readWrite, wait: wait
+        ) { handle in
+            // The file may have been made to harm its reader.
+            stall_sqlite_distrust(handle)
+            budget?.bound(handle)
         }
+        try connection.execute("pragma cell_size_check = on")
+        let (role, version) = try identify(connection)
+        try expectTables(connection, version: version)
+        return StoreFile(path: path, connection: connection, role: role, schemaVersion: version)
     }
 
     /// The role and schema version of a store that this program can read.
     private static func identify(
-        _ database: Database, path: String
-    ) throws -> (StoreRole, version: Int) {
-        let id = try Int32.fetchOne(database, sql: "pragma application_id") ?? 0
-        let version = try Int.fetchOne(database, sql: "pragma user_version") ?? 0
+        _ connection: Connection
+    ) throws(StoreError) -> (StoreRole, version: Int) {
+        let path = connection.path
+        let id = try applicationID(connection)
+        let version = Int(try connection.prepare("pragma user_version").integer() ?? 0)
         guard let role = StoreRole(rawValue: id) else {
             throw StoreError.foreign(path: path, applicationID: id)
         }
@@ -228,14 +189,21 @@ struct StoreFile {
         return (role, version)
     }
 
+    private static func applicationID(_ connection: Connection) throws(StoreError) -> Int32 {
+        // SQLite keeps 32 bits.
+        Int32(truncatingIfNeeded: try connection.prepare("pragma application_id").integer() ?? 0)
+    }
+
     /// The tables that a store of a version has, by the migration that created them.
     static func tables(ofVersion version: Int) -> [String] {
         embeddedMigrations.prefix(migrationCount(ofVersion: version) ?? 0).flatMap(\.tables)
     }
 
     /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
-    private static func expectTables(_ database: Database, path: String, version: Int) throws {
-        let connection = Connection(database, path: path)
+    private static func expectTables(
+        _ connection: Connection, version: Int
+    ) throws(StoreError) {
+        let path = connection.path
         let rows = try connection.prepare(
             "select name, sql from sqlite_schema where type = 'table' and sql is not null")
         var found: [String: String] = [:]
@@ -269,41 +237,42 @@ struct StoreFile {
     }
 
     /// Makes a new database a store, or brings a store to the newest schema, in one transaction.
-    private static func prepare(_ database: Database, path: String, role: StoreRole) throws {
-        try database.inTransaction(.immediate) {
+    private static func prepare(_ connection: Connection, role: StoreRole) throws(StoreError) {
+        try connection.transaction(.immediate) {
             let isNew =
-                try Int32.fetchOne(database, sql: "pragma application_id") == 0
-                && Int.fetchOne(database, sql: "select count(*) from sqlite_schema") == 0
+                try applicationID(connection) == 0
+                && connection.prepare("select count(*) from sqlite_schema").integer() == 0
             if isNew {
-                try database.execute(sql: "pragma application_id = \(role.rawValue)")
+                try connection.execute("pragma application_id = \(role.rawValue)")
             }
-            let (found, version) = try identify(database, path: path)
-            guard found == role else { throw StoreError.wrongRole(path: path, expected: role) }
-            try migrate(database, from: version)
-            if role == .agent { try giveIdentity(database, path: path, isNew: isNew) }
-            return .commit
+            let (found, version) = try identify(connection)
+            guard found == role else {
+                throw StoreError.wrongRole(path: connection.path, expected: role)
+            }
+            try migrate(connection, from: version)
+            if role == .agent { try giveIdentity(connection, isNew: isNew) }
         }
     }
 
     /// Applies the migrations that a store of schema `version` has not seen. Within a transaction.
-    private static func migrate(_ database: Database, from version: Int) throws {
+    private static func migrate(_ connection: Connection, from version: Int) throws(StoreError) {
         guard version < newestSchemaVersion, let count = migrationCount(ofVersion: version) else {
             return
         }
         for migration in embeddedMigrations.dropFirst(count) {
-            try database.execute(sql: migration.sql)
+            try connection.execute(migration.sql)
         }
-        try database.execute(sql: "pragma user_version = \(newestSchemaVersion)")
+        try connection.execute("pragma user_version = \(newestSchemaVersion)")
     }
 
     /// Adds the row that says which store this is: what its reports are known by wherever they go. A store that was
     /// copied and is written elsewhere gets another one.
-    private static func giveIdentity(_ database: Database, path: String, isNew: Bool) throws {
-        let identity = try StoreIdentity(Connection(database, path: path))
+    private static func giveIdentity(_ connection: Connection, isNew: Bool) throws {
+        let identity = try StoreIdentity(connection)
         guard try isNew || identity.hasAny() else {
-            throw StoreError.damaged(path: path, detail: "it has no identity")
+            throw StoreError.damaged(path: connection.path, detail: "it has no identity")
         }
-        try identity.settle(StorePlace(of: path))
+        try identity.settle(StorePlace(of: connection.path))
     }
 
     /// Makes an empty file that only its owner may read, so that SQLite's own files are as private.

@@ -1,7 +1,6 @@
 // Names the places of a finished store again, from symbols that were not at hand when it was written.
 // Only places in images with a build ID: nothing says which file the others were in.
 
-internal import GRDB
 package import StallModel
 
 /// A place in an image with a build ID, and how much is known of it.
@@ -131,15 +130,6 @@ package final class StoredPlaces {
     private func transaction<Answer>(
         _ body: (Connection) throws -> Answer
     ) throws(StoreError) -> Answer {
-        try StoreError.catching(path: file.path) {
-            try file.queue.inDatabase { database in
-                var answer: Answer?
-                try database.inTransaction(.immediate) {
-                    answer = try body(Connection(database, path: file.path))
-                    return .commit
-                }
-                return answer!  // set, or `body` has thrown
-            }
-        }
+        try file.connection.transaction(.immediate) { try body(file.connection) }
     }
 }

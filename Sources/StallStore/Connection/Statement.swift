@@ -1,41 +1,18 @@
-// SQLite's own interface, for what runs once a row: writing reports and scanning many of them.
-// Measured: GRDB's general statement costs 1.5 to 4 times as much. GRDB opens, begins and commits.
+// Statements, by SQLite's own interface: prepared once, bound and stepped for each row.
 
 internal import CSQLite
-internal import GRDB
 internal import StallModel
 
-/// A connection that GRDB opened, with the path that its errors name. Use it on GRDB's queue only.
-struct Connection {
-    let handle: OpaquePointer
-    let path: String
-
-    init(_ database: Database, path: String) {
-        // Nil only once it is closed, and then nothing calls us.
-        handle = database.sqliteConnection!
-        self.path = path
-    }
-
-    func prepare(_ sql: String) throws(StoreError) -> Statement { try Statement(sql, on: self) }
-
-    /// The rows that the last statement inserted, changed or deleted.
-    var changeCount: Int { Int(sqlite3_changes(handle)) }
-
-    func error(_ code: CInt) -> StoreError {
-        StoreError(code: code, message: String(cString: sqlite3_errmsg(handle)), path: path)
-    }
-}
-
-/// A prepared statement, reused. Finalized when released, which must be before its connection
-/// closes.
+/// A prepared statement, reused. It holds its connection open.
 final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
 
-    fileprivate init(_ sql: String, on connection: Connection) throws(StoreError) {
+    init(_ sql: String, on connection: Connection) throws(StoreError) {
+        guard let database = connection.handle else { throw connection.isClosed }
         var prepared: OpaquePointer?
         let code = sqlite3_prepare_v3(
-            connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+            database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         guard code == SQLITE_OK, let prepared else { throw connection.error(code) }
         handle = prepared
         self.connection = connection
@@ -87,7 +64,7 @@ final class Statement {
     /// file of its own, for the case that it fails half-way.
     func insert<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64 {
         try run(repeat each values)
-        return sqlite3_last_insert_rowid(connection.handle)
+        return connection.lastInsertedKey
     }
 
     /// The first column of the first row; nil when there is no row, or null in it.
@@ -96,6 +73,13 @@ final class Statement {
         let answer = try step() ? optionalInteger(at: 0) : nil
         sqlite3_reset(handle)
         return answer
+    }
+
+    /// The first column of the first row, as text; nil when there is no row, or null in it.
+    func firstText() throws(StoreError) -> String? {
+        reset()
+        defer { reset() }
+        return try step() ? optionalText(at: 0) : nil
     }
 
     /// What to throw when a row holds what no store of this schema can hold.

@@ -1,0 +1,130 @@
+// One connection to SQLite, by its own interface. What a wrapper would add (a queue of its own, caches, observers,
+// collations) an agent pays for in descriptors, threads and time, and needs none of it.
+//
+// No lock and no thread: who owns a connection uses it from one thread at a time, and every type above says so.
+
+internal import CSQLite
+internal import Glibc
+internal import StallModel
+
+/// An open database. It closes when it and the last of its statements are released.
+///
+/// **Thread safety:** one thread at a time, which need not be the one that opened it.
+final class Connection {
+    /// What the errors name: the path that was given, which need not be the file that is open.
+    let path: String
+    private(set) var handle: OpaquePointer?
+
+    enum Access {
+        /// The file must exist.
+        case readOnly
+        case readWrite
+        /// A database of its own, which nothing is left of.
+        case inMemory
+    }
+
+    /// How a transaction begins.
+    enum TransactionKind: String {
+        /// A snapshot for reading.
+        case deferred
+        /// No other process writes until its end. One that would become a writer half-way may find that another was faster.
+        case immediate
+    }
+
+    /// Opens a database.
+    ///
+    /// - Parameters:
+    ///   - file: An absolute path: SQLite reads other names its own way.
+    ///   - path: What errors are to name.
+    ///   - wait: How long a statement waits for other processes' transactions. It is set before anything else: two processes
+    ///     that create one store at the same time fail on the journal mode otherwise.
+    ///   - prepare: Told the connection before its first statement, with which SQLite reads the schema.
+    init(
+        to file: String, as path: String, _ access: Access, wait: Duration = .zero,
+        prepare: (OpaquePointer) -> Void = { _ in }
+    ) throws(StoreError) {
+        self.path = path
+        let flags =
+            switch access {
+            case .readOnly: SQLITE_OPEN_READONLY
+            case .readWrite, .inMemory: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        let name = access == .inMemory ? ":memory:" : file
+        let code = sqlite3_open_v2(name, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
+        guard code == SQLITE_OK, let handle else {
+            let error = StoreError(
+                code: code, message: Self.reason(handle) ?? String(cString: sqlite3_errstr(code)),
+                path: path)
+            // Also a connection that could not be opened has to be closed.
+            sqlite3_close(handle)
+            handle = nil
+            throw error
+        }
+        sqlite3_extended_result_codes(handle, 1)
+        stall_sqlite_expect_plain_sql(handle)
+        let wait_ms = wait / .milliseconds(1)
+        sqlite3_busy_timeout(handle, CInt(min(wait_ms, Double(CInt.max))))
+        prepare(handle)
+        // SQLite opens anything, and finds out with the first statement what it is.
+        _ = try self.prepare("select * from sqlite_schema limit 1").step()
+    }
+
+    deinit {
+        // Statements hold the connection, so there are none.
+        sqlite3_close_v2(handle)
+    }
+
+    /// Closes the database now. Its statements must be gone.
+    func close() throws(StoreError) {
+        let code = sqlite3_close(handle)
+        guard code == SQLITE_OK else { throw error(code) }
+        handle = nil
+    }
+
+    func prepare(_ sql: String) throws(StoreError) -> Statement { try Statement(sql, on: self) }
+
+    /// Runs statements of which no answer is wanted, to their ends.
+    func execute(_ sql: String) throws(StoreError) {
+        guard let handle else { throw isClosed }
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw error(code) }
+    }
+
+    /// The rows that the last statement inserted, changed or deleted.
+    var changeCount: Int { Int(sqlite3_changes(handle)) }
+
+    /// The key of the row that was inserted last.
+    var lastInsertedKey: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// What the failure that was just met means.
+    func error(_ code: CInt) -> StoreError {
+        let reason = code & 0xff == SQLITE_CANTOPEN ? Self.reason(handle) : nil
+        return StoreError(
+            code: code, message: reason ?? String(cString: sqlite3_errmsg(handle)), path: path)
+    }
+
+    /// Why a file cannot be opened that could be at another time; nil when that is not why.
+    private static func reason(_ handle: OpaquePointer?) -> String? {
+        guard let handle, case let code = sqlite3_system_errno(handle),
+            code == EMFILE || code == ENFILE
+        else { return nil }
+        return String(cString: strerror(code))
+    }
+
+    var isClosed: StoreError { .cannotOpen(path: path, reason: "it was closed") }
+
+    /// Copies the whole database over another.
+    func copy(to other: Connection) throws(StoreError) {
+        guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
+            throw StoreError(
+                code: sqlite3_extended_errcode(other.handle),
+                message: String(cString: sqlite3_errmsg(other.handle)), path: path)
+        }
+        let step = sqlite3_backup_step(backup, -1)
+        let finish = sqlite3_backup_finish(backup)
+        for code in [step == SQLITE_DONE ? SQLITE_OK : step, finish] where code != SQLITE_OK {
+            throw StoreError(
+                code: code, message: String(cString: sqlite3_errmsg(other.handle)), path: path)
+        }
+    }
+}

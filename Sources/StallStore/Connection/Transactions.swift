@@ -1,0 +1,50 @@
+// All or nothing. SQLite ends a transaction by itself when a disk is full or fails; what was written before is gone then,
+// and what would be written after must not be taken for the whole.
+
+internal import CSQLite
+internal import StallModel
+
+extension Connection {
+    /// Runs `body` in a transaction. It is committed when `body` returns and rolled back when it throws; then the first
+    /// failure is thrown, not what went wrong with undoing it.
+    func transaction<Answer>(
+        _ kind: TransactionKind, _ body: () throws -> Answer
+    ) throws(StoreError) -> Answer {
+        try execute("begin \(kind.rawValue)")
+        do {
+            let answer = try body()
+            try expectTransaction()
+            try execute("commit")
+            return answer
+        } catch {
+            if isInTransaction { try? execute("rollback") }
+            throw StoreError(error, path: path)
+        }
+    }
+
+    /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it throws.
+    func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
+        try execute("savepoint part")
+        do {
+            let answer = try body()
+            try expectTransaction()
+            try execute("release part")
+            return answer
+        } catch {
+            if isInTransaction {
+                // Undoing leaves the savepoint open.
+                try? execute("rollback to part")
+                try? execute("release part")
+            }
+            throw error
+        }
+    }
+
+    /// Whether a transaction is open. SQLite may have ended the one that we began.
+    private var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+    private func expectTransaction() throws(StoreError) {
+        guard !isInTransaction else { return }
+        throw StoreError(code: SQLITE_ABORT, message: "Transaction was aborted", path: path)
+    }
+}
