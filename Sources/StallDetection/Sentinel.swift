@@ -32,11 +32,18 @@ final class Sentinel: Sendable {
         while read(end, &count, 8) < 0 && errno == EINTR {}
     }
 
-    /// Ends the thread.
+    /// Ends the thread. Where the app has closed its descriptor, the thread cannot be woken: it is left to sleep.
     func stop() {
+        guard let thread = thread.withLock({ $0.take() }) else { return }
         var one: UInt64 = 1
-        _ = write(end, &one, 8)
-        thread.withLock { $0.take() }?.join()
+        let isWoken = isDescriptorOwn && write(end, &one, 8) == 8
+        if !isWoken || !thread.join(within: .seconds(1)) { thread.detach() }
+    }
+
+    /// The number may be a file of the app's by now, which must not be written. Files without a type are the kernel's own.
+    private var isDescriptorOwn: Bool {
+        var facts = stat()
+        return fstat(end, &facts) == 0 && facts.st_mode & S_IFMT == 0
     }
 
     /// Its files, for the thread that watches it; nil until it sleeps.

@@ -35,7 +35,11 @@ extension Play {
             // A loop without descriptors sleeps all the same.
             if clock() - used > CLOCKS_PER_SEC / 4 { print("crashed spinning") }
             Stage(stage.directory).stall(monitor)
+            // Files of the app's own have the agent's numbers by now: no thread of the agent's can be woken by them.
+            for _ in 0..<64 { _ = open("/dev/null", O_RDWR) }
+            let began = ContinuousClock.now
             stage.stop(monitor)
+            if began.duration(to: .now) > .seconds(2) { print("crashed stop waited") }
         },
         Play(name: "no-descriptors", mayLose: true) { stage in
             let monitor = try stage.start()
