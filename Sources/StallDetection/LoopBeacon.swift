@@ -62,11 +62,16 @@ package final class LoopBeacon: @unchecked Sendable {
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
         return LoopTally(
             at: now,
-            busy: .nanoseconds(Int64(clamping: stall_tally_busy_ns(beacon))) + current,
+            busy: finishedBusyTime + current,
             microStallCount: stall_tally_micro_stalls(beacon),
             microStallTime: stall_tally_micro_stall_ns(beacon),
             lengths: InlineArray { stall_tally_length(beacon, UInt32($0)) },
             runDelay: runDelay)
+    }
+
+    /// For how long the loop has been busy while it was watched, without what it does now.
+    var finishedBusyTime: Duration {
+        .nanoseconds(Int64(clamping: stall_tally_busy_ns(beacon)))
     }
 
     /// How many spans have been as long as a stall, and the last of them by their numbers.

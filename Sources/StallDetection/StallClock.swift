@@ -54,6 +54,8 @@ package struct StallClock: Hashable, Sendable {
     private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
+    /// Until the first look is settled: CPU time that the thread may have used outside of the stall since `lastEvidence`.
+    private var usedElsewhere: Duration
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between looks that both found it ready to run without a CPU, since `last`: whatever the kernel books of it.
@@ -86,9 +88,14 @@ package struct StallClock: Hashable, Sendable {
 
     /// - Parameter before: What was known of the thread before `began`, if anything: the part of the first
     ///   interval that it can have spent on the CPU is bounded by it.
-    package init(began: MonotonicInstant, before: ThreadEvidence?) {
+    /// - Parameter busyElsewhere: How long the loop was busy with other things since `before` was read. The CPU time of that
+    ///   is not the stall's.
+    package init(
+        began: MonotonicInstant, before: ThreadEvidence?, busyElsewhere: Duration = .zero
+    ) {
         self.began = began
         last = began
+        usedElsewhere = max(.zero, busyElsewhere)
         // What it did before it began says nothing of its state since.
         lastEvidence = before?.counters
     }
@@ -112,6 +119,7 @@ package struct StallClock: Hashable, Sendable {
         guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
+        usedElsewhere = .zero
         last = now
         witnessedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
@@ -162,8 +170,9 @@ package struct StallClock: Hashable, Sendable {
         var account = Account()
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
-            used = min(interval, max(.zero, total - before))
-            account.cpuTime = used
+            account.cpuTime = min(interval, max(.zero, total - before))
+            // What it has used for certain. Without that, time in the queue for a CPU would pass for work that was done before.
+            used = min(interval, max(.zero, total - before - usedElsewhere))
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }

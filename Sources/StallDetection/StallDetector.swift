@@ -92,9 +92,11 @@ package struct StallDetector: Sendable {
     ///   - now: The time of the look.
     ///   - absences: When the process did not run, by the watchdog's own account.
     ///   - end: When the suspected word went, if the loop noted it.
+    ///   - busyBefore: How long the loop was busy between the last look and the beginning of what it does now.
     package mutating func look(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: Absences = Absences(), end: MonotonicInstant? = nil
+        absences: Absences = Absences(), end: MonotonicInstant? = nil,
+        busyBefore: Duration = .zero
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
@@ -115,7 +117,8 @@ package struct StallDetector: Sendable {
                 self.suspicion
                 ?? Suspicion(
                     word: reading.word,
-                    clock: StallClock(began: reading.since, before: evidenceBefore),
+                    clock: StallClock(
+                        began: reading.since, before: evidenceBefore, busyElsewhere: busyBefore),
                     nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
             suspicion.clock.advance(
                 to: now, evidence, absences: absences.withoutPauses(upTo: policy.negligiblePause))
@@ -135,22 +138,29 @@ package struct StallDetector: Sendable {
         return step
     }
 
-    /// Judges a stall that nobody looked at while it lasted: the loop itself has counted it. Nil when it was not its own doing, as
-    /// far as the time since the look before is known.
+    /// Judges a stall that nobody looked at while it lasted: the loop itself has counted it. Nil when it was not its own doing and
+    /// too short to be reported for that, as far as the time since the look before is known.
+    ///
+    /// It is stalled when it is so at least: by the CPU time that the thread must have used in it, or by its length less all
+    /// that the thread has queued for a CPU since the look before.
     ///
     /// - Parameters:
     ///   - before: What was known of the thread at the look before this one.
+    ///   - busyElsewhere: How long the loop was busy with other things since then.
     package func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
-        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences
+        busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
+        absences: Absences
     ) -> StallIncident? {
         guard length >= threshold, let before else { return nil }
-        var clock = StallClock(began: began, before: before)
+        var clock = StallClock(began: began, before: before, busyElsewhere: busyElsewhere)
         clock.advance(to: began + length, evidence.counters, absences: absences)
-        guard clock.verdict(threshold: threshold) == .stalled else { return nil }
+        let verdict = clock.verdict(threshold: threshold)
+        let starvation = DetectionPolicy(threshold: threshold).starvation
+        guard verdict == .stalled || length >= starvation else { return nil }
         return StallIncident(
             began: began, duration: length, threshold: threshold, cpuTime: clock.cpuTime,
-            detectionDelay: now - began - threshold, verdict: .stalled, hasEnded: true,
+            detectionDelay: now - began - threshold, verdict: verdict, hasEnded: true,
             ending: .recovered)
     }
 

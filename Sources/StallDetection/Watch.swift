@@ -118,6 +118,7 @@ struct Watch: ~Copyable {
         post.detector = StallDetector(policy: post.policies.base, before: evidence)
         post.nextLook = now + post.policies.grace
         post.knownStalls = loop.beacon.stallCount
+        _ = post.busySinceLastLook(loop.beacon.read(at: now), at: now)
         post.measured = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
         post.next = first
         first = post
@@ -219,8 +220,10 @@ struct Watch: ~Copyable {
         let now = now()
         let wasDisturbed = wasSentinelDisturbed()
         attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
+        let busy = post.busySinceLastLook(reading, at: now)
         let step = post.detector.look(
-            reading, evidence, at: now, absences: attendance.absences, end: end)
+            reading, evidence, at: now, absences: attendance.absences, end: end,
+            busyBefore: busy.before)
         post.nextLook = post.detector.nextLook
         let isStalled = post.detector.isStalled || step.incident != nil
         let saturation = post.saturation.look(
@@ -237,7 +240,8 @@ struct Watch: ~Copyable {
             post.noteSuspicion(began: reading.since)
         }
         post.tellUnseen(
-            upTo: stallCount, before: before, evidence, at: now, absences: attendance.absences)
+            upTo: stallCount, before: before, busy: busy.all, evidence, at: now,
+            absences: attendance.absences)
         post.setAlarm()
         post.keepOpenSlot(at: self.now(), open: step.incident, lastWords)
         if step.takesSample {

@@ -25,6 +25,8 @@ final class WatchPost: @unchecked Sendable {
     var alarmedWord: UInt64?
     /// Where the stall that is open is kept for whoever comes after the process.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
+    /// For how long the loop had been busy in its life, at the last look.
+    private var knownBusy = Duration.zero
     /// How many of the loop's own long spans have been gone through.
     var knownStalls: UInt64 = 0
     /// When the last suspicions began, as many as the loop keeps long spans.
@@ -57,6 +59,16 @@ final class WatchPost: @unchecked Sendable {
         alarmedWord = suspected
     }
 
+    /// How long the loop was busy since the last look: all of it, and the part before what it does now.
+    func busySinceLastLook(
+        _ reading: LoopReading, at now: MonotonicInstant
+    ) -> (all: Duration, before: Duration) {
+        let finished = loop.beacon.finishedBusyTime
+        let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
+        defer { knownBusy = finished + current }
+        return (finished + current - knownBusy, max(.zero, finished - knownBusy))
+    }
+
     func noteSuspicion(began: MonotonicInstant) {
         suspected[suspicionCount % Int(LoopBeacon.keptStalls)] = began.nanoseconds
         suspicionCount += 1
@@ -73,9 +85,11 @@ final class WatchPost: @unchecked Sendable {
 
     /// Tells stalls that came and went while the watchdog had no CPU: the loop has counted them up to `count`.
     ///
-    /// - Parameter before: What was known of the thread at the look before this one.
+    /// - Parameters:
+    ///   - before: What was known of the thread at the look before this one.
+    ///   - busy: How long the loop has been busy since then.
     func tellUnseen(
-        upTo count: UInt64, before: ThreadEvidence?, _ evidence: ThreadEvidence,
+        upTo count: UInt64, before: ThreadEvidence?, busy: Duration, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, absences: Absences
     ) {
         let known = knownStalls
@@ -90,7 +104,8 @@ final class WatchPost: @unchecked Sendable {
             guard !wasSuspected(began) else { continue }
             let incident = detector.judgeAfterwards(
                 began: began, length: length, threshold: policies.longestThreshold,
-                before: before, evidence, at: now, absences: absences)
+                before: before, busyElsewhere: busy - length, evidence, at: now,
+                absences: absences)
             if let incident { loop.responder.stallChanged(incident) }
         }
     }

@@ -210,18 +210,41 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
 
     @Test
     func `a stall that nobody looked at is judged by what the thread did since the look before`() {
-        func judged(_ delay: Int, length: Int = 300, absences: Absences = Absences())
-            -> StallVerdict?
-        {
+        func judged(
+            _ delay: Int, length: Int = 300, cpu: Int = 20, busyElsewhere: Int = 0,
+            absences: Absences = Absences()
+        ) -> StallVerdict? {
             detector.judgeAfterwards(
                 began: at(10), length: .milliseconds(length), threshold: .milliseconds(250),
                 before: ThreadEvidence(cpuTime: .zero, runDelay: .zero),
-                ThreadEvidence(cpuTime: .milliseconds(20), runDelay: .milliseconds(delay)),
-                at: at(400), absences: absences)?.verdict
+                busyElsewhere: .milliseconds(busyElsewhere),
+                ThreadEvidence(cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay)),
+                at: at(10_000), absences: absences)?.verdict
         }
         #expect(judged(0) == .stalled && judged(40) == .stalled)
         #expect(judged(100) == nil && judged(0, length: 249) == nil)
         #expect(judged(0, absences: absent(from: 20, to: 200)) == nil)
+        // The watchdog was away for ten seconds, in which the thread has queued and computed in many callouts.
+        #expect(judged(6_000, cpu: 3_000, busyElsewhere: 8_700) == nil, "it only queued, perhaps")
+        #expect(judged(6_000, cpu: 3_000, busyElsewhere: 2_700) == .stalled, "300 ms of CPU")
+        #expect(judged(6_000, length: 1_000, cpu: 3_000, busyElsewhere: 8_700) == .starved)
+        #expect(
+            judged(0, length: 1_000, absences: absent(from: 20, to: 1_005)) == .stopped)
+    }
+
+    /// The watchdog had no CPU while the loop computed in short callouts; then one of them queued for a CPU.
+    @Test(arguments: [(busyBefore: 400, verdict: StallVerdict?.none), (0, .stalled)])
+    mutating func `CPU time of the callouts before is not the stall's`(
+        busyBefore: Int, verdict: StallVerdict?
+    ) {
+        func computed(_ cpu: Int, _ delay: Int) -> ThreadEvidence {
+            ThreadEvidence(cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay))
+        }
+        _ = detector.look(waiting(since: -500), computed(0, 0), at: at(-500))
+        let step = detector.look(
+            busy(since: 0), computed(400, 300), at: at(300),
+            busyBefore: .milliseconds(busyBefore))
+        #expect(step.incident?.verdict == verdict)
     }
 
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
