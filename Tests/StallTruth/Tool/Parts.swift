@@ -11,6 +11,8 @@ struct Part {
     var name: String
     /// Its stalls count for the error bars: nothing else is going on.
     var measuresErrors = false
+    /// Played only when it is asked for by name: it looks at stacks, and which stalls are found there is no matter of it.
+    var isExtra = false
     /// It judges its stalls itself: they are other processes'.
     var problems: ((Stage) -> [String?])?
     /// What it plants besides stalls: reports under the first of these verdicts must appear, the others may.
@@ -213,6 +215,13 @@ let parts: [Part] = [
         stage.addVictims(4, threshold: .milliseconds(50))
         stage.addVictims(4, threshold: .milliseconds(250))
         stage.drive(Diet(stalls: 2...6))
+        hogs.forEach { $0.end() }
+    },
+    Part(name: "hogs-stacks", isExtra: true, verdicts: [.starved]) { stage in
+        let hogs = (0..<9).map { _ in Helper("hog") }
+        stage.addVictims(4, threshold: .milliseconds(50))
+        stage.drive(
+            Diet(stalls: 1.2...2.4, healthyItems: 1, computingStalls: 0.5, pause: 0.5...4))
         hogs.forEach { $0.end() }
     },
     Part(name: "sigstop", verdicts: [.stopped]) { $0.playStops(healthy) },

@@ -25,6 +25,9 @@ struct PartResult: Codable {
     var oversleeps: [Double] = []
     /// Plants so near to the threshold that either verdict is right.
     var borderline = 0
+    /// Reports of stalls, and those of them without any stack.
+    var stallReports = 0
+    var withoutStack = 0
     /// Incidents that are kept under verdicts of their own, and those that should have had another one.
     var others: [String: Int] = [:]
     var wrongVerdicts = 0
@@ -48,6 +51,18 @@ extension PartResult {
         var found: [String: Set<Int>] = [:]
         for report in reports {
             let length = report.duration.nanoseconds / 1000
+            if report.verdict == .stalled {
+                stallReports += 1
+                if report.samples.allSatisfy({ $0.method == nil }) {
+                    withoutStack += 1
+                    if part.isExtra {
+                        let failures = Set(report.samples.compactMap(\.failure))
+                        note(
+                            "no stack: \(report.duration) cpu \(report.cpuTime) "
+                                + "\(failures.sorted())")
+                    }
+                }
+            }
             let own = episodes[report.loop] ?? []
             // How much later than the victim says the report begins, in -30...30 minutes.
             func lateness(_ episode: Episode) -> Int64 {
@@ -84,8 +99,11 @@ extension PartResult {
             guard let match else {
                 isFalse += 1
                 note(
-                    "false: \(report.loop) \(report.duration) cpu \(report.cpuTime) in \(report.phase)"
-                )
+                    "false: \(report.loop) \(report.duration) cpu \(report.cpuTime) in \(report.phase), "
+                        + "\(report.samples.count) samples, noticed \(report.detectionDelay) late"
+                        + own.filter { abs(lateness($0)) < 2 * max(length, 500_000) }.map {
+                            "; \(lateness($0)) us after \($0.described(truth.stops))"
+                        }.joined())
                 continue
             }
             found[report.loop, default: []].insert(match)
@@ -105,8 +123,12 @@ extension PartResult {
                 guard found[loop]?.contains(index) != true else { continue }
                 missed += 1
                 note(
-                    "missed: \(loop) \(episode.duration) us of threshold \(episode.threshold), "
-                        + "queued \(episode.queued) us, stopped \(episode.stopped(truth.stops)) us")
+                    "missed: \(loop) threshold \(episode.threshold), \(episode.described(truth.stops))"
+                        + reports.filter { $0.loop == loop }.map { report in
+                            (report, (report.start.microseconds - episode.start) % Self.hour)
+                        }.filter { abs($0.1) < 1_000_000 }.map { report, late in
+                            "; \(late) us after it \(report.verdict) \(report.duration)"
+                        }.joined())
             }
         }
         if let planted = part.verdicts.first, isPlayed, others["\(planted)"] == nil {
@@ -139,6 +161,15 @@ extension Episode {
         stops(in: all).reduce(0) { $0 + Int64($1.count) }
     }
 
+    /// What is known of it, for the one who looks into a wrong verdict. Microseconds, stops from its beginning on.
+    func described(_ all: [Range<UInt64>]) -> String {
+        let near = all.filter {
+            $0.upperBound + 200_000 > began && $0.lowerBound < began + UInt64(duration) + 200_000
+        }.map { "\(Int64($0.lowerBound) - Int64(began))..<\(Int64($0.upperBound) - Int64(began))" }
+        return "\(isStall ? "stall" : "callout") of \(duration) us, queued \(queued), stopped "
+            + "\(stopped(all)), stops near \(near)"
+    }
+
     private func own(_ all: [Range<UInt64>]) -> Int64 { duration - queued - stopped(all) }
 
     /// Its own time is at least the threshold. The agent looks at half the threshold and then every eighth of it: so much of
@@ -149,9 +180,13 @@ extension Episode {
         return own(all) >= limit + unknown
     }
 
-    /// All but a sixty-fourth of the threshold is its own time: what the agent neglects.
+    /// All but a sixty-fourth of the threshold is its own time: what the agent neglects. A thread is woken up to be stopped, and
+    /// what it queues for a CPU on the way to that is in both accounts: with stops in it, no queueing is taken off. And it stops
+    /// when the signal has reached it, not when the signal was sent: half a millisecond a stop.
     func mayBeCalledStall(_ all: [Range<UInt64>]) -> Bool {
-        own(all) >= limit - limit / 64
+        let count = Int64(stops(in: all).count)
+        let own = count == 0 ? own(all) : duration - stopped(all) + count * 500
+        return own >= limit - limit / 64
     }
 }
 

@@ -57,6 +57,8 @@ struct Diet {
     var healthyShare = 0.45
     /// A share of healthy items computes; the others sleep.
     var computing = 0.05
+    /// A share of stalls computes.
+    var computingStalls = 0.0
     var pause: ClosedRange<Double> = 0.5...8
 }
 
@@ -94,7 +96,8 @@ final class VictimLoop: @unchecked Sendable {
             }
             guard let stalls = diet.stalls, monotonic() < deadline else { continue }
             let length = threshold * Double.random(in: stalls)
-            item(lasting: length, isStall: true, computes: false)
+            let computes = Double.random(in: 0..<1) < diet.computingStalls
+            item(lasting: length, isStall: true, computes: computes)
             usleep(UInt32(Double.random(in: diet.pause) * 1000))
         }
     }
@@ -124,8 +127,9 @@ final class VictimLoop: @unchecked Sendable {
     func item(lasting length: Duration, isStall: Bool, computes: Bool) {
         let kinds = CalloutKind.allCases.filter { $0 != .mainQueue || loop === EventRunLoop.main }
         runOnLoop(kinds.randomElement(using: &random)!) { [self] in
-            let queuedBefore = runDelay()
+            // The clocks come first and last: what is read between them is time of the callout, as the agent sees it.
             let (wall, began) = (wallClock(), monotonic())
+            let queuedBefore = runDelay()
             if computes {
                 let limit = mishap_thread_cpu_ns() + UInt64(length / .nanoseconds(1))
                 while mishap_thread_cpu_ns() < limit {}
@@ -133,11 +137,12 @@ final class VictimLoop: @unchecked Sendable {
                 let end = began + UInt64(length / .nanoseconds(1))
                 while monotonic() < end { usleep(UInt32((end - min(end, monotonic())) / 1000 + 1)) }
             }
+            let queued = runDelay() - queuedBefore
             let taken = Int64(monotonic() - began) / 1000
             truth.note(
                 Episode(
                     loop: name, threshold: threshold, isStall: isStall, start: wall,
-                    duration: taken, began: began / 1000, queued: runDelay() - queuedBefore))
+                    duration: taken, began: began / 1000, queued: queued))
         }
     }
 

@@ -25,7 +25,7 @@ if arguments.first == "--seconds", arguments.count > 1 {
     seconds = max(1, Double(arguments[1]) ?? seconds)
     arguments.removeFirst(2)
 }
-let chosen = arguments.isEmpty ? parts : parts.filter { arguments.contains($0.name) }
+let chosen = parts.filter { arguments.isEmpty ? !$0.isExtra : arguments.contains($0.name) }
 precondition(!chosen.isEmpty, "the parts are: \(parts.map(\.name).joined(separator: " "))")
 
 var results: [PartResult] = []
@@ -36,6 +36,9 @@ for part in chosen {
     results.append(result)
     print(line(result))
     for note in result.notes { print("    \(note)") }
+    if part.isExtra {
+        print("without a stack \(result.withoutStack) of \(result.stallReports) reports")
+    }
 }
 let noticed = results.flatMap(\.noticed).sorted()
 let durations = results.flatMap(\.durations).sorted()
