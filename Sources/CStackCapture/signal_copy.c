@@ -118,9 +118,9 @@ static void answer(signal_request *request, uint32_t requested, const void *cont
     if (!claim(request, requested, &claimed)) request = claim_any(&claimed);
     if (!request) return;
     stall_registers_from_context(&request->registers, context);
+    request->answered_ns = monotonic_ns();
     const uint64_t stack_pointer = request->registers.value[stall_native_architecture->stack_pointer];
     if (claimed & LATE) {
-        request->answered_ns = monotonic_ns();
         copy_stack(request, stack_pointer, request->late_buffer, LATE_CAPACITY);
     } else {
         copy_stack(request, stack_pointer, shared_buffer, shared_capacity);
@@ -329,7 +329,7 @@ static signal_result give_up(signal_request *request, uint32_t requested, int er
 }
 
 signal_result stall_signal_copy_request(
-    const signal_question *question, stall_registers *registers, stall_stack_copy *copy
+    const signal_question *question, stall_registers *registers, stall_stack_copy *copy, uint64_t *answered_ns
 ) {
     if (atomic_exchange(&is_busy, true)) return SIGNAL_UNAVAILABLE;
     bool is_blocked;
@@ -355,6 +355,7 @@ signal_result stall_signal_copy_request(
         if (result != SIGNAL_COPIED) return result;
     }
     *registers = request->registers;
+    *answered_ns = request->answered_ns;
     *copy = (stall_stack_copy){.bytes = shared_buffer, .base = request->base, .length = request->length};
     return SIGNAL_COPIED;
 }

@@ -28,9 +28,10 @@ typedef struct {
 } signal_question;
 
 /// Asks a thread for its registers and stack. After SIGNAL_COPIED the copy is the caller's until it calls
-/// stall_signal_copy_release, which wipes it.
+/// stall_signal_copy_release, which wipes it. `answered_ns`: when the thread was there.
 signal_result stall_signal_copy_request(
-    const signal_question *_Nonnull question, stall_registers *_Nonnull registers, stall_stack_copy *_Nonnull copy);
+    const signal_question *_Nonnull question, stall_registers *_Nonnull registers, stall_stack_copy *_Nonnull copy,
+    uint64_t *_Nonnull answered_ns);
 void stall_signal_copy_release(void);
 
 typedef struct signal_request signal_request;

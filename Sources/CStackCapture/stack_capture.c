@@ -20,7 +20,14 @@ enum {
     BUSY_NS = 1000000,            // CPU time without a wait after which a thread may be signalled
     LONGEST_DOUBT_NS = 10000000,
     SHORTEST_UNWIND_NS = 5000000,  // what a stack that was taken at the last moment is given
+    REMEMBERED_THREADS = 16,
 };
+
+/// Since when a thread has been running without a wait of its own.
+typedef struct {
+    pid_t thread;  // 0: not known
+    uint64_t waits, cpu_ns, at_ns;
+} running_since;
 
 struct stall_sampler {
     size_t mapped_size;
@@ -30,6 +37,8 @@ struct stall_sampler {
     bool may_signal;
     stall_frame *frames;
     uint8_t *stack;
+    running_since since[REMEMBERED_THREADS];  // kept from capture to capture: a starved thread gets its CPU in between
+    unsigned next_since;
 };
 
 void stall_thread_describe(stall_thread *thread) {
@@ -154,6 +163,7 @@ static int capture_blocked(
     unwind(sampler, &registers, &copy, deadline_ns, stack);
     explicit_bzero(sampler->stack, copy.length);
 
+    stack->answered_ns = monotonic_ns();
     stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
     error = stall_thread_files_activity(files, &after);
     if (error != 0) return error;
@@ -174,12 +184,6 @@ static void pause_briefly(void) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/// Since when a thread has been running without a wait of its own.
-typedef struct {
-    bool is_set;
-    uint64_t waits, cpu_ns, at_ns;
-} running_since;
-
 // A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
 // wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
 // thread is only signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count
@@ -188,12 +192,24 @@ static bool keeps_running(const thread_files *files, const thread_status *status
     uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
     const uint64_t now_ns = monotonic_ns();
-    if (since->is_set && since->waits == (status ? status->waits : 0)) {
+    const bool is_known = since->thread == files->thread && cpu_ns >= since->cpu_ns;
+    if (is_known && since->waits == (status ? status->waits : 0)) {
         const uint64_t used_ns = cpu_ns - since->cpu_ns;
         if (status || used_ns >= (now_ns - since->at_ns) / 10 * 9) return used_ns >= BUSY_NS;
     }
-    *since = (running_since){true, status ? status->waits : 0, cpu_ns, now_ns};
+    *since = (running_since){files->thread, status ? status->waits : 0, cpu_ns, now_ns};
     return false;
+}
+
+// What is known of a thread from earlier captures. A thread that shares its CPU with others may not get a millisecond of it while
+// it is looked at, but does so from look to look. Only where the kernel counts waits does that mean that it ran all the time.
+static running_since *since_when(stall_sampler *sampler, const thread_files *files) {
+    for (int i = 0; i < REMEMBERED_THREADS; i++) {
+        if (sampler->since[i].thread == files->thread) return &sampler->since[i];
+    }
+    running_since *since = &sampler->since[sampler->next_since++ % REMEMBERED_THREADS];
+    since->thread = 0;
+    return since;
 }
 
 // The signal went to a thread that blocks it by now: it would stay pending there, also in the next program.
@@ -225,7 +241,7 @@ static int capture_running(
         .blocked = knows_status ? status.blocked : 0,
         .knows_blocked = knows_status,
     };
-    switch (stall_signal_copy_request(&question, &registers, &copy)) {
+    switch (stall_signal_copy_request(&question, &registers, &copy, &stack->answered_ns)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
     case SIGNAL_THREAD_ENDED: return ESRCH;
@@ -246,18 +262,20 @@ static bool knows_state(const thread_files *files) { return files->system_call >
 static int capture(
     stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline, stall_stack *stack
 ) {
-    running_since since = {.is_set = false};
+    running_since *since = since_when(sampler, files);
+    bool was_asked = false;
     const uint64_t start = monotonic_ns();
     for (;;) {
         int error = capture_blocked(sampler, thread, files, deadline, stack);
         if (error == EBUSY) {
-            error = capture_running(sampler, thread, files, &since, deadline, stack);
+            error = capture_running(sampler, thread, files, since, deadline, stack);
+            was_asked = was_asked || error != EBUSY;
             // It may have blocked before the signal came, with the signal masked: look once more from outside.
             if ((error == ETIMEDOUT || error == EINPROGRESS)
                 && capture_blocked(sampler, thread, files, deadline, stack) == 0) return 0;
         }
         if (error != EAGAIN && error != EBUSY) return error;
-        if (!since.is_set && !knows_state(files) && monotonic_ns() - start >= LONGEST_DOUBT_NS) return ENODATA;
+        if (!was_asked && !knows_state(files) && monotonic_ns() - start >= LONGEST_DOUBT_NS) return ENODATA;
         if (monotonic_ns() >= deadline) return error == EAGAIN ? ETIMEDOUT : EBUSY;
         pause_briefly();
     }

@@ -47,6 +47,8 @@ struct SampleRecord {
 struct LateRecord {
     var asked: MonotonicInstant
     var answered: MonotonicInstant
+    /// The loop had moved on by then.
+    var isLate: Bool
     var stack: StackCopy.Header
 }
 

@@ -144,7 +144,8 @@ final class IncidentAssembly: @unchecked Sendable {
 
     private func add(_ record: LateRecord, _ frames: UnsafeRawBufferPointer) {
         guard let stack = try? StackCopy(record.stack, frames: frames).decoded() else { return }
-        let late = LateStack(asked: record.asked, answered: record.answered, stack: stack)
+        let late = LateStack(
+            asked: record.asked, answered: record.answered, stack: stack, isLate: record.isLate)
         for (kind, var all) in seen {
             for index in all.samples.indices { all.samples[index].complete(with: late) }
             seen[kind] = all

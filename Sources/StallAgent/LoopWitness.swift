@@ -32,8 +32,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     private var threshold: Duration
     /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
     private var told = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
-    /// The thread has been asked for its stack and has not answered.
-    private var awaitsStack = false
+    /// The word under suspicion when the thread was asked for its stack, which it has not given; nil when it was not asked.
+    private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
     /// What the recorder makes of it.
@@ -83,7 +83,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         ring.append(.round, RoundRecord(skippedCount: 0, cost: .zero), from: sender)
         let nobody = StackCopy(ThreadID(rawValue: 0), failure: .running(ThreadID(rawValue: 0)))
         ring.append(
-            .late, LateRecord(asked: now, answered: now, stack: nobody.header), from: sender)
+            .late, LateRecord(asked: now, answered: now, isLate: false, stack: nobody.header),
+            from: sender)
         ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         place.forEachMember { _ in }
@@ -102,6 +103,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
 
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
         sendUnsent()
+        _ = takeLateStack()
         ring.begin(reserve: Handover.reserve)
         addSample(kind, of: reading, within: limit)
         // One that does not fit is missing in the report; the report itself has room kept for it.
@@ -123,24 +125,32 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         let stack = sampler.copyStack(of: thread, within: limit)
         record.presence = .taken
         record.stack = stack.header
-        awaitsStack = awaitsStack || stack.comesLater
-        record.isLate = beacon.word != reading.word
+        if stack.comesLater { awaitedWord = reading.word }
+        // The answer comes when the thread has a CPU, and to the watchdog when that has one: the loop may go on in between.
+        let hasMoved = beacon.word != reading.word
+        record.isLate =
+            kind == .stall && stack.hasFrames
+            ? beacon.hasLeft(reading.word, by: stack.header.taken) : hasMoved
         record.cost = now - start
         ring.append(.sample, record, from: sender, stack.frames)
+        // What the thread does by now is of something else.
+        if hasMoved, !record.isLate { return }
         causes.observe(thread.id, into: ring, from: sender, sampler: sampler)
     }
 
-    func takeLateStack() {
-        guard awaitsStack, let thread = account.thread,
+    func takeLateStack() -> Bool {
+        guard let word = awaitedWord, let thread = account.thread,
             let late = sampler?.copyLateStack(of: thread)
-        else { return }
-        awaitsStack = false
+        else { return false }
+        awaitedWord = nil
         ring.begin(reserve: Handover.reserve)
         ring.append(
             .late,
-            LateRecord(asked: late.asked, answered: late.answered, stack: late.stack.header),
+            LateRecord(
+                asked: late.asked, answered: late.answered,
+                isLate: beacon.hasLeft(word, by: late.answered), stack: late.stack.header),
             from: sender, late.stack.frames)
-        _ = ring.commit()
+        return ring.commit()
     }
 
     func forgetSamples(_ kind: IncidentKind) {

@@ -10,6 +10,8 @@ package struct StackCopy {
     /// What is worth keeping besides the frames. Plain memory.
     package struct Header: Sendable {
         package let thread: ThreadID
+        /// The last instant that the stack is known to be true for. Zero without a stack.
+        package let taken: MonotonicInstant
         fileprivate let result: CInt
         fileprivate let timeout: Duration
         /// The name of a call that failed: text of the program, which never goes away.
@@ -24,7 +26,9 @@ package struct StackCopy {
 
     init(_ thread: ThreadID, _ timeout: Duration, _ result: CInt, _ stack: stall_stack) {
         header = Header(
-            thread: thread, result: result, timeout: timeout,
+            thread: thread,
+            taken: MonotonicInstant(nanoseconds: result == 0 ? stack.answered_ns : 0),
+            result: result, timeout: timeout,
             failedCall: UInt(bitPattern: stack.failed_call), isTruncated: stack.is_truncated,
             method: stack.is_late ? .lateSignal : stack.used_signal ? .signal : .signalFree)
         let count = result == 0 ? Int(stack.count) : 0
@@ -56,6 +60,8 @@ package struct StackCopy {
         self.init(thread, limit, result, stack)
     }
 
+    /// There is a stack.
+    package var hasFrames: Bool { !frames.isEmpty }
     /// The thread has not answered, and may do so later.
     package var comesLater: Bool { header.result == EINPROGRESS }
     /// The thread has ended.

@@ -135,6 +135,12 @@ package final class LoopBeacon: @unchecked Sendable {
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }
 
+    /// Whether the loop had left the word that the alarm is set on at some instant, as far as is known.
+    package func hasLeft(_ word: UInt64, by instant: MonotonicInstant) -> Bool {
+        guard self.word != word else { return false }
+        return alarmAnswer.map { $0 < instant } ?? true
+    }
+
     /// When the word that the alarm was set on went, by the loop's own clock.
     var alarmAnswer: MonotonicInstant? {
         let nanoseconds = stall_beacon_ended(beacon)

@@ -54,6 +54,12 @@ package struct StallDetector: Sendable {
     /// The word under suspicion: the loop is asked to tell when it goes.
     package var suspectedWord: UInt64? { suspicion?.word }
 
+    /// When what is suspected will have lasted for the threshold; nil once it was told.
+    package var unreachedThreshold: MonotonicInstant? {
+        guard let suspicion, suspicion.lastReport == nil else { return nil }
+        return suspicion.clock.began + policy.threshold
+    }
+
     /// A stall is open.
     package var isStalled: Bool { suspicion?.lastReport != nil }
 
@@ -71,6 +77,8 @@ package struct StallDetector: Sendable {
         var lastReport: MonotonicInstant?
         /// The last report said that it is stalled, and not that it was starved or stopped.
         var isToldAsStall = false
+        /// More is known of it than what was told.
+        var hasNews = false
     }
 
     /// - Parameter before: What is known of the thread when watching begins.
@@ -83,6 +91,9 @@ package struct StallDetector: Sendable {
     package func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
         suspicion != nil || reading.status == .busy && now >= reading.since + policy.suspicion
     }
+
+    /// Has an open stall told at the next look, however recently it was: its stack has come.
+    package mutating func refresh() { suspicion?.hasNews = true }
 
     /// Looks at the loop.
     ///
@@ -184,7 +195,9 @@ package struct StallDetector: Sendable {
         let elapsed = now - clock.began
         let isStall = clock.isStall(threshold: policy.threshold)
         if let last = suspicion.lastReport {
-            guard now >= last + policy.refreshInterval || isStall && !suspicion.isToldAsStall
+            guard
+                suspicion.hasNews || now >= last + policy.refreshInterval
+                    || isStall && !suspicion.isToldAsStall
             else { return nil }
         } else {
             guard isStall || elapsed >= policy.starvation else { return nil }
@@ -192,6 +205,7 @@ package struct StallDetector: Sendable {
         }
         suspicion.lastReport = now
         suspicion.isToldAsStall = isStall
+        suspicion.hasNews = false
         return StallIncident(
             began: clock.began, duration: elapsed, threshold: policy.threshold,
             cpuTime: clock.cpuTime,

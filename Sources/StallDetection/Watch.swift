@@ -156,7 +156,7 @@ struct Watch: ~Copyable {
         let loop = post.loop
         // What has ended already is not ended by this.
         if post.detector.suspectedWord != nil { look(at: post) }
-        loop.responder.takeLateStack()
+        _ = loop.responder.takeLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = post.detector.stop(
             evidence, at: now(), absences: attendance.absences,
@@ -203,7 +203,8 @@ struct Watch: ~Copyable {
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
             return post.nextLook = start + .seconds(1)
         }
-        responder.takeLateStack()
+        // What the store has of the stall so far has no stack.
+        if responder.takeLateStack() { post.detector.refresh() }
         let (stallCount, before) = (beacon.stallCount, post.detector.lastEvidence)
         var reading = beacon.read(at: start)
         let rests = beacon.rests
@@ -261,10 +262,12 @@ struct Watch: ~Copyable {
         if step.dropsSuspicion { post.forgetSaturationSamples() }
     }
 
-    /// How long a capture may take: no other loop is looked at meanwhile.
+    /// How long a capture may take: no loop is looked at meanwhile. An answer that comes later is as good, and the stall is to be
+    /// noticed in time.
     private func captureLimit(_ post: WatchPost) -> Duration {
         let now = now()
         var limit = Self.longestCapture
+        if let threshold = post.detector.unreachedThreshold { limit = min(limit, threshold - now) }
         var other = first
         while let current = other {
             if current !== post {

@@ -44,8 +44,8 @@ package protocol StallResponder: AnyObject, Sendable {
     ///   - reading: What the beacon said. A sample of a loop that has moved on meanwhile is late.
     ///   - limit: How long it may take: other loops are not looked at meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
-    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come.
-    func takeLateStack()
+    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come: then it is true.
+    func takeLateStack() -> Bool
     /// The samples since the last call are of no incident, or of one that is over.
     func forgetSamples(_ kind: IncidentKind)
     /// A stall began, goes on, or ended. Its samples were handed over before.
@@ -60,7 +60,7 @@ extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
-    package func takeLateStack() {}
+    package func takeLateStack() -> Bool { false }
     package func forgetSamples(_ kind: IncidentKind) {}
     package func unwatched() {}
 }
@@ -103,6 +103,6 @@ package struct RawSample: Hashable, Sendable {
     package mutating func complete(with late: LateStack) {
         guard stack == nil, failure != nil else { return }
         guard taken <= late.answered, late.asked <= taken + cost else { return }
-        (stack, failure) = (late.stack, nil)
+        (stack, failure, isLate) = (late.stack, nil, late.isLate)
     }
 }

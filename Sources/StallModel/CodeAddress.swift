@@ -61,10 +61,16 @@ package struct LateStack: Hashable, Sendable {
     package var asked: MonotonicInstant
     package var answered: MonotonicInstant
     package var stack: CapturedStack
+    /// The loop had moved on when the thread answered.
+    package var isLate: Bool
 
-    package init(asked: MonotonicInstant, answered: MonotonicInstant, stack: CapturedStack) {
+    package init(
+        asked: MonotonicInstant, answered: MonotonicInstant, stack: CapturedStack,
+        isLate: Bool = false
+    ) {
         self.asked = asked
         self.answered = answered
         self.stack = stack
+        self.isLate = isLate
     }
 }

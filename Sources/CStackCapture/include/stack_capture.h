@@ -64,7 +64,8 @@ typedef struct {
     bool is_truncated;                   ///< frames are missing at the outer end
     bool used_signal;                    ///< the thread copied its stack itself, in a signal handler
     bool is_late;                        ///< and did so after it had been waited for: see below
-    uint64_t sent_ns, answered_ns;       ///< of a late one: CLOCK_MONOTONIC
+    uint64_t sent_ns;                    ///< of a late one: when it was asked, in CLOCK_MONOTONIC
+    uint64_t answered_ns;                ///< the last instant that the stack is known to be true for, in CLOCK_MONOTONIC
     const char *_Nullable failed_call;   ///< what failed, when the result is another errno than the named ones
 } stall_stack;
 
