@@ -56,6 +56,8 @@ package struct StallClock: Hashable, Sendable {
     private var lastEvidence: ThreadEvidence?
     /// Until the first look is settled: CPU time that the thread may have used outside of the stall since `lastEvidence`.
     private var usedElsewhere: Duration
+    /// Until then: time in the queue for a CPU that cannot lie in the stall, because it is more than the stall has lasted.
+    private var delayedElsewhere = Duration.zero
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between looks that both found it ready to run without a CPU, since `last`: whatever the kernel books of it.
@@ -113,19 +115,30 @@ package struct StallClock: Hashable, Sendable {
             throttleCount = max(throttleCount, count - before)
         }
         witness(evidence, at: now)
+        narrowElsewhere(interval, evidence)
         let account = account(
             for: interval, evidence, absence: absences.time(from: last, to: now))
         // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
         guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
-        usedElsewhere = .zero
+        (usedElsewhere, delayedElsewhere) = (.zero, .zero)
         last = now
         witnessedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
         lastEvidence = evidence
         // Counted from the beginning: one throttling may end long after it was booked.
         lastEvidence?.throttleCount = throttles
+    }
+
+    /// The first look at a stall tells most of what belongs to the time before it: what comes after that look is the stall's.
+    private mutating func narrowElsewhere(_ interval: Duration, _ evidence: ThreadEvidence) {
+        if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
+            usedElsewhere = min(usedElsewhere, max(.zero, total - before))
+        }
+        if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
+            delayedElsewhere = max(delayedElsewhere, delay - before - interval)
+        }
     }
 
     /// A processor of a virtual machine that stands still takes the thread's time without the kernel's booking it.
@@ -191,7 +204,7 @@ package struct StallClock: Hashable, Sendable {
         let present = max(.zero, interval - absence)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
-            let delayed = max(delay - before, witnessedDelay)
+            let delayed = max(delay - before - delayedElsewhere, witnessedDelay)
             return evidence.waitsForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.

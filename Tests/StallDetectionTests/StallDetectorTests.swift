@@ -1,3 +1,4 @@
+import CLinux
 import StallModel
 import Testing
 import TestSupport
@@ -245,6 +246,27 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             busy(since: 0), computed(400, 300), at: at(300),
             busyBefore: .milliseconds(busyBefore))
         #expect(step.incident?.verdict == verdict)
+    }
+
+    /// Every look finds it in the queue for a CPU; before, it had been busy for longer than it will be now.
+    @Test mutating func `what comes after the first look is the stall's own`() {
+        func sharing(_ milliseconds: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(40 + milliseconds / 8),
+                runDelay: .milliseconds(600 + milliseconds * 7 / 8), state: UInt8(ascii: "R"),
+                waitsForCPU: true)
+        }
+        _ = detector.look(
+            waiting(since: -1_000), ThreadEvidence(cpuTime: .zero, runDelay: .zero),
+            at: at(-1_000))
+        var told: [StallVerdict] = []
+        for now in stride(from: 125, through: 2_400, by: 25) {
+            let step = detector.look(
+                busy(since: 0), sharing(now), at: at(now),
+                busyBefore: now == 125 ? .milliseconds(700) : .zero)
+            if let incident = step.incident { told.append(incident.verdict) }
+        }
+        #expect(told.first == .starved && told.last == .stalled, "\(told)")
     }
 
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
