@@ -269,6 +269,36 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(told.first == .starved && told.last == .stalled, "\(told)")
     }
 
+    /// The thread answered when its one long call returned, and the loop went on before the watchdog looked.
+    @Test mutating func `a stack that came late is told at the next look`() {
+        _ = detector.look(busy(since: 0), blocked, at: at(250))
+        #expect(detector.look(busy(since: 0), blocked, at: at(260)).incident == nil)
+        detector.refresh()
+        #expect(detector.look(busy(since: 0), blocked, at: at(270)).incident != nil)
+        #expect(detector.look(busy(since: 0), blocked, at: at(280)).incident == nil)
+    }
+
+    @Test func `a late answer is of the stall when the loop had not left it by then`() {
+        let pointer = stall_beacon_create()!
+        defer { stall_beacon_release(pointer) }
+        let beacon = LoopBeacon(pointer)
+        stall_beacon_publish_awake(pointer, at(0).nanoseconds)
+        let word = beacon.word
+        #expect(!beacon.hasLeft(word, by: at(500)))
+        beacon.setAlarm(on: word)
+        stall_beacon_publish_iteration(pointer, at(100).nanoseconds)
+        #expect(!beacon.hasLeft(word, by: at(99)) && beacon.hasLeft(word, by: at(101)))
+        beacon.setAlarm(on: beacon.word)
+        #expect(beacon.hasLeft(word, by: at(99)), "when it left is not known any more")
+
+        var sample = RawSample(
+            offset: .milliseconds(25), taken: at(25), isLate: true, thread: ThreadID(rawValue: 1),
+            phase: .unknown, mode: 0, failure: "did not answer", cost: .milliseconds(70))
+        let stack = CapturedStack(addresses: [], isTruncated: false, method: .lateSignal)
+        sample.complete(with: LateStack(asked: at(26), answered: at(99), stack: stack))
+        #expect(!sample.isLate && sample.stack != nil && sample.failure == nil)
+    }
+
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
     @Test mutating func `a process that was stopped is told apart`() {
         _ = detector.look(waiting(since: -1), running(0), at: at(-1))
