@@ -56,7 +56,7 @@ struct stall_foreign_loop {
     CFTypeRef loop;
     CFTypeRef observer;
     stall_beacon *beacon;
-    uint32_t depth;       // of nested runs; the loop's thread only
+    uint32_t depth;       // of nested runs; atomic, because a correction counts the entry that no observer saw
 };
 
 bool stall_foreign_loop_is_available(void) {
@@ -80,6 +80,17 @@ static void release(const void *info) {
     free(loop);
 }
 
+// Returns whether there is a run around the one that ends. An observer that was added in the middle of a run may see its exit
+// without its entry.
+static bool leave_run(stall_foreign_loop *loop) {
+    uint32_t depth = __atomic_load_n(&loop->depth, __ATOMIC_RELAXED);
+    while (depth > 0) {
+        if (__atomic_compare_exchange_n(&loop->depth, &depth, depth - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return depth > 1;
+    }
+    return false;
+}
+
 // The activities and their order: `E (T S W A)* X`. An iteration that polls has no W and A, so that T counts as progress
 // too. The end of a nested run gives the outer callout a new beginning.
 static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
@@ -90,7 +101,7 @@ static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
     uint64_t now = stall_monotonic_ns();
     switch (activity) {
     case ENTRY:
-        loop->depth++;
+        __atomic_fetch_add(&loop->depth, 1, __ATOMIC_RELAXED);
         stall_beacon_publish_awake(beacon, now);
         break;
     case AFTER_WAITING:
@@ -103,9 +114,7 @@ static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
         stall_beacon_publish(beacon, STALL_LOOP_WAITING, now);
         break;
     case EXIT:
-        // An observer that was added in the middle of a run sees its exit without its entry.
-        if (loop->depth > 0) loop->depth--;
-        stall_beacon_publish(beacon, loop->depth > 0 ? STALL_LOOP_BUSY : STALL_LOOP_IDLE, now);
+        stall_beacon_publish(beacon, leave_run(loop) ? STALL_LOOP_BUSY : STALL_LOOP_IDLE, now);
         break;
     default:
         break;
@@ -160,6 +169,16 @@ void stall_foreign_loop_detach(stall_foreign_loop *loop) {
 
 stall_beacon *stall_foreign_loop_beacon(const stall_foreign_loop *loop) { return loop->beacon; }
 
+// The observer will see the exit of this run, so its entry must be counted: without, the callout around it would be over for us.
+// When the run ends just now there is none.
+static void observe_running_mode(stall_foreign_loop *loop, CFTypeRef mode) {
+    __atomic_fetch_add(&loop->depth, 1, __ATOMIC_RELAXED);
+    CFRunLoopAddObserver(loop->loop, loop->observer, mode);
+    CFTypeRef now = CFRunLoopCopyCurrentMode(loop->loop);
+    if (now != mode) leave_run(loop);
+    if (now) CFRelease(now);
+}
+
 void stall_foreign_loop_correct(stall_foreign_loop *loop, uint64_t word, uint64_t now_ns, char *mode) {
     mode[0] = 0;
     CFTypeRef current = CFRunLoopCopyCurrentMode(loop->loop);
@@ -168,12 +187,12 @@ void stall_foreign_loop_correct(stall_foreign_loop *loop, uint64_t word, uint64_
     if (current) {
         if (!CFStringGetCString(current, mode, MODE_CAPACITY, UTF8)) mode[0] = 0;
         was_observed = CFRunLoopContainsObserver(loop->loop, loop->observer, current);
-        if (!was_observed) CFRunLoopAddObserver(loop->loop, loop->observer, current);
+        if (!was_observed) observe_running_mode(loop, current);
         CFRelease(current);
     }
     uint8_t status = STALL_LOOP_BUSY;
     if (is_waiting) status = STALL_LOOP_WAITING;
-    if (!current) status = STALL_LOOP_IDLE;
+    if (!current) status = STALL_LOOP_IDLE;  // whatever was counted of its runs
     if (status == STALL_LOOP_BUSY && was_observed) return;
     stall_beacon_correct(loop->beacon, word, status, now_ns);
     // It may have woken up before the observer was there to say so.

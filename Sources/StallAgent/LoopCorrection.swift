@@ -11,6 +11,8 @@ final class LoopCorrection: @unchecked Sendable {
     private let body: @Sendable (UInt64, MonotonicInstant) -> Void
     /// The word that is asked about; 0 when none is.
     private let asked = Atomic<UInt64>(0)
+    /// The last word that there was an answer about.
+    private let settled = Atomic<UInt64>(0)
     /// Rung when a question is answered. Nil without memory: then nothing is asked.
     private let answered = stall_bell_create()
     private let heart = Atomic<UInt>(0)
@@ -25,18 +27,22 @@ final class LoopCorrection: @unchecked Sendable {
         heart.store(UInt(bitPattern: bell), ordering: .releasing)
     }
 
-    /// Asks about a word, on the watchdog's thread. An answer that does not come soon will be there at the next look.
-    func ask(_ word: UInt64, at now: MonotonicInstant) {
+    /// Asks about a word, on the watchdog's thread. Returns whether it was answered: an answer that does not come soon will be
+    /// there at the next look.
+    func ask(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         let address = heart.load(ordering: .acquiring)
         guard let answered, let heart = UnsafeMutablePointer<stall_bell>(bitPattern: address) else {
-            return
+            return true
         }
         let isBusy = asked.exchange(word, ordering: .sequentiallyConsistent) != 0
         stall_bell_announce(answered, UInt32(STALL_WATCHDOG_DOZING))
         stall_bell_ring(heart)
-        guard !isBusy else { return }
+        guard !isBusy else { return false }
         stall_bell_sleep(
             answered, UInt32(STALL_WATCHDOG_DOZING), (now + Self.patience).nanoseconds)
+        // The answer to the question of the look before is as good: it came since then.
+        return asked.load(ordering: .sequentiallyConsistent) == 0
+            || settled.load(ordering: .sequentiallyConsistent) == word
     }
 
     /// Answers, on the heart's thread.
@@ -44,6 +50,7 @@ final class LoopCorrection: @unchecked Sendable {
         let word = asked.load(ordering: .sequentiallyConsistent)
         guard word != 0 else { return }
         body(word, MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        settled.store(word, ordering: .sequentiallyConsistent)
         // A newer question stays.
         _ = asked.compareExchange(
             expected: word, desired: 0, ordering: .sequentiallyConsistent)

@@ -91,7 +91,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         // Nothing of it is committed.
     }
 
-    func correct(_ reading: LoopReading, at now: MonotonicInstant) {
+    func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
         place.correct(reading.word, at: now)
     }
 

@@ -88,10 +88,11 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     }
 
     /// Says on the report how many threads there are.
-    func correct(_ word: UInt64, at now: MonotonicInstant) {
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         var count: UInt32 = 0
         forEachMember { _ in count += 1 }
         stall_pool_write_label(beacon.pointer, count)
+        return true
     }
 
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }

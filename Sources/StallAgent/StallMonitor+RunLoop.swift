@@ -80,7 +80,9 @@ private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
 
     func findThread() -> RegisteredThread? { thread }
 
-    func correct(_ word: UInt64, at now: MonotonicInstant) { correction.ask(word, at: now) }
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
+        correction.ask(word, at: now)
+    }
 
     /// On the heart's thread. A thread that is just detaching is not waited for: then there is nothing left to correct.
     private func answer(_ word: UInt64, at now: MonotonicInstant) {

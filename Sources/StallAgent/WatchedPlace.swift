@@ -14,8 +14,8 @@ protocol WatchedPlace: Sendable {
     func isStarved() -> Bool
     /// Visits the threads among which the work is shared; none when it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
-    /// Sets a beacon right that has said busy since long, when there is a reason not to believe it.
-    func correct(_ word: UInt64, at now: MonotonicInstant)
+    /// Sets a beacon right that has said busy since long, when there is a reason not to believe it. False when that is not known yet.
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// The beacon is written by the work itself, and never has to be set right.
     var isExact: Bool { get }
     /// The name of the mode that the beacon shows as `number`. Called on the recorder's thread, which may wait.
@@ -25,7 +25,7 @@ protocol WatchedPlace: Sendable {
 extension WatchedPlace {
     func isStarved() -> Bool { false }
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
-    func correct(_ word: UInt64, at now: MonotonicInstant) {}
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool { true }
     func modeName(_ number: UInt32) -> String? { nil }
     var isExact: Bool { false }
 }
@@ -50,8 +50,9 @@ final class OneThread: WatchedPlace {
     func modeName(_ number: UInt32) -> String? { name(number) }
 
     /// A thread that ended in the middle of its work is not stalled. Another one may have its id by now.
-    func correct(_ word: UInt64, at now: MonotonicInstant) {
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         if thread.hasEnded { beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now) }
+        return true
     }
 }
 

@@ -104,10 +104,12 @@ package struct StallDetector: Sendable {
     ///   - absences: When the process did not run, by the watchdog's own account.
     ///   - end: When the suspected word went, if the loop noted it.
     ///   - busyBefore: How long the loop was busy between the last look and the beginning of what it does now.
+    ///   - isProven: The reading can be believed. One that cannot is told from twice the threshold on: what should prove it may be
+    ///     stuck itself.
     package mutating func look(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         absences: Absences = Absences(), end: MonotonicInstant? = nil,
-        busyBefore: Duration = .zero
+        busyBefore: Duration = .zero, isProven: Bool = true
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
@@ -140,7 +142,9 @@ package struct StallDetector: Sendable {
                 suspicion.spacing = min(suspicion.spacing * 2, policy.longestSpacing)
             }
             // A stall that ended in this look goes first; the new one will be due at once.
-            if step.incident == nil { step.incident = report(&suspicion, at: now) }
+            if step.incident == nil, isProven || now >= reading.since + policy.threshold * 2 {
+                step.incident = report(&suspicion, at: now)
+            }
             nextLook = deadline(of: suspicion, at: now)
             self.suspicion = suspicion
         }

@@ -210,8 +210,9 @@ struct Watch: ~Copyable {
         let rests = beacon.rests
         let suspected = post.detector.suspectedWord
         if suspected == nil { post.detector.policy = post.policies[beacon.mode] }
+        var isProven = true
         if reading.status == .busy, post.detector.isSuspect(reading, at: start) {
-            responder.correct(reading, at: start)
+            isProven = responder.correct(reading, at: start)
             reading = beacon.read(at: start)
         }
         let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
@@ -224,7 +225,7 @@ struct Watch: ~Copyable {
         let busy = post.busySinceLastLook(reading, at: now)
         let step = post.detector.look(
             reading, evidence, at: now, absences: attendance.absences, end: end,
-            busyBefore: busy.before)
+            busyBefore: busy.before, isProven: isProven)
         post.nextLook = post.detector.nextLook
         let isStalled = post.detector.isStalled || step.incident != nil
         let saturation = post.saturation.look(

@@ -30,8 +30,9 @@ package enum IncidentKind: UInt8, Hashable, Sendable {
 package protocol StallResponder: AnyObject, Sendable {
     /// Watching begins. What is needed later is made ready; here, and only here, it may allocate.
     func prepare()
-    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it.
-    func correct(_ reading: LoopReading, at now: MonotonicInstant)
+    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it. False when that is
+    /// not known yet.
+    func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
     /// The loop itself says when it is busy, so that its own count of long spans can be believed.
     var isExact: Bool { get }
     /// What the kernel says of the loop's thread now.
@@ -59,7 +60,7 @@ package protocol StallResponder: AnyObject, Sendable {
 extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
-    package func correct(_ reading: LoopReading, at now: MonotonicInstant) {}
+    package func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool { true }
     package func takeLateStack() -> Bool { false }
     package func forgetSamples(_ kind: IncidentKind) {}
     package func unwatched() {}

@@ -59,4 +59,48 @@ import Testing
         #expect(beacons.contains { stall_beacon_iterations($0) > 0 })
         for beacon in beacons { stall_beacon_release(beacon) }
     }
+
+    private final class NestedPlay: Sendable {
+        let loop = Atomic<Int>(0)
+        let isNested = Atomic<Bool>(false)
+        let isCorrected = Atomic<Bool>(false)
+        var pointer: OpaquePointer { OpaquePointer(bitPattern: loop.load(ordering: .acquiring))! }
+        var word: UInt64 { stall_beacon_word(stall_foreign_loop_beacon(pointer)) }
+    }
+
+    /// Its mode is not observed until it is asked about: its exit is seen, its entry was not.
+    @Test func `the callout around a nested run in a mode of its own goes on after it`() async {
+        let (statuses, told) = AsyncStream.makeStream(of: UInt64.self)
+        let play = NestedPlay()
+        let thread = Thread {
+            let outer = Timer(timeInterval: 0, repeats: false) { _ in
+                let loop = stall_foreign_loop_attach()!
+                play.loop.store(Int(bitPattern: loop), ordering: .releasing)
+                let own = RunLoop.Mode("own")
+                let inner = Timer(timeInterval: 0, repeats: false) { _ in
+                    play.isNested.store(true, ordering: .releasing)
+                    while !play.isCorrected.load(ordering: .acquiring) { sched_yield() }
+                    told.yield(play.word >> 56)
+                }
+                RunLoop.current.add(inner, forMode: own)
+                _ = RunLoop.current.run(mode: own, before: .distantFuture)
+                told.yield(play.word >> 56)
+                stall_foreign_loop_detach(loop)
+            }
+            RunLoop.current.add(outer, forMode: .default)
+            _ = RunLoop.current.run(mode: .default, before: .distantFuture)
+            told.finish()
+        }
+        thread.start()
+        while !play.isNested.load(ordering: .acquiring) { sched_yield() }
+        var mode = [CChar](repeating: 0, count: 64)
+        // Attaching has observed the modes that there were; the new one is asked about.
+        stall_foreign_loop_correct(
+            play.pointer, play.word, stall_monotonic_ns(), &mode)
+        play.isCorrected.store(true, ordering: .releasing)
+        var seen: [UInt64] = []
+        for await status in statuses { seen.append(status) }
+        #expect(mode.prefix { $0 != 0 }.map { UInt8($0) } == Array("own".utf8))
+        #expect(seen == [UInt64(STALL_LOOP_BUSY), UInt64(STALL_LOOP_BUSY)])
+    }
 }

@@ -269,6 +269,19 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(told.first == .starved && told.last == .stalled, "\(told)")
     }
 
+    @Test(arguments: [(isProven: true, told: 250), (false, 500)])
+    mutating func `a loop that may be waiting unseen is not told before twice the threshold`(
+        isProven: Bool, told: Int
+    ) {
+        var first: Int?
+        for now in stride(from: 125, through: 1_000, by: 25) {
+            let step = detector.look(
+                busy(since: 0), blocked, at: at(now), isProven: isProven)
+            if step.incident != nil, first == nil { first = now }
+        }
+        #expect(first == told)
+    }
+
     /// The thread answered when its one long call returned, and the loop went on before the watchdog looked.
     @Test mutating func `a stack that came late is told at the next look`() {
         _ = detector.look(busy(since: 0), blocked, at: at(250))
