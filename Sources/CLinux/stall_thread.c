@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "kernel_read.h"
+#include "stall_clock.h"
 
 enum {
     // The loader keeps room for thread-local variables of libraries that are loaded later.
@@ -66,10 +67,25 @@ int stall_thread_start(
     return 0;
 }
 
+// ThreadSanitizer does not know pthread_clockjoin_np: to it the thread would live on, also when its number is in use again.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define JOINS_BY_WALL_CLOCK 1
+#endif
+#endif
+
 bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns) {
+#ifdef JOINS_BY_WALL_CLOCK
+    const uint64_t now_ns = stall_monotonic_ns();
+    deadline_ns = (uint64_t)stall_unix_us() * 1000 + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+#endif
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+#ifdef JOINS_BY_WALL_CLOCK
+    return pthread_timedjoin_np(thread, NULL, &deadline) == 0;
+#else
     return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+#endif
 }
 
 void stall_thread_wake_on_time(void) { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }

@@ -86,8 +86,8 @@ void free(void *memory) {
 
 // Here, since a program with file capabilities is not told by its environment.
 //
-// Leaks: a bell is never freed, because a loop may ring it at any moment. Leaks of threads: the agent joins with
-// pthread_clockjoin_np, which ThreadSanitizer does not know.
+// Leaks: a bell is never freed, because a loop may ring it at any moment. Leaks of threads: a play may end while the agent still
+// waits for one that it gave up on.
 #if __has_feature(address_sanitizer)
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
