@@ -234,6 +234,7 @@ let package = Package(
                 log,
             ],
             swiftSettings: settings),
+        .testTarget(name: "PackageTests", path: "Tests/PackageTests", swiftSettings: settings),
         .testTarget(
             name: "StallctlTests",
             dependencies: [

@@ -1,0 +1,66 @@
+import Foundation
+import Testing
+
+/// Goal: the modules stay a star: a stage imports the model and C shims, never another stage.
+/// Method: the import lines of all sources, against what each module may import.
+@Suite struct ImportTests {
+    static let system: Set = ["Glibc", "Synchronization"]
+    static let allowed: [String: Set<String>] = [
+        "StallModel": [],
+        "StallRunLoop": system.union(["StallModel", "CLinux"]),
+        "StallDetection": system.union(["StallModel", "CLinux"]),
+        "StallCapture": system.union(["StallModel", "CStackCapture"]),
+        "StallSymbols": system.union(["StallModel", "CLinux"]),
+        "StallCause": system.union(["StallModel", "CLinux"]),
+        "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),
+        "StallAnalysis": system.union(["StallModel"]),
+        "StallFormats": system.union(["StallModel", "Foundation"]),
+        "StallAgent": system.union([
+            "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
+            "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
+            "FoundationEssentials",
+        ]),
+        "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
+        "stallctl": system.union([
+            "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+            "ArgumentParser", "Foundation",
+        ]),
+    ]
+
+    @Test func `every module imports only what it may`() throws {
+        var seen: Set<String> = []
+        for module in try SourceTree.modules() {
+            for (path, lines) in try SourceTree.files(of: module) {
+                seen.insert(module)
+                let allowed = try #require(
+                    Self.allowed[module], "\(module) is new: say what it may import")
+                for imported in lines.compactMap(Self.importedModule) {
+                    #expect(allowed.contains(imported), "\(path) imports \(imported)")
+                }
+            }
+        }
+        #expect(seen == Set(Self.allowed.keys))
+    }
+
+    @Test(
+        arguments: [
+            ("import StallStore", "StallStore"),
+            ("@testable internal import StallStore", "StallStore"),
+            ("public import struct Foundation.Data", "Foundation"), ("    import Glibc", "Glibc"),
+            ("// import StallStore", nil), ("let important = 1", nil),
+        ] as [(String, String?)])
+    func `an import is recognized`(line: String, module: String?) {
+        #expect(Self.importedModule(line) == module)
+    }
+
+    /// The module that a line imports, nil for other lines.
+    static func importedModule(_ line: String) -> String? {
+        var words = line.split(separator: " ")
+        while let word = words.first,
+            word.hasPrefix("@")
+                || ["public", "package", "internal", "private", "fileprivate"].contains(word)
+        { words.removeFirst() }
+        guard words.first == "import", let name = words.last else { return nil }
+        return name.split(separator: ".").first.map(String.init)
+    }
+}
