@@ -1,6 +1,6 @@
 // The operator's file: thresholds and limits that apply to a running app. docs/settings.md describes it.
 
-internal import Foundation
+internal import FoundationEssentials
 internal import StallModel
 internal import StallRunLoop
 
@@ -26,11 +26,11 @@ struct AgentSettings: Hashable, Decodable {
     init() {}
 
     /// - Throws: ``SettingsError`` with what is wrong, in a clause.
-    init(json: Data) throws(SettingsError) {
+    init(json: [UInt8]) throws(SettingsError) {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         do {
-            self = try decoder.decode(AgentSettings.self, from: json)
+            self = try decoder.decode(AgentSettings.self, from: Data(json))
         } catch let error as DecodingError {
             throw SettingsError(error)
         } catch {

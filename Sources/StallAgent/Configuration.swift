@@ -65,6 +65,12 @@ extension StallMonitor {
             self.logger = logger
         }
 
+        /// The variables that ``environment(_:)`` looks at.
+        static let variables = [
+            "STALLWATCH_DISABLED", "STALLWATCH_STORE", "STALLWATCH_SETTINGS",
+            "STALLWATCH_THRESHOLD_MS",
+        ]
+
         /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS`,
         /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. A value that cannot be read is reported to the logger and ignored.
         func environment(_ environment: [String: String]) -> Configuration {

@@ -1,7 +1,6 @@
 // Watches the operator's file, on a thread that sleeps until its directory changes.
 
 internal import CLinux
-internal import Foundation
 internal import Glibc
 internal import Logging
 internal import StallDetection
@@ -19,9 +18,9 @@ final class SettingsFile: Sendable {
         let end = eventfd(0, CInt(EFD_CLOEXEC))
         let changes = inotify_init1(CInt(IN_CLOEXEC))
         self.end = end
-        let directory = (path as NSString).deletingLastPathComponent
+        let directory = path.directoryPath
         let events = UInt32(IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE)
-        let isWatched = inotify_add_watch(changes, directory.isEmpty ? "." : directory, events) >= 0
+        let isWatched = inotify_add_watch(changes, directory, events) >= 0
         if !isWatched {
             logger.warning("\(path): changes of it are not noticed: errno \(errno)")
         }
@@ -33,7 +32,7 @@ final class SettingsFile: Sendable {
             !isWatched
             ? nil
             : AgentThread(name: "stall-settings") {
-                let name = (path as NSString).lastPathComponent
+                let name = path.fileName
                 var (last, reader) = (first, later)
                 while Self.waitForChange(of: name, changes, end) {
                     guard let settings = reader.read(), settings != last else { continue }
@@ -70,11 +69,12 @@ final class SettingsFile: Sendable {
 
         /// Nil when the file is there and cannot be understood; no settings when it is not there.
         mutating func read() -> AgentSettings? {
-            guard FileManager.default.fileExists(atPath: path) else { return AgentSettings() }
+            guard access(path, F_OK) == 0 else { return AgentSettings() }
             do {
-                guard let data = FileManager.default.contents(atPath: path), data.count < 1 << 20
-                else { throw SettingsError(description: "it cannot be read") }
-                let settings = try AgentSettings(json: data)
+                guard let bytes = fileContent(path, below: 1 << 20) else {
+                    throw SettingsError(description: "it cannot be read")
+                }
+                let settings = try AgentSettings(json: bytes)
                 fault = nil
                 return settings
             } catch {

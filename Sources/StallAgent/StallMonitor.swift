@@ -5,7 +5,6 @@
 //     (app's thread)               (watchdog's thread)                        (recorder's thread)
 
 internal import CLinux
-internal import Foundation
 internal import Logging
 internal import StallCapture
 internal import StallCause
@@ -100,8 +99,8 @@ public final class StallMonitor: Sendable {
             throw .thresholdTooShort(configuration.threshold)
         }
         let monitor = StallMonitor(
-            configuration.environment(ProcessInfo.processInfo.environment)
-                .inDirectory(FileManager.default.currentDirectoryPath))
+            configuration.environment(processEnvironment(Configuration.variables))
+                .inDirectory(currentDirectory()))
         if monitor.agent != nil { ProcessExit.stop(monitor) }
         return monitor
     }
@@ -172,10 +171,8 @@ public final class StallMonitor: Sendable {
     }
 
     private static func path(_ store: String, ofGeneration generation: UInt32) -> String {
-        let url = URL(filePath: store)
-        let name = url.deletingPathExtension().lastPathComponent
-        let suffix = url.pathExtension.isEmpty ? "" : "." + url.pathExtension
-        return url.deletingLastPathComponent().path + "/\(name)-fork\(generation)\(suffix)"
+        let (name, suffix) = store.fileNameParts
+        return "\(store.directoryPath)/\(name)-fork\(generation)\(suffix)"
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.

@@ -2,7 +2,7 @@
 // on; the logger hears of a condition once; what could not be written is counted and tried again later.
 
 internal import CLinux
-internal import Foundation
+internal import Glibc
 internal import Logging
 internal import StallModel
 internal import StallStore
@@ -190,11 +190,12 @@ struct StoreConnection {
 
     /// Makes the store's directory, for its owner only. Where that fails, opening the store says why.
     private func createDirectory() {
-        let directory = (path as NSString).deletingLastPathComponent
-        guard !directory.isEmpty else { return }
-        try? FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
+        let directory = path.directoryPath
+        guard access(directory, F_OK) != 0 else { return }
+        for end in directory.indices where directory[end] == "/" && end > directory.startIndex {
+            mkdir(String(directory[..<end]), 0o700)
+        }
+        mkdir(directory, 0o700)
     }
 
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }

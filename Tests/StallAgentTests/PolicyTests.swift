@@ -23,7 +23,7 @@ import Testing
     }
 
     func settings(_ json: String) throws -> AgentSettings {
-        try AgentSettings(json: Data(json.utf8))
+        try AgentSettings(json: Array(json.utf8))
     }
 
     func threshold(_ book: PolicyBook, _ name: String, asked: Duration? = nil) -> Double {

@@ -21,7 +21,7 @@ import Testing
         ]
         for (json, fault) in faults {
             let error = #expect(throws: SettingsError.self) {
-                try AgentSettings(json: Data(json.utf8))
+                try AgentSettings(json: Array(json.utf8))
             }
             #expect(
                 error?.description.hasPrefix(fault) == true, "\(json): \(String(describing: error))"

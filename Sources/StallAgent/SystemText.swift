@@ -1,0 +1,57 @@
+// What the agent asks the system for at its start: paths, variables, small files. By libc: the first use of Foundation's makes
+// locales, bundles and a file manager, in an app that may never need them.
+
+internal import Glibc
+
+/// The values of those of the environment's variables that are set.
+func processEnvironment(_ names: [String]) -> [String: String] {
+    var values: [String: String] = [:]
+    for name in names {
+        if let value = getenv(name) { values[name] = String(cString: value) }
+    }
+    return values
+}
+
+/// The process's working directory; empty when it has none any more.
+func currentDirectory() -> String {
+    guard let path = getcwd(nil, 0) else { return "" }
+    defer { free(path) }
+    return String(cString: path)
+}
+
+/// What a file holds. Nil when it cannot be read, or holds `limit` bytes or more.
+func fileContent(_ path: String, below limit: Int) -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: limit)
+    var count = 0
+    while count < limit {
+        let more = bytes.withUnsafeMutableBytes { buffer in
+            read(file, buffer.baseAddress! + count, limit - count)
+        }
+        if more == 0 { return Array(bytes[..<count]) }
+        if more < 0, errno != EINTR { return nil }
+        count += max(0, more)
+    }
+    return nil
+}
+
+extension String {
+    /// The directory of a path, without a slash at its end; a dot where the path names none.
+    var directoryPath: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        let directory = self[..<slash]
+        return directory.allSatisfy { $0 == "/" } ? "/" : String(directory)
+    }
+
+    /// The last part of a path.
+    var fileName: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self }
+
+    /// The last part of a path, before and from its last dot. A name that begins with its only dot is all name.
+    var fileNameParts: (name: String, suffix: String) {
+        let name = fileName
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name, "") }
+        return (String(name[..<dot]), String(name[dot...]))
+    }
+}
