@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app freeze bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -113,6 +113,11 @@ c-example: setup
 # An app in a package of its own that uses all of the agent's API: does it compile, run and report? Some minutes the first time.
 outside-app: setup
 	@scripts/outside-app
+
+# What an app pays for the agent: clean release builds with it, without, and with swift-argument-parser instead; bytes, descriptors,
+# memory, start and stop; a table by module. Some minutes; wants a quiet machine.
+host-cost: setup
+	@scripts/host-cost
 
 # What every command prints of some forty stores that never change, against Tests/Freeze. Review what differs, then
 # scripts/freeze record.
