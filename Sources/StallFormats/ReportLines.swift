@@ -9,6 +9,9 @@ package import StallModel
 package struct ReportLines: ReportFeed {
     /// The longest line: a report of 32 samples with a thousand frames each stays below it.
     package static let lineLimit = 16 << 20
+    /// The most values and keys of a line: 32 samples with a thousand frames each stay below it. Each becomes a value in
+    /// memory, which may take thirty times as much as its text.
+    package static let valueLimit = 600_000
 
     private var lines: LineReader
     private let decoder = JSONDecoder()
@@ -68,6 +71,9 @@ package struct ReportLines: ReportFeed {
         guard valid.utf8.first == UInt8(ascii: "{") || valid.contains("{") else {
             throw fault("is not a JSON object")
         }
+        guard bytes.hasJSONValues(upTo: Self.valueLimit) else {
+            throw fault("has more than \(Self.valueLimit) values")
+        }
         let data = Data(bytes)
         do {
             let line = try decoder.decode(ReportLine.self, from: data)
@@ -83,6 +89,28 @@ package struct ReportLines: ReportFeed {
         } catch {
             throw fault("cannot be read: \(error)")
         }
+    }
+}
+
+extension [UInt8] {
+    /// Whether the text has at most so many commas, colons and brackets outside of strings: an upper bound of its values.
+    fileprivate func hasJSONValues(upTo limit: Int) -> Bool {
+        // Each takes a byte and more.
+        guard count > limit else { return true }
+        var (found, isInString, isEscaped) = (0, false, false)
+        for byte in self {
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isInString.toggle()
+            } else if isInString {
+                isEscaped = byte == UInt8(ascii: "\\")
+            } else if byte == 0x2c || byte == 0x3a || byte == 0x5b || byte == 0x7b {
+                found += 1
+                if found > limit { return false }
+            }
+        }
+        return true
     }
 }
 

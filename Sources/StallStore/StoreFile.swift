@@ -29,6 +29,12 @@ struct StoreFile {
         let connection = try Connection(
             to: absolute(path), as: path, .readWrite, wait: wait,
             prepare: stall_sqlite_ignore_programs)
+        // An app must live with whatever has been put in the place of its store.
+        if role == .agent, let handle = connection.handle {
+            stall_sqlite_limit_values(handle)
+            _ = try connection.prepare("pragma user_version").integer()
+            try CellSizes.expectSmall(handle, path: path)
+        }
         try prepare(connection, role: role)
         // Only once the file is known to be ours.
         try connection.execute("pragma journal_mode = wal")
@@ -68,7 +74,8 @@ struct StoreFile {
             do {
                 let file = try openAsItIs(
                     path, reading: absolute(real), readOnly: true, wait: wait, budget)
-                return try file.migratedInMemory(budget)
+                if file.fitsIntoMemory { return try file.migratedInMemory(budget) }
+                try file.connection.close()
             } catch StoreError.readOnly, StoreError.cannotOpen {
                 // The log's index is there and cannot be written by us.
             }
@@ -78,7 +85,7 @@ struct StoreFile {
         let copy = try PrivateCopy(of: real, budget: budget)
         defer { withExtendedLifetime(copy) {} }
         let file = try openAsItIs(path, reading: copy.path, readOnly: false, wait: wait, budget)
-        return try file.migratedInMemory(budget)
+        return try file.fitsIntoMemory ? file.migratedInMemory(budget) : file.migratedInPlace()
     }
 
     /// Brings an existing store of either role to the newest schema.
@@ -137,10 +144,6 @@ struct StoreFile {
         guard role == .agent else {
             throw .older(path: path, version: schemaVersion, supported: newest)
         }
-        // An agent's store has a quota of 64 MB unless the app says more.
-        guard FileFacts(path)?.size ?? 0 <= Self.migratedBytes else {
-            throw .older(path: path, version: schemaVersion, supported: newest)
-        }
         let copy = try Connection(to: "", as: path, .inMemory) { handle in
             stall_sqlite_distrust(handle)
             budget?.bound(handle)
@@ -150,8 +153,22 @@ struct StoreFile {
         return StoreFile(path: path, connection: copy, role: role, schemaVersion: schemaVersion)
     }
 
-    /// The largest agent's store that is brought up to date in memory.
-    private static let migratedBytes: Int64 = 256 << 20
+    /// Whether bringing it up to date takes no more memory than there is for a source; most need nothing.
+    private var fitsIntoMemory: Bool {
+        schemaVersion >= newestSchemaVersion || role == .central
+            || FileFacts(path)?.size ?? 0 <= Self.migratedBytes
+    }
+
+    /// The largest agent's store that is brought up to date in memory, which is faster.
+    private static let migratedBytes: Int64 = 4 << 20
+
+    /// The store itself, a private copy, migrated.
+    private func migratedInPlace() throws(StoreError) -> StoreFile {
+        try connection.transaction(.immediate) {
+            try Self.migrate(connection, from: schemaVersion)
+        }
+        return self
+    }
 
     private static func openAsItIs(
         _ path: String, reading file: String, readOnly: Bool, wait: Duration,
@@ -167,6 +184,9 @@ struct StoreFile {
         try connection.execute("pragma cell_size_check = on")
         let (role, version) = try identify(connection)
         try expectTables(connection, version: version)
+        if let budget, let handle = connection.handle {
+            try CellSizes.expectSmall(handle, path: path, budget: budget)
+        }
         return StoreFile(path: path, connection: connection, role: role, schemaVersion: version)
     }
 
@@ -211,6 +231,10 @@ struct StoreFile {
         for table in tables(ofVersion: version) {
             guard let sql = found[table] else {
                 throw StoreError.damaged(path: path, detail: "it has no table \(table)")
+            }
+            // A virtual one is a program's that reads what its maker wrote.
+            guard sql.prefix(12).lowercased() == "create table" else {
+                throw StoreError.damaged(path: path, detail: "its table \(table) is no plain one")
             }
             guard knownTables.withLock({ !$0.contains(sql) }) else { continue }
             // A column that is computed runs whatever its maker wrote, and may be of any size.
