@@ -14,7 +14,7 @@ final class IngestWriter {
     private let same: SameReports
     private let families: SourceFamilies
     private let allSources, setRevision, noteLines: Statement
-    private let findCounted, setLoss, contentVersion, findLoss: Statement
+    private let findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
 
@@ -35,8 +35,6 @@ final class IngestWriter {
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
         noteLines = try connection.prepare(
             "update source set line_count = max(line_count, 1) where id = ?")
-        findLoss = try connection.prepare(
-            "select report_count from loss where source = ? and run = ? and reason = ?")
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
@@ -92,9 +90,10 @@ final class IngestWriter {
             let (id, known) = (place.target.id, place.target.revision)
             transfer.targets[source.id] = id
             if source.revision > known || source.hasLines {
-                transfer.holds =
+                transfer.sibling =
                     place.siblings.isEmpty
-                    ? nil : { [families] in try families.holds(place.siblings, seq: $0, id: $1) }
+                    ? nil
+                    : { [families] in try families.holder(among: place.siblings, seq: $0, id: $1) }
                 // Before the reports: those of watched loops then count as such at once.
                 let watched = try incoming.exposure().take(
                     ofSource: source.id, after: known, to: exposures, target: id,
@@ -107,16 +106,9 @@ final class IngestWriter {
                 (added, changed) = (added + taken.added, changed + taken.changed)
                 if source.hasLines { try noteLines.run(id) }
                 for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
-                    let run = try transfer.run(loss.run)
-                    // Before they went separate ways both counted the same.
-                    let shared = try place.siblings.reduce(0) { most, sibling in
-                        max(
-                            most,
-                            try findLoss.integer(sibling.id, run, Int64(loss.reason.rawValue)) ?? 0)
-                    }
-                    guard loss.count > shared else { continue }
                     try setLoss.run(
-                        id, run, Int64(loss.reason.rawValue), loss.count - shared, source.revision)
+                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
+                        source.revision)
                 }
                 // What it claims binds itself alone: how far it was taken says nothing of others of this name.
                 if source.revision > known { try setRevision.run(source.revision, id) }
@@ -145,12 +137,17 @@ final class IngestWriter {
     /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what it
     /// says it holds is compared with what was taken.
     func missingCount(_ incoming: IncomingStore) throws -> Int {
-        var missing = 0
+        var (missing, isFlushed) = (0, false)
         let pruned = try families.prunedBefore()
         for source in incoming.sources {
             let family = try families.branches(of: source.origin ?? source.store)
             try incoming.forEachReport(ofSource: source.id) { report in
                 let isHere = try families.holds(family, seq: report.seq, id: report.id)
+                // Which days have reports of which source is known once it is written.
+                if !isHere, !isFlushed {
+                    try flush()
+                    isFlushed = true
+                }
                 if !isHere, report.start_us >= pruned ?? .min,
                     // The same report under another source counts once.
                     try !families.holdsAnywhere(report.id, start_us: report.start_us)

@@ -25,6 +25,9 @@ struct FrameNames: Hashable {
 }
 
 extension FrameNames {
+    /// The function, in the best form that is known.
+    var function: String? { name ?? rawName }
+
     /// Whether both name one function, in whatever form they have.
     func isSameFunction(as other: FrameNames) -> Bool {
         if let name, let others = other.name { return name == others }
@@ -55,6 +58,8 @@ final class Interner {
     private var images: [Int64: Int64] = [:]
     private var locations: [Int64: (id: Int64, detail: Int64)] = [:]
     private var functions: [Int64: Int64] = [:]
+    /// Hashes of the names of the functions that places are in.
+    private var outermost: [Int64: Int] = [:]
     private var stacks: [Int64: Int64] = [:]
 
     init(_ connection: Connection) throws {
@@ -125,8 +130,17 @@ final class Interner {
         runs.removeAll(keepingCapacity: true)
         images.removeAll(keepingCapacity: true)
         locations.removeAll(keepingCapacity: true)
+        outermost.removeAll(keepingCapacity: true)
         functions.removeAll(keepingCapacity: true)
         stacks.removeAll(keepingCapacity: true)
+    }
+
+    /// Forgets rows where very many are known: a source must not fill the memory, and all can be found again.
+    func trim() {
+        if labels.count > 10_000 { labels.removeAll() }
+        if runs.count + images.count > 200_000 { (runs, images) = ([:], [:]) }
+        if locations.count + outermost.count > 1_000_000 { (locations, outermost) = ([:], [:]) }
+        if functions.count + stacks.count > 1_000_000 { (functions, stacks) = ([:], [:]) }
     }
 
     func label(_ value: String) throws -> Int64 {
@@ -230,6 +244,23 @@ final class Interner {
         return false
     }
 
+    /// Notes a source that says as much of a place as is known, and something else.
+    func compare(
+        _ frames: [FrameNames], withThoseOf location: Interned,
+        from source: @autoclosure () throws -> Int64
+    ) throws {
+        guard let theirs = frames.last?.function else { return }
+        if outermost[location.hash] == theirs.hashValue { return }
+        guard let ours = try names(ofLocation: location).last, let last = frames.last else {
+            return
+        }
+        outermost[location.hash] = ours.function?.hashValue
+        if ours.isSameFunction(as: last) { return }
+        let source = try source()
+        guard try findNamer.integer(location.id) != source else { return }
+        try addConflict.run(location.id, source)
+    }
+
     private func names(ofLocation location: Interned) throws -> [FrameNames] {
         var names: [FrameNames] = []
         try findNames.bind(location.id)
@@ -264,6 +295,7 @@ final class Interner {
         let detail = FrameNames.detail(frames)
         try setDetail.run(detail, revision, namer, location.id)
         locations[location.hash] = (location.id, detail)
+        outermost[location.hash] = nil
         return before != frames.map { [$0.name, $0.rawName] }
     }
 

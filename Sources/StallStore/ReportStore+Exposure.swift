@@ -78,7 +78,7 @@ extension ReportStore {
     }
 
     /// The stalls that were held back, by loop, place and reason; most of all first. Times and verdicts of the filter
-    /// do not matter: only totals are kept.
+    /// do not matter: only totals are kept. Of one process that several sources tell of, as copies do, the most counts.
     package func suppressedStalls(_ filter: ReportFilter) throws(StoreError) -> [SuppressedStalls] {
         try answer { connection in
             var filter = filter
@@ -86,11 +86,12 @@ extension ReportStore {
             let condition = Condition(filter, table: "suppression")
             let rows = try connection.prepare(
                 """
-                select loop.name, suppression.place, suppression.reason, suppression.stall_count,
-                    suppression.total_ns, \(ProcessRun.columns)
+                select loop.name, suppression.place, suppression.reason,
+                    max(suppression.stall_count), max(suppression.total_ns), \(ProcessRun.columns)
                 from suppression join loop on loop.id = suppression.loop
                 join process_run on process_run.id = loop.run
-                where \(condition.sql) order by suppression.total_ns desc
+                where \(condition.sql)
+                group by suppression.loop, suppression.place, suppression.reason order by 5 desc
                 """)
             try condition.bind(to: rows)
             var stalls: [SuppressedStalls] = []

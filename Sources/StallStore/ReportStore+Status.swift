@@ -44,8 +44,13 @@ extension ReportStore {
                 try status.addReports(connection)
             }
             let losses = try connection.prepare(
-                // SQLite's own sum fails where it leaves the range of a number.
-                "select reason, total(report_count) from loss group by reason")
+                // One process is in several sources where stores were copied, and each says what it has counted. SQLite's
+                // own sum fails where it leaves the range of a number.
+                """
+                select reason, total(most) from (
+                    select reason, max(report_count) as most from loss group by run, reason)
+                group by reason
+                """)
             while try losses.step() {
                 // A reason that this program does not know is for `check` to tell of.
                 guard let reason: LossReason = try? losses.value(at: 0) else { continue }

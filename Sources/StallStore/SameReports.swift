@@ -64,6 +64,18 @@ final class SameReports {
         return false
     }
 
+    /// Removes a report of a copy that knows less of it: both went on with a stall that had not ended when they were made.
+    ///
+    /// - Returns: Whether there is room now.
+    func makeRoom(for row: ReportRow, in source: Int64) throws -> Bool {
+        guard let known = try reports.progress(source: source, seq: row.seq) else { return true }
+        let isOpen = row.state == .open
+        let isMore =
+            known.isOpen == isOpen ? row.duration_ns > known.duration_ns : known.isOpen
+        if isMore { try makeRoom(source: source, seq: row.seq, row.id) }
+        return isMore
+    }
+
     /// Notes a report that was written.
     func note(_ row: ReportRow, source: Int64) throws {
         let run = try run(ofLoop: row.loop)

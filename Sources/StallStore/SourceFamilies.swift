@@ -85,8 +85,13 @@ final class SourceFamilies {
 
     /// Whether one of these sources has the report of this number and id.
     func holds(_ branches: [Branch], seq: Int64, id: UniqueID) throws -> Bool {
-        for branch in branches where try report(branch, seq) == id { return true }
-        return false
+        try holder(among: branches, seq: seq, id: id) != nil
+    }
+
+    /// The source among these that has the report of this number and id.
+    func holder(among branches: [Branch], seq: Int64, id: UniqueID) throws -> Int64? {
+        for branch in branches where try report(branch, seq) == id { return branch.id }
+        return nil
     }
 
     /// Whether any source has the report. Slow: for the few that are not where they should be.

@@ -21,8 +21,8 @@ final class StoreTransfer {
     private var namer: Int64?
     /// The central number of each source.
     var targets: [Int64: Int64] = [:]
-    /// Whether a source that was one with the present one has a report already.
-    var holds: ((_ seq: Int64, _ id: UniqueID) throws -> Bool)?
+    /// The source that was one with the present one and has a report already.
+    var sibling: ((_ seq: Int64, _ id: UniqueID) throws -> Int64?)?
     /// What the file says that the content of stacks hashes to, as far as that was read ahead.
     private var stackHashes: [Int64: Int64] = [:]
 
@@ -53,7 +53,11 @@ final class StoreTransfer {
             try incoming.budget.check(incoming.path)
             for index in next.rows.indices where next.rows[index].revision > revision {
                 let row = next.rows[index]
-                if try holds?(row.seq, row.id) == true { continue }
+                if let other = try sibling?(row.seq, row.id),
+                    try !same.makeRoom(for: row, in: other)
+                {
+                    continue
+                }
                 // Of a source of lines nothing says how far it was taken.
                 if source.hasLines, try reports.isKnown(row, source: target) { continue }
                 switch try take(&next.rows[index], source: target) {
@@ -63,11 +67,21 @@ final class StoreTransfer {
                 }
             }
             if incoming.isLarge { try grouping.flushMany() }
+            trim()
             guard !next.areAll, let last = next.rows.last else { break }
             next = try incoming.rows().reports(
                 ofSource: source.id, after: revision, behind: last.seq)
         }
         return (added, changed)
+    }
+
+    /// Forgets numbers where very many are known; they are found again.
+    private func trim() {
+        interner.trim()
+        if runs.count + loops.count + labels.count + images.count > 200_000 {
+            (runs, loops, labels, images) = ([:], [:], [:], [:])
+        }
+        if locations.count + stacks.count > 500_000 { (locations, stacks) = ([:], [:]) }
     }
 
     /// - Returns: Nil for a report that is here already under another source.
@@ -102,6 +116,7 @@ final class StoreTransfer {
                 try takeNames(
                     ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false)
             }
+            trim()
             guard places.count == IncomingRows.namedLimit, let last = places.last else { return }
             places = try incoming.rows().namedLocations(after: revision, behind: last.id)
         }
@@ -111,7 +126,15 @@ final class StoreTransfer {
     private func takeNames(
         ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool
     ) throws {
-        guard let known = try interner.knownLocation(hash: hash), known.detail < detail else {
+        guard let known = try interner.knownLocation(hash: hash) else { return }
+        guard known.detail < detail else {
+            // Each place is looked at once, behind the reports that show it.
+            if !isNew, detail > 1 {
+                try interner.compare(
+                    incoming.rows().frames(ofLocation: location),
+                    withThoseOf: Interned(id: known.id, hash: hash),
+                    from: namer(ofLocation: location))
+            }
             return
         }
         let hasChanged = try interner.take(

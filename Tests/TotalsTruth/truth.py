@@ -12,22 +12,23 @@ class Truth:
     def __init__(self, stores, knows_watched=True):
         self.reports, self.exposures = {}, {}
         self.losses, self.suppressions = {}, {}
-        self.stores = {store.id for store in stores}
+        # Copies that went on apart are stores of their own.
+        self.stores = stores
         for store in stores:
             for report in store.reports:
                 known = self.reports.get(report.uuid)
-                if known is None or known.revision < report.revision:
+                # Copies that both went on with an open stall: the one that saw the most of it.
+                if known is None or (report.state != 0, report.duration_ns) > (known.state != 0, known.duration_ns):
                     self.reports[report.uuid] = report
             if not knows_watched:
                 continue
             for span in store.exposures:
                 self.exposures[span.run.uuid, span.loop, span.start_us] = span
-            for (run, reason), loss in store.losses.items():
-                key = (store.id, run, reason)
-                self.losses[key] = max(self.losses.get(key, loss), loss, key=lambda entry: entry[2])
+            # Copies of a store tell of one process: what the one that counted most says.
+            for key, loss in store.losses.items():
+                self.losses[key] = max(self.losses.get(key, loss), loss, key=lambda entry: entry[1])
             for key, held in store.suppressions.items():
-                key = (store.id, *key)
-                self.suppressions[key] = max(self.suppressions.get(key, held), held, key=lambda entry: entry[3])
+                self.suppressions[key] = max(self.suppressions.get(key, held), held, key=lambda entry: entry[1:3])
         watched = {(run, loop) for run, loop, _ in self.exposures}
         for report in self.reports.values():
             report.watched = (report.run.uuid, report.loop) in watched
@@ -196,7 +197,7 @@ def status(truth):
         loop["iteration_p99_ms"] = iteration_quantile(lengths[name], 0.99)
     held = truth.suppressions.items()
     losses = collections.Counter()
-    for (_, _, reason), (_, count, _) in truth.losses.items():
+    for (_, reason), (_, count, _) in truth.losses.items():
         losses[LOSSES[reason]] += count
     return {
         "report_count": len(reports), "source_count": len(truth.stores),
@@ -208,8 +209,8 @@ def status(truth):
         "losses": dict(losses), "loops": loops,
         "suppressed": {
             "count": sum(entry[1] for _, entry in held), "total_ms": sum(entry[2] for _, entry in held) / 1e6,
-            "place_count": len({key[3] for key, _ in held}),
-            "reasons": dict(sum((collections.Counter({SUPPRESSIONS[key[4]]: entry[1]}) for key, entry in held),
+            "place_count": len({key[2] for key, _ in held}),
+            "reasons": dict(sum((collections.Counter({SUPPRESSIONS[key[3]]: entry[1]}) for key, entry in held),
                                 collections.Counter()))},
     }
 

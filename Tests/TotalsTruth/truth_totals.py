@@ -249,7 +249,9 @@ class Play:
             fork = copy.deepcopy(store)
             fork.path = os.path.join(os.path.dirname(store.path), "fork-" + os.path.basename(store.path))
             fork.random = random.Random(self.draw.random())
-            fork.go_on()
+            # Each has something that the other has not: until then they are one.
+            for way in (store, fork):
+                way.add_report()
             forks.append(fork)
         self.stores += forks
 
@@ -328,7 +330,9 @@ def play(options, judge):
     judge_pruned(judge, first, truth, life.draw)
     for central in (first, shuffled, merged, small, alone, before):
         judge.where = central.path
-        judge.number("check", central.run("check", "--store", central.path, codes=(0, 1)), f"{central.path}: is whole\n")
+        # Notes follow, of copies for example.
+        said = central.run("check", "--store", central.path, codes=(0, 1)).splitlines()[:1]
+        judge.number("check", said, [f"{central.path}: is whole"])
 
 
 def judge_pruned(judge, central, truth, draw):

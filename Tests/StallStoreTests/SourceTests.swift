@@ -1,0 +1,71 @@
+import Foundation
+import Glibc
+import StallModel
+@testable import StallStore
+import Testing
+import TestSupport
+
+/// Goal: a source counts once under whatever name it comes, and waits while it is made.
+/// Method: stores that were spoiled or copied through SQLite, beside honest ones.
+@Suite struct SourceTests {
+    let directory = try! TemporaryDirectory()
+
+    private func write(_ count: Int, to name: String, seed: UInt64) throws {
+        var generator = ReportGenerator(seed: seed)
+        let store = try AgentStore(path: directory(name), run: generator.run)
+        for _ in 0..<count {
+            let report = generator.report(state: .ended)
+            try store.record(report, images: generator.images)
+            try store.symbolize(generator.names(of: report))
+        }
+        try store.countLosses(7, reason: .dropped)
+        try store.countSuppressed(
+            SuppressedStalls(
+                run: generator.run, loop: "main", place: 5, reason: .place, count: 3,
+                total: .seconds(2)), threshold: .milliseconds(250))
+        try store.close()
+    }
+
+    @Test func `a store that is being made is not ready yet, and no failure`() throws {
+        try write(3, to: "good.sqlite", seed: 1)
+        // Its lock is held, and its file is empty.
+        let database = try RawDatabase(directory("new.sqlite"))
+        try database.query("begin immediate; create table report (x)")
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        let summary = try ingest.run([directory.path])
+        #expect(summary.addedCount == 3 && summary.skippedCount == 0)
+        #expect(summary.notReadyCount == 1)
+        #expect(
+            summary.files.map(\.outcome).contains(
+                .skipped(.notReady(path: directory("new.sqlite")))))
+        try database.query("rollback")
+        unlink(directory("new.sqlite"))
+        try write(2, to: "new.sqlite", seed: 2)
+        #expect(try ingest.run([directory.path]).addedCount == 2)
+        try ingest.close()
+    }
+
+    @Test func `what one process has counted counts once under whatever source it comes`() throws {
+        try write(3, to: "a.sqlite", seed: 1)
+        try FileManager.default.copyItem(
+            atPath: directory("a.sqlite"), toPath: directory("b.sqlite"))
+        try RawDatabase(directory("b.sqlite")).query(
+            "update source set store = randomblob(16); update loss set report_count = 9")
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        let summary = try ingest.run(
+            [directory("a.sqlite"), directory("b.sqlite")], verifies: true)
+        try ingest.close()
+        #expect(summary.addedCount == 3)
+        // The reports of the second are here under the first: the file may go.
+        #expect(summary.files.map(\.missingCount) == [0, 0])
+        #expect(summary.files.allSatisfy { $0.isFinished })
+        let store = try ReportStore.open(path: directory("central.sqlite"))
+        #expect(try store.status().losses == [.dropped: 9])
+        #expect(try store.suppressedStalls(ReportFilter()).map(\.count) == [3])
+        let above = try Ingest(into: directory("above.sqlite"))
+        _ = try above.run([directory("central.sqlite"), directory("a.sqlite")])
+        try above.close()
+        let status = try ReportStore.open(path: directory("above.sqlite")).status()
+        #expect(status.losses == [.dropped: 9] && status.reportCount == 3)
+    }
+}
