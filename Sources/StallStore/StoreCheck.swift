@@ -225,7 +225,7 @@ private struct StoreCheck {
                     continue
                 }
             } catch StoreError.damaged(_, let detail) {
-                complain("report \(rows.blob(at: 0).hexadecimal): \(detail)")
+                complain("report \(rows.blob(at: 0).hexadecimal): \(detail)", isRepairable: true)
             }
         }
     }

@@ -139,6 +139,32 @@ import TestSupport
         )
     }
 
+    @Test func `a source that names as much otherwise is counted`() throws {
+        try write(3, to: "good.sqlite", seed: 1)
+        try copy("good.sqlite", to: "bad.sqlite")
+        try RawDatabase(directory("bad.sqlite")).query("update source set store = randomblob(16)")
+        let rows = try RawDatabase(directory("bad.sqlite")).query(
+            """
+            select distinct function.id, function.file from location_frame
+            join function on function.id = location_frame.function
+            """)
+        for (number, row) in rows.enumerated() {
+            let hash = ContentHash.function(name: "evil\(number)()", rawName: nil, file: row[1])
+            try RawDatabase(directory("bad.sqlite")).query(
+                """
+                update function set name = 'evil\(number)()', raw_name = null, hash = \(hash)
+                where id = \(row[0]!)
+                """)
+        }
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        _ = try ingest.run([directory("good.sqlite")])
+        #expect(try storeNotes(path: directory("central.sqlite")).isEmpty)
+        _ = try ingest.run([directory("bad.sqlite"), directory("good.sqlite")])
+        try ingest.close()
+        let notes = try storeNotes(path: directory("central.sqlite"))
+        #expect(notes.contains { $0.contains("other names") }, "\(notes)")
+    }
+
     /// Only lines filled the first central store, so that nothing says how far its sources were taken.
     @Test func `a central store of lines goes on into another one`() throws {
         let reports = try write(4, to: "a.sqlite", seed: 1)
@@ -209,7 +235,12 @@ import TestSupport
         "update report set start_us = -1", "update report set cpu_ns = 1 << 62",
         "update process_run set app = hex(zeroblob(2000))",
         "update loop set threshold_ns = -5 - id",
-        "update process_run set pid = -4", "update report set samples = zeroblob(5000000)",
+        "update process_run set pid = -4", "update report set verdict = 99",
+        "update report set state = -1", "update report set cause = 7000, cause_detail = x'ff'",
+        "update report set id = x'01'",
+        "insert into loss select 1, id, 77, 1, 1 from process_run", "update report set ending = 99",
+        "insert into suppression select 1, 1, id, 7, 200, 1, 1 from loop",
+        "update report set samples = zeroblob(5000000)",
         "insert into loss select 1, id, 3, 9223372036854775807, 1 from process_run",
         "insert into suppression select 1, 1, id, 7, 0, 9223372036854775807, 1 from loop",
         """
