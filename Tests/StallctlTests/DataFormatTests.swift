@@ -41,7 +41,8 @@ let hostileNames = [
             "import csv,json,sys; print(json.dumps(list(csv.reader(open(0, newline='', encoding='utf-8'), strict=True))))"
         let read = try JSONDecoder().decode(
             [[String]].self, from: Data(Oracle.python(script, input: rows.joined()).utf8))
-        #expect(read == hostileNames.map { [$0, "7"] })
+        #expect(read == cells.map { [$0, "7"] })
+        #expect(rows.allSatisfy { !$0.utf8.contains(0) })
     }
 
     @Test(.enabled(if: Oracle.hasPython))
@@ -57,8 +58,11 @@ let hostileNames = [
             """
         let read = try JSONDecoder().decode(
             [String].self, from: Data(Oracle.python(script, input: rows.joined()).utf8))
-        #expect(read == hostileNames)
+        #expect(read == cells)
     }
+
+    /// What a reader gets: a NUL is an escape, since many readers refuse it.
+    private var cells: [String] { hostileNames.map { $0.replacing("\0", with: "\\0") } }
 }
 
 /// Goal: one JSON object a line, whatever is in it, and safe to print.

@@ -26,7 +26,11 @@ struct CSVWriter {
         }.joined(separator: ",") + "\r\n"
     }
 
-    private func shown(_ text: String) -> String { showsControls ? text.printable : text }
+    /// A NUL is `\0` always: many readers end a cell there, or refuse the file.
+    private func shown(_ text: String) -> String {
+        if showsControls { return text.printable }
+        return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
+    }
 
     private func quoted(_ text: String) -> String {
         guard
