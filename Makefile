@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
 .PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
@@ -54,10 +54,10 @@ truth-cause: setup
 	@scripts/truth-cause $(or $(ROUNDS),14)
 
 # Each number that stallctl says of STORES stores of a made-up fleet against what is true of it, computed in Python from
-# docs/schema.md: copies, changes, orders, lines, central stores of central stores, prunes. SABOTAGE=1 must differ.
+# docs/schema.md: copies, forks, changes, orders, lines, central stores of central stores, prunes. SABOTAGE=1 must differ.
 truth-totals: setup
 	$(SWIFT) build -c release --product stallctl
-	@scripts/truth-totals --stores $(or $(STORES),1000)
+	@scripts/truth-totals --forks --stores $(or $(STORES),1000)
 
 # The agent's C compiles for arm64. Needs Debian's libc6-dev-arm64-cross.
 check-arm64:
