@@ -47,7 +47,7 @@ private func perStep(_ body: (Int) -> Void) -> Double {
 
 private func countIterations() -> Double {
     let loop = EventRunLoop.current
-    var left = 0
+    nonisolated(unsafe) var left = 0
     let source = LoopSource { source in
         left -= 1
         if left > 0 { source.signal() } else { loop.stop() }
@@ -97,7 +97,7 @@ private func countAddsAndRemoves() -> Double {
 
 private func countTimerCalls() -> Double {
     let loop = EventRunLoop.current
-    var left = 0
+    nonisolated(unsafe) var left = 0
     loop.schedule(every: .nanoseconds(1)) { _ in
         left -= 1
         if left == 0 { loop.stop() }
@@ -131,7 +131,7 @@ private func countDescriptorEvents(_ delivery: EventRunLoop.DescriptorDelivery) 
     let loop = EventRunLoop.current
     loop.descriptorDelivery = delivery
     let descriptor = minimal_eventfd()
-    var left = 0
+    nonisolated(unsafe) var left = 0
     var one: UInt64 = 1
     _ = write(descriptor, &one, 8)
     let source = DescriptorSource(descriptor: descriptor) { _, _ in

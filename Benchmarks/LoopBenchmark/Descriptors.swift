@@ -42,10 +42,11 @@ private func serve(_ active: Int, _ count: Int, _ delivery: EventRunLoop.Descrip
     let loop = EventRunLoop.current
     loop.descriptorDelivery = delivery
     let descriptors = (0..<active).map { _ in minimal_eventfd() }
-    let tally = UnsafeMutablePointer<(served: Int, pending: Int)>.allocate(capacity: 1)
+    nonisolated(unsafe)
+        let tally = UnsafeMutablePointer<(served: Int, pending: Int)>.allocate(capacity: 1)
     tally.initialize(to: (served: 0, pending: 0))
     defer { tally.deallocate() }
-    func writeAll() {
+    let writeAll: @Sendable () -> Void = {
         var one: UInt64 = 1
         for descriptor in descriptors { _ = write(descriptor, &one, 8) }
         tally.pointee.pending = active

@@ -71,7 +71,7 @@ private func iterate(_ loop: EventRunLoop, _ count: Int) {
 }
 
 private func setTimers(_ loop: EventRunLoop, _ count: Int) {
-    var fired = 0
+    nonisolated(unsafe) var fired = 0
     for number in 0..<count {
         let delay: Duration = number.isMultiple(of: 2) ? .zero : .seconds(1_000)
         let timer = LoopTimer(after: delay) { _ in fired += 1 }

@@ -88,7 +88,7 @@ private enum TimerPhase { case insert, cancel, fire, redate }
 private func playTimers(_ size: Int, _ phase: TimerPhase) -> UInt64 {
     let loop = EventRunLoop.current
     var random = Xorshift()
-    var fired = 0
+    nonisolated(unsafe) var fired = 0
     let start = MonotonicInstant(nanoseconds: now())
     let timers = (0..<size).map { _ in
         LoopTimer(at: phase == .fire ? start : start + random.farDelay()) { _ in

@@ -27,7 +27,9 @@ struct Demo {
 }
 
 /// Plays the stalls one after the other, with time between them in which the loop serves its healthy work.
-final class Script {
+///
+/// Unchecked: after `init` it is used on the loop's thread alone.
+final class Script: @unchecked Sendable {
     let log = StallLog()
     private let loop: EventRunLoop
     private let monitor: StallMonitor
@@ -46,7 +48,7 @@ final class Script {
 
     /// A repeating timer whose callback sleeps: the classic.
     private func sleepingTimer() {
-        var firings = 0
+        nonisolated(unsafe) var firings = 0
         let timer = LoopTimer(after: .milliseconds(300), every: .milliseconds(500)) {
             [self] timer in
             firings += 1
@@ -98,7 +100,7 @@ final class Script {
         thread.start()
     }
 
-    private func later(_ body: @escaping () -> Void) {
+    private func later(_ body: @escaping @Sendable () -> Void) {
         loop.add(LoopTimer(after: .milliseconds(200)) { _ in body() }, toMode: .common)
     }
 }

@@ -4,7 +4,9 @@ import Foundation
 import StallAgent
 
 /// A display-like timer, a pipe that another thread writes to, and a source that the app signals itself.
-final class HealthyLife {
+///
+/// Unchecked: after `init` it is used on the loop's thread alone.
+final class HealthyLife: @unchecked Sendable {
     private var frames = 0
     private var messages = 0
     private var updates = 0

@@ -4,7 +4,9 @@ import StallRunLoop
 /// is why a page turns by itself everywhere but under the finger; one of the common modes goes on.
 func tourOfTracking() {
     let loop = EventRunLoop.main
-    var (ofDefault, ofCommon) = (0, 0)
+    // The handlers run on this thread, inside of `run`; the compiler cannot know that.
+    nonisolated(unsafe) var ofDefault = 0
+    nonisolated(unsafe) var ofCommon = 0
     let timers = [
         LoopTimer(after: .milliseconds(10), every: .milliseconds(10)) { _ in ofDefault += 1 },
         LoopTimer(after: .milliseconds(10), every: .milliseconds(10)) { _ in

@@ -42,7 +42,7 @@ public final class DescriptorSource: @unchecked Sendable {
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
     public init(
         descriptor: CInt, events: DescriptorEvents = .readable,
-        handler: @escaping (DescriptorSource, DescriptorEvents) -> Void
+        handler: sending @escaping (DescriptorSource, DescriptorEvents) -> Void
     ) {
         self.descriptor = descriptor
         self.events = events

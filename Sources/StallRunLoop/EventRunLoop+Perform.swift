@@ -53,7 +53,7 @@ extension EventRunLoop {
     @discardableResult
     public func perform(
         after delay: Duration, inMode mode: LoopMode = .default,
-        _ block: @escaping () -> Void
+        _ block: sending @escaping () -> Void
     ) -> LoopTimer {
         scheduled(LoopTimer(after: delay) { _ in block() }, inMode: mode)
     }
@@ -63,7 +63,7 @@ extension EventRunLoop {
     @discardableResult
     public func schedule(
         every interval: Duration, tolerance: Duration = .zero, inMode mode: LoopMode = .default,
-        _ handler: @escaping (LoopTimer) -> Void
+        _ handler: sending @escaping (LoopTimer) -> Void
     ) -> LoopTimer {
         scheduled(
             LoopTimer(after: interval, every: interval, tolerance: tolerance, handler: handler),

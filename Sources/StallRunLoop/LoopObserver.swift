@@ -24,7 +24,7 @@ public final class LoopObserver: @unchecked Sendable {
     /// Makes an observer; add it with ``EventRunLoop/add(_:toMode:)-(LoopObserver,_)``.
     public init(
         activities: LoopActivity = .all, repeats: Bool = true, order: Int = 0,
-        handler: @escaping (LoopObserver, LoopActivity) -> Void
+        handler: sending @escaping (LoopObserver, LoopActivity) -> Void
     ) {
         self.activities = activities
         self.repeats = repeats

@@ -33,7 +33,7 @@ public final class LoopSource: @unchecked Sendable {
     public init(
         order: Int = 0, onSchedule: (@Sendable (EventRunLoop, LoopMode) -> Void)? = nil,
         onCancel: (@Sendable (EventRunLoop, LoopMode) -> Void)? = nil,
-        handler: @escaping (LoopSource) -> Void
+        handler: sending @escaping (LoopSource) -> Void
     ) {
         self.order = order
         self.onSchedule = onSchedule

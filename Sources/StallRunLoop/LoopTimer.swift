@@ -37,7 +37,7 @@ public final class LoopTimer: @unchecked Sendable {
     ///     wake-up. At most half the interval of a repeating timer is used.
     public convenience init(
         after delay: Duration, every interval: Duration? = nil, tolerance: Duration = .zero,
-        handler: @escaping (LoopTimer) -> Void
+        handler: sending @escaping (LoopTimer) -> Void
     ) {
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         self.init(
@@ -47,7 +47,7 @@ public final class LoopTimer: @unchecked Sendable {
     /// Makes a timer that fires first at `instant`; an instant in the past means at once.
     public init(
         at instant: MonotonicInstant, every interval: Duration? = nil, tolerance: Duration = .zero,
-        handler: @escaping (LoopTimer) -> Void
+        handler: sending @escaping (LoopTimer) -> Void
     ) {
         let repeating = interval.flatMap { $0 > .zero ? $0 : nil }
         self.handler = handler

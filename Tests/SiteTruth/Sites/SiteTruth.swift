@@ -57,10 +57,13 @@ let sites =
                         self.loop.stop()
                     }
                 } else {
-                    hit = begin(visit)
-                    stall()
-                    end(&hit)
-                    loop.stop()
+                    // The main loop's handlers run on the main thread.
+                    MainActor.assumeIsolated {
+                        hit = begin(visit)
+                        stall()
+                        end(&hit)
+                        loop.stop()
+                    }
                 }
             }, toMode: .common)
         loop.run()
