@@ -18,6 +18,22 @@ extension EventRunLoop {
         lastRenewal = stall_monotonic_ns()
     }
 
+    /// Makes what the loop lacks to sleep in the kernel, in the default mode. On the loop's thread.
+    func requireDescriptors() throws(LoopError) {
+        lock.lock()
+        defer { lock.unlock() }
+        if forkGeneration != stall_fork_generation() { renewAfterFork() }
+        if wake.descriptor < 0 { wake.renew() }
+        guard wake.descriptor >= 0 else { throw .system(call: "eventfd", errno: errno) }
+        if timerDescriptor < 0 { timerDescriptor = stall_timerfd_create() }
+        guard timerDescriptor >= 0 else { throw .system(call: "timerfd_create", errno: errno) }
+        _ = defaultItems.epoll(of: self)
+        if defaultItems.poller?.isBroken == true { defaultItems.renewPoller(of: self) }
+        let error = errno
+        guard let poller = defaultItems.poller, poller.isBroken else { return }
+        throw .system(call: poller.epoll < 0 ? "epoll_create1" : "epoll_ctl", errno: error)
+    }
+
     /// In a forked child all are shared with the parent: to set the timer here would set it there, and to take an event here
     /// would lose it there.
     func renewAfterFork() {

@@ -8,6 +8,7 @@
 // Files: +Modes (what is in a mode), +Running (runs and iterations), +Waiting, +Callouts, +Perform.
 
 package import CLinux
+internal import Dispatch
 internal import Glibc
 public import StallModel
 internal import Synchronization
@@ -95,6 +96,9 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var spareBatch: DescriptorBatch?
     let mainQueueDescriptor: CInt
 
+    /// Runs the jobs of actors once the thread has ended.
+    let jobsAfterEnd = Locked<DispatchQueue?>(nil)
+
     /// The loop of the main thread. Any thread may ask for it.
     public static let main = EventRunLoop(thread: ThreadID(rawValue: getpid()), isMain: true)
 
@@ -106,7 +110,20 @@ public final class EventRunLoop: @unchecked Sendable {
     }
 
     /// The loop of the calling thread, made when it first asks.
+    ///
+    /// A loop that gets no descriptors from the kernel works nevertheless: it looks at everything every few milliseconds, and
+    /// asks for descriptors again each second. ``makeCurrent()`` throws instead.
     public static var current: EventRunLoop { LoopOfThread.current }
+
+    /// The loop of the calling thread, with everything that it needs to sleep in the kernel.
+    ///
+    /// - Throws: ``LoopError/system(call:errno:)`` when the process or the machine has no descriptor left (`EMFILE`, `ENFILE`),
+    ///   or the kernel no memory (`ENOMEM`). A loop that the thread had before stays as it was.
+    public static func makeCurrent() throws(LoopError) -> EventRunLoop {
+        let loop = LoopOfThread.current
+        try loop.requireDescriptors()
+        return loop
+    }
 
     init(thread: ThreadID, isMain: Bool) {
         guard let beacon = stall_beacon_create() else {

@@ -25,7 +25,7 @@ public final class LoopThread: Sendable {
     /// Starts the thread.
     ///
     /// - Parameter name: What debuggers and `top -H` show; cut to 15 bytes, which is all that Linux keeps.
-    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give.
+    /// - Throws: ``LoopError/system(call:errno:)`` when the system has no thread to give, or no descriptors for its loop.
     public init(name: String = "loop") throws(LoopError) {
         body = ThreadBody(name: name)
         let argument = Unmanaged.passRetained(body)
@@ -40,8 +40,11 @@ public final class LoopThread: Sendable {
             argument.release()
             throw .system(call: "pthread_create", errno: error)
         }
-        _ = body.started.wait()
-        loop = body.loop!
+        guard body.started.wait(), let loop = body.loop else {
+            pthread_join(thread, nil)
+            throw body.failure ?? .stopped
+        }
+        self.loop = loop
         self.thread = Locked(thread)
     }
 
@@ -80,8 +83,9 @@ public final class LoopThread: Sendable {
 private final class ThreadBody: @unchecked Sendable {
     let started = Completion()
     let ended = Completion()
-    /// Written by the new thread before `started`, read by its maker after it.
+    /// Both are written by the new thread before `started`, and read by its maker after it.
     private(set) var loop: EventRunLoop?
+    private(set) var failure: LoopError?
 
     private let name: String
     /// Touched by the thread alone.
@@ -91,7 +95,14 @@ private final class ThreadBody: @unchecked Sendable {
 
     func run() {
         stall_name_this_thread(name)
-        let loop = EventRunLoop.current
+        let loop: EventRunLoop
+        do throws(LoopError) {
+            loop = try EventRunLoop.makeCurrent()
+        } catch {
+            failure = error
+            started.finish(done: false)
+            return
+        }
         loop.add(LoopSource { _ in }, toMode: .default)
         self.loop = loop
         started.finish(done: true)

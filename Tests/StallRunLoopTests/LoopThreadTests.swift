@@ -1,6 +1,6 @@
 import Foundation
 import LoopConformance
-import StallRunLoop
+@testable import StallRunLoop
 import Synchronization
 import Testing
 
@@ -70,12 +70,58 @@ import Testing
 
     @Test func `a task that stops the loop does not end the thread`() throws {
         let thread = try LoopThread()
-        let ran = Counter()
+        let (ended, ran) = (DispatchSemaphore(value: 0), Counter())
         let loop = thread.loop
+        // Only what is submitted after the end of the run shows whether the thread begins another one.
+        loop.add(
+            LoopObserver(activities: .exit, repeats: false) { _, _ in ended.signal() },
+            toMode: .default)
         try thread.submit { loop.stop() }
+        ended.wait()
         try thread.submit { ran.increment() }
         thread.stop()
         #expect(ran.value == 1)
+    }
+
+    @Test func `every stop returns after the last task`() throws {
+        let thread = try LoopThread()
+        let (gate, ran) = (DispatchSemaphore(value: 0), Counter())
+        try thread.submit {
+            gate.wait()
+            ran.increment()
+        }
+        let first = Thread { thread.stop() }
+        first.start()
+        // Once a task is refused the first stop has begun.
+        while (try? thread.submit {}) != nil { sched_yield() }
+        Thread { gate.signal() }.start()
+        thread.stop()
+        #expect(ran.value == 1)
+    }
+
+    @Test func `it bears its name`() throws {
+        let thread = try LoopThread(name: "a name that is too long")
+        nonisolated(unsafe) var name = ""
+        try thread.submit {
+            name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+        }
+        thread.stop()
+        #expect(name == "a name that is \n")
+    }
+
+    @Test func `tasks run in every common mode, and so does the end`() throws {
+        let thread = try LoopThread()
+        let (nested, ran) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let loop = thread.loop
+        try thread.submit {
+            loop.add(LoopSource { _ in }, toMode: .tracking)
+            loop.perform(inMode: .tracking) { nested.signal() }
+            loop.run(mode: .tracking)
+        }
+        nested.wait()
+        try thread.submit { ran.signal() }
+        #expect(ran.wait(timeout: .now() + 60) == .success)
+        thread.stop()
     }
 
     @Test func `stopping ends runs that are nested in a task`() throws {
@@ -109,6 +155,71 @@ import Testing
         let worker = Worker(try LoopThread(name: "actor"))
         for _ in 0..<100 { #expect(await worker.work()) }
         #expect(await worker.count == 100)
+    }
+
+    /// A task that awaits such a job would wait for ever otherwise.
+    @Test func `an actor's jobs run in turn after its loop's thread has ended`() async throws {
+        actor Worker {
+            let loop: EventRunLoop
+            var count = 0
+            init(_ loop: EventRunLoop) { self.loop = loop }
+            nonisolated var unownedExecutor: UnownedSerialExecutor {
+                loop.asUnownedSerialExecutor()
+            }
+            func work() -> Int {
+                assumeIsolated { _ in }
+                count += 1
+                return count
+            }
+        }
+        let thread = try LoopThread(name: "ended")
+        let worker = Worker(thread.loop)
+        #expect(await worker.work() == 1)
+        thread.stop()
+        await withTaskGroup { group in
+            for _ in 0..<100 { group.addTask { _ = await worker.work() } }
+        }
+        #expect(await worker.work() == 102)
+    }
+
+    /// What waits in the loop when its thread ends is not dropped either.
+    @Test func `an actor's jobs that its loop never ran run after the thread's end`() async {
+        actor Worker {
+            let loop: EventRunLoop
+            init(_ loop: EventRunLoop) { self.loop = loop }
+            nonisolated var unownedExecutor: UnownedSerialExecutor {
+                loop.asUnownedSerialExecutor()
+            }
+            func work() -> Bool { loop.isCurrent }
+        }
+        let end = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var made: EventRunLoop!
+        await withCheckedContinuation { continuation in
+            Thread {
+                made = .current
+                continuation.resume()
+                end.wait()
+            }.start()
+        }
+        let (loop, worker) = (made!, Worker(made!))
+        async let isOnLoop = worker.work()
+        while loop.blocks.countByMode().isEmpty { await Task.yield() }
+        end.signal()
+        #expect(await isOnLoop == false)
+    }
+
+    @Test func `a thread whose loop gets no descriptors is refused with the reason`() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit(rlim_cur: 3, rlim_max: 3)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let expected = LoopError.system(call: "eventfd", errno: EMFILE)
+            do throws(LoopError) {
+                _ = try LoopThread()
+                exit(1)
+            } catch {
+                exit(error == expected ? 0 : 2)
+            }
+        }
     }
 
     final class Counter: Sendable {
