@@ -1,6 +1,7 @@
 // What is in which mode. Common items are in every common mode: in those that exist when they are added, and
 // in those that become common, or are first used, later.
 
+public import StallModel
 internal import Synchronization
 
 extension EventRunLoop {
@@ -17,6 +18,25 @@ extension EventRunLoop {
         } else {
             _ = itemsToAdd(to: mode)
         }
+    }
+
+    /// The modes that exist: those that were run, or that something was added to, the default mode first. A common mode exists from
+    /// its first use. What `CFRunLoopCopyAllModes` gives.
+    public var allModes: [LoopMode] {
+        lock.lock()
+        defer { lock.unlock() }
+        return modes.map(\.mode)
+    }
+
+    /// The instant at which the next timer of a mode is due, without its tolerance; nil when the mode has none. What
+    /// `CFRunLoopGetNextTimerFireDate` gives.
+    public func nextTimerFire(inMode mode: LoopMode = .default) -> MonotonicInstant? {
+        lock.lock()
+        defer { lock.unlock() }
+        guard let earliest = items(of: mode)?.timers.pointee.earliest, earliest != .max else {
+            return nil
+        }
+        return MonotonicInstant(nanoseconds: earliest)
     }
 
     /// Adds an observer to a mode, or to all common modes. Adding it twice changes nothing.

@@ -1,0 +1,92 @@
+// Typed messages to a loop: what a Mach port source is used for elsewhere.
+
+internal import Synchronization
+
+/// Hands messages of any thread to a handler on a loop's thread, in order, up to a limit.
+///
+///     let channel = LoopChannel<Frame>(to: loop, capacity: 64) { frame in show(frame) }
+///     guard channel.send(frame) else { dropped += 1; return }      // on any thread
+///
+/// The messages of one iteration are handed over together, so that timers and descriptors have their turn between them. A channel
+/// keeps its modes alive, as a source does, until it is closed.
+///
+/// **Thread safety:** any thread may send and close; the handler runs on the loop's thread.
+public final class LoopChannel<Message: Sendable>: Sendable {
+    /// How many messages wait at most.
+    public let capacity: Int
+
+    private struct Queue {
+        var messages: [Message] = []
+        var isClosed = false
+    }
+
+    private let queue: SharedQueue
+    private let loop: EventRunLoop
+    private let source: LoopSource
+
+    /// The messages that wait. Apart from the channel, so that the source does not keep the channel.
+    private final class SharedQueue: Sendable {
+        let value = Locked(Queue())
+        func takeAll() -> [Message] {
+            value.withLock { queue in
+                defer { queue.messages.removeAll(keepingCapacity: false) }
+                return queue.messages
+            }
+        }
+    }
+
+    /// Makes a channel and adds it to a mode, or to all common modes.
+    ///
+    /// - Parameters:
+    ///   - capacity: How many messages may wait; at least 1.
+    ///   - order: As that of a ``LoopSource``.
+    ///   - handler: Called for each message.
+    public init(
+        to loop: EventRunLoop, inMode mode: LoopMode = .common, capacity: Int, order: Int = 0,
+        handler: sending @escaping (Message) -> Void
+    ) {
+        let queue = SharedQueue()
+        self.capacity = max(1, capacity)
+        self.loop = loop
+        self.queue = queue
+        source = LoopSource(
+            order: order, onCancel: { loop, _ in queue.value.withLock { $0.isClosed = true } }
+        ) { _ in
+            for message in queue.takeAll() { handler(message) }
+        }
+        if !loop.add(source, toMode: mode) { queue.value.withLock { $0.isClosed = true } }
+    }
+
+    deinit { close() }
+
+    /// Adds a message and wakes the loop.
+    ///
+    /// - Returns: false when the channel is full or closed; the message is not taken. True means that it was taken: messages that wait when
+    ///   the channel is closed, or when the loop's thread ends, are dropped.
+    @discardableResult
+    public func send(_ message: Message) -> Bool {
+        let isTaken = queue.value.withLock { queue in
+            guard !queue.isClosed, queue.messages.count < capacity else { return false }
+            queue.messages.append(message)
+            return true
+        }
+        guard isTaken else { return false }
+        source.signal()
+        loop.wakeUp()
+        return true
+    }
+
+    /// How many messages wait.
+    public var count: Int { queue.value.withLock { $0.messages.count } }
+
+    /// Takes no more messages and drops those that wait. Letting go of the channel does the same.
+    public func close() {
+        let dropped = queue.value.withLock { queue in
+            queue.isClosed = true
+            defer { queue.messages = [] }
+            return queue.messages
+        }
+        source.invalidate()
+        withExtendedLifetime(dropped) {}
+    }
+}
