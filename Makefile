@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -26,6 +26,10 @@ test: setup
 # Every scenario of the golden table, on our run loop and on the real CFRunLoop.
 conformance: setup
 	$(SWIFT) run -c release conformance
+
+# Breaks the run loop in each way that Tests/Mutants has a patch for, in a copy, and runs its tests: do they notice?
+mutants: setup
+	@scripts/mutants $(MUTANTS)
 
 truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-totals
 

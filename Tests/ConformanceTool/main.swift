@@ -1,7 +1,9 @@
 // Plays the golden table, and random sequences, on EventRunLoop and on the real CFRunLoop; says where they differ.
 //
-//     conformance                          the table and 100,000 sequences
+//     conformance                          the table and 100,000 sequences, of other seeds each time
 //     conformance ID | main                one row, or those that need the main thread
+//     conformance further                  what is compared beyond the table
+//     conformance --table [ROUNDS]         the table alone, several times; retries by row
 //     conformance --random [COUNT [SEED]]  sequences alone
 //     conformance --stress                 four threads on one loop, for ThreadSanitizer
 //     conformance --record                 the table anew, from the real loop
@@ -16,9 +18,10 @@ if arguments.first == "--stress" {
     exit(isComplete ? 0 : 1)
 }
 
-let rows = Scenario.all.filter { scenario in
+let known = arguments.first == "further" ? Scenario.furtherMainScenarios : Scenario.all
+let rows = known.filter { scenario in
     switch arguments.first {
-    case nil, "--record": true
+    case nil, "--record", "--table", "further": true
     case "--random": false
     case "main": scenario.isMain
     case let id: scenario.id == id
@@ -34,30 +37,46 @@ if arguments.first == "--record" {
     exit(0)
 }
 
-var (agree, better, differ) = (0, 0, 0)
-for scenario in rows {
-    switch scenario.compare(perform: scenario.isMain ? { $0() } : onFreshThread) {
-    case .agrees:
-        agree += 1
-    case .better(let reason):
-        better += 1
-        print("\(scenario.id) better: \(reason)")
-    case .differs(let ours, let real):
-        differ += 1
-        print("\(scenario.id) differs: \(scenario.title)")
-        print("  ours \(ours.joined(separator: " "))")
-        print("  real \(real.joined(separator: " "))")
+var (agree, better, differ, retries) = (0, 0, 0, 0)
+let rounds =
+    arguments.first == "--table" ? arguments.dropFirst().first.flatMap { Int($0) } ?? 50 : 1
+var retriesByRow: [String: Int] = [:]
+for _ in 0..<rounds {
+    for scenario in rows {
+        let play = scenario.compare(perform: scenario.isMain ? { $0() } : onFreshThread)
+        retries += play.retries
+        if play.retries > 0 { retriesByRow[scenario.id, default: 0] += play.retries }
+        switch play.verdict {
+        case .agrees:
+            agree += 1
+        case .better(let reason):
+            better += 1
+            if rounds == 1 { print("\(scenario.id) better: \(reason)") }
+        case .differs(let ours, let real):
+            differ += 1
+            print("\(scenario.id) differs: \(scenario.title)")
+            print("  ours \(ours.joined(separator: " "))")
+            print("  real \(real.joined(separator: " "))")
+        }
     }
 }
+for (row, count) in retriesByRow.sorted(by: { $0.value > $1.value }) {
+    print("\(row) was played again \(count) times")
+}
 guard arguments.first == nil || arguments.first == "--random" else {
-    print("conformance agree=\(agree) better=\(better) of=\(rows.count)")
+    print(
+        "conformance agree=\(agree) better=\(better) of=\(rows.count * rounds) retries=\(retries)")
     exit(differ == 0 ? 0 : 1)
 }
 
 let count = arguments.dropFirst().first.flatMap { UInt64($0) } ?? 100_000
-let firstSeed = arguments.dropFirst(2).first.flatMap { UInt64($0) } ?? 1
+let firstSeed =
+    arguments.dropFirst(2).first.flatMap { UInt64($0) }
+    ?? .random(in: 1_000_000...1_000_000_000_000)
+print("random sequences from seed \(firstSeed)")
 var differences = 0
-for seed in firstSeed..<firstSeed + count where RandomSequence(seed: seed).difference() != nil {
+for seed in firstSeed..<firstSeed + count
+where RandomSequence(seed: seed).difference(retries: &retries) != nil {
     differences += 1
     guard differences <= 3 else { continue }
     let shortest = RandomSequence(seed: seed).shrunk()
@@ -68,6 +87,6 @@ for seed in firstSeed..<firstSeed + count where RandomSequence(seed: seed).diffe
     }
 }
 print(
-    "conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences)"
+    "conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences) retries=\(retries)"
 )
 exit(differ == 0 && differences == 0 ? 0 : 1)

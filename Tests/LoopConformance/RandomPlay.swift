@@ -19,12 +19,20 @@ extension RandomSequence {
     }
 
     /// The two traces if they differ, also when played again: the kernel may have been slow with a due timer.
-    package func difference() -> (ours: [String], real: [String])? {
-        for _ in 0..<4 {
+    ///
+    /// - Parameter retries: Counts how often it was played again.
+    package func difference(retries: inout Int) -> (ours: [String], real: [String])? {
+        for attempt in 0..<4 {
+            if attempt > 0 { retries += 1 }
             let (ours, real) = (trace(on: PlayedEventRunLoop.self), trace(on: PlayedCFRunLoop.self))
             if ours == real { return nil }
         }
         return (trace(on: PlayedEventRunLoop.self), trace(on: PlayedCFRunLoop.self))
+    }
+
+    package func difference() -> (ours: [String], real: [String])? {
+        var retries = 0
+        return difference(retries: &retries)
     }
 
     /// The shortest sequence, reached by leaving out one action after the other, that still differs.

@@ -41,32 +41,39 @@ package enum Verdict: Sendable {
     case differs(ours: [String], real: [String])
 }
 
+/// A verdict, and how often the scenario was played again before it.
+package struct Play: Sendable {
+    package var verdict: Verdict
+    package var retries: Int
+}
+
 extension Scenario {
     /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded.
     /// Tries again with longer steps before it calls a difference: only the order of events is a rule, and a busy
     /// machine can change that of events 10 ms apart.
     ///
     /// `perform` runs a body on a thread that may run loops, and waits for it.
-    package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Verdict {
+    package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Play {
         var last = Verdict.agrees
-        for scale in [1.0, 1, 2, 4, 8] {
+        let scales = [1.0, 1, 2, 4, 8]
+        for (retries, scale) in scales.enumerated() {
             let real = trace(on: PlayedCFRunLoop.self, scale: scale, perform: perform)
             let ours = trace(on: PlayedEventRunLoop.self, scale: scale, perform: perform)
-            let recorded = Trace.tokens(GoldenTable.traces[id] ?? "")
+            let recorded = GoldenTable.traces[id].map(Trace.tokens) ?? real
             guard Trace.agree(real, recorded, allowsSpuriousWakeUp: allowsSpuriousWakeUp) else {
                 last = .differs(ours: recorded, real: real)
                 continue
             }
             if let better {
                 if Trace.agree(ours, Trace.tokens(better.trace), allowsSpuriousWakeUp: false) {
-                    return .better(better.reason)
+                    return Play(verdict: .better(better.reason), retries: retries)
                 }
             } else if Trace.agree(ours, real, allowsSpuriousWakeUp: allowsSpuriousWakeUp) {
-                return .agrees
+                return Play(verdict: .agrees, retries: retries)
             }
             last = .differs(ours: ours, real: real)
         }
-        return last
+        return Play(verdict: last, retries: scales.count - 1)
     }
 
     package func trace(

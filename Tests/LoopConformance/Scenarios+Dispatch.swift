@@ -49,6 +49,34 @@ extension Scenario {
         },
     ]
 
+    /// Beyond the golden table, played on both loops and compared: the main queue has a turn before the sleep, unless it had
+    /// the last one.
+    package static let furtherMainScenarios = [
+        Scenario("main queue", "blocks that come in a timer, a block, and a source", isMain: true) {
+            stage in
+            let observer = stage.watch()
+            let keep = stage.keep()
+            let timer = stage.timer(10) { _ in
+                stage.log("tmr")
+                DispatchQueue.main.async {
+                    stage.log("gcd1")
+                    DispatchQueue.main.async { stage.log("gcd2") }
+                }
+            }
+            stage.loop.add(timer, "default")
+            stage.run(40)
+            let source = stage.source {
+                stage.log("src")
+                DispatchQueue.main.async { stage.log("gcd3") }
+            }
+            stage.loop.add(source, "default")
+            source.signal()
+            stage.loop.perform(["default"]) { DispatchQueue.main.async { stage.log("gcd4") } }
+            stage.run(40)
+            for item in [observer, keep, timer, source] as [any PlayedItem] { item.invalidate() }
+        }
+    ]
+
     /// A block of `queue` runs a loop for 120 ms. Meanwhile another block goes to the queue, and one to the loop.
     private static func playQueue(_ queue: DispatchQueue, _ stage: Stage) {
         let type = Unchecked(type(of: stage.loop))

@@ -78,10 +78,10 @@ import Testing
         }
     }
 
-    @Test
-    func `a batch serves what is ready in one iteration, without what an earlier handler removed`()
-        throws
-    {
+    @Test(arguments: [true, false])
+    func `a batch serves what is ready in one iteration, without what an earlier handler removed`(
+        invalidates: Bool
+    ) throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
             loop.descriptorDelivery = .batch
@@ -94,7 +94,11 @@ import Testing
                 let source = DescriptorSource(descriptor: descriptor) { source, _ in
                     served += 1
                     for other in sources where other !== source && served == 2 {
-                        other.invalidate()
+                        if invalidates {
+                            other.invalidate()
+                        } else {
+                            loop.remove(other, fromMode: .default)
+                        }
                     }
                     _ = stall_eventfd_take(source.descriptor)
                 }
@@ -103,6 +107,23 @@ import Testing
             }
             loop.run(for: .zero)
             #expect(served == 2)
+        }
+    }
+
+    /// Foundation's loop does the same: `stop()` ends one of the runs that it is made of.
+    @Test func `run(until:) ends at its instant, not at a stop`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var stops = 0
+            loop.schedule(every: .milliseconds(1)) { _ in
+                stops += 1
+                loop.stop()
+            }
+            let instant = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + .milliseconds(20)
+            loop.run(until: instant)
+            #expect(stall_monotonic_ns() >= instant.nanoseconds)
+            #expect(stops > 1)
         }
     }
 
