@@ -7,7 +7,7 @@ import Testing
     static let system: Set = ["Glibc", "Synchronization"]
     static let allowed: [String: Set<String>] = [
         "StallModel": [],
-        "StallRunLoop": system.union(["StallModel", "CLinux"]),
+        "StallRunLoop": system.union(["StallModel", "CLinux", "Dispatch"]),
         "StallDetection": system.union(["StallModel", "CLinux"]),
         "StallCapture": system.union(["StallModel", "CStackCapture"]),
         "StallSymbols": system.union(["StallModel", "CLinux"]),
