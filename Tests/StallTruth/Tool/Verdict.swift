@@ -90,9 +90,10 @@ extension PartResult {
                 }
                 continue
             }
-            // The nearest: a short stall just before a long one is near enough to both.
+            // The nearest: a short stall just before a long one is near enough to both. A callout that was to be short, and
+            // was not, is a stall as well: a sleep may end late without having queued for a CPU.
             let match = own.indices.filter { index in
-                own[index].isStall && own[index].mayBeCalledStall(truth.stops)
+                own[index].mayBeCalledStall(truth.stops)
                     && abs(lateness(own[index])) < max(own[index].duration, length) / 2
                     && found[report.loop]?.contains(index) != true
             }.min { abs(lateness(own[$0])) < abs(lateness(own[$1])) }
@@ -107,6 +108,10 @@ extension PartResult {
                 continue
             }
             found[report.loop, default: []].insert(match)
+            guard own[match].isStall else {
+                borderline += 1
+                continue
+            }
             if report.samples.isEmpty { afterwards += 1 }
             guard part.measuresErrors else { continue }
             noticed.append(
