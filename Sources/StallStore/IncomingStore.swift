@@ -200,6 +200,17 @@ final class IncomingStore: @unchecked Sendable {
         return try row.step() ? (row.integer(at: 0), row.integer(at: 1)) : nil
     }
 
+    /// The loops of a source that a central store has noted as watched. Their watched time may be held under another source, which
+    /// was a copy of this one, or be pruned.
+    func notedWatchedLoops(ofSource source: Int64) throws -> [Int64] {
+        guard role == .central, file.schemaVersion >= 12 else { return [] }
+        let rows = try connection.prepare("select loop from watched_loop where source = ?")
+        try rows.bind(source)
+        var loops: [Int64] = []
+        while try rows.step() { loops.append(rows.integer(at: 0)) }
+        return loops
+    }
+
     /// Calls `body` with each report of a source, in the order of their numbers, until it says false.
     func forEachReport(
         ofSource source: Int64, _ body: (ReportKey) throws -> Bool

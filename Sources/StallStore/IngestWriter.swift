@@ -95,12 +95,14 @@ final class IngestWriter {
                     ? nil
                     : { [families] in try families.holder(among: place.siblings, seq: $0, id: $1) }
                 // Before the reports: those of watched loops then count as such at once.
-                let watched = try incoming.exposure().take(
+                var watched = try incoming.exposure().take(
                     ofSource: source.id, after: known, to: exposures, target: id,
                     known: source.revision, loop: transfer.loop,
                     isKnown: {
                         try self.families.holdsExposure(place.siblings, revision: $0, start_us: $1)
                     })
+                watched.formUnion(
+                    try incoming.notedWatchedLoops(ofSource: source.id).map(transfer.loop))
                 try grouping.noteWatched(watched, source: id)
                 let taken = try transfer.takeReports(of: source, after: known, target: id)
                 (added, changed) = (added + taken.added, changed + taken.changed)

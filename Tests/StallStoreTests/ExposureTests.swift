@@ -105,4 +105,28 @@ import Testing
         _ = try ingest()
         #expect(try prune(Retention()) == Array(stretches[2...]), "it does not come back")
     }
+
+    /// The watched time of a copy of a store is held under the store that it was one with: its loops are watched all the same.
+    @Test func `that a loop was watched goes from one central store to the next`() throws {
+        var generator = generator
+        let agent = try AgentStore(path: directory("agent.sqlite"), run: generator.run)
+        for _ in 0..<6 {
+            let report = generator.report(state: .ended)
+            try agent.record(report, images: generator.images)
+            var watched = stretch(1, at: generator.run.started)
+            (watched.loop, watched.threshold) = (report.loop, report.threshold)
+            try agent.record(watched)
+        }
+        try agent.close()
+        _ = try ingest()
+        let central = try RawDatabase(directory("central.sqlite"))
+        let isWatched = "select group_concat(distinct is_watched) from cohort"
+        let before = try central.query(isWatched)
+        try central.query("delete from exposure")
+        let next = try Ingest(into: directory("next.sqlite"))
+        #expect(try next.run([directory("central.sqlite")]).addedCount == 6)
+        try next.close()
+        #expect(try RawDatabase(directory("next.sqlite")).query(isWatched) == before)
+        #expect(before.contains { $0.contains("1") }, "\(before)")
+    }
 }
