@@ -216,6 +216,22 @@ import Testing
         }
     }
 
+    @Test func `blocks of another mode keep their order across nested runs`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var log: [Int] = []
+            loop.perform {
+                loop.perform(inMode: "other") { log.append(2) }
+                loop.run(for: .zero)
+            }
+            loop.perform(inMode: "other") { log.append(1) }
+            loop.run(for: .zero)
+            loop.run(mode: "other", for: .zero)
+            #expect(log == [1, 2])
+        }
+    }
+
     @Test func `performAndWait throws when the thread ends without running the block`() {
         let (ready, end, ended) = (
             DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
