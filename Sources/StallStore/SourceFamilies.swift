@@ -53,12 +53,21 @@ final class SourceFamilies {
         // Who has the same name first.
         let candidates =
             family.filter { $0.store == source.store } + family.filter { $0.store != source.store }
+        var undecided: [Branch] = []
         for branch in candidates {
             let isNamed = branch.store == source.store
             guard isNamed || branch.revision > 0 else { continue }
-            if try agrees(branch, source, incoming, family, isStrict: isStrict) {
-                return Place(target: branch, siblings: family.filter { $0.id != branch.id })
+            switch try compare(branch, source, incoming, family, isStrict: isStrict) {
+            case .same: return Place(target: branch, siblings: family.filter { $0.id != branch.id })
+            case .different: break
+            case .unknown: undecided.append(branch)
             }
+        }
+        // What could tell is pruned. A file that did not change since has the revision that it was taken at.
+        if let branch = undecided.first(where: { $0.revision == source.revision })
+            ?? undecided.first
+        {
+            return Place(target: branch, siblings: family.filter { $0.id != branch.id })
         }
         let isNew = !family.contains { $0.store == source.store }
         let store = isNew ? source.store : try derivedName(name, source, incoming, family)
@@ -110,12 +119,15 @@ final class SourceFamilies {
     /// Reports that began before it may have been pruned; nil when none were.
     func prunedBefore() throws -> Int64? { try findPruned.integer() }
 
+    private enum Comparison { case same, different, unknown }
+
     /// Whether a source and an incoming store were written by one agent, as far as both were written: the newest report,
-    /// and the newest stretch of watched time, that the central store must have are there.
-    private func agrees(
+    /// and the newest stretch of watched time, that the central store must have are there. Unknown when neither is there to
+    /// be compared.
+    private func compare(
         _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore,
         _ family: [Branch], isStrict: Bool
-    ) throws -> Bool {
+    ) throws -> Comparison {
         if isStrict {
             var agrees = true
             try incoming.forEachReport(ofSource: source.id) { report in
@@ -124,19 +136,22 @@ final class SourceFamilies {
                 }
                 return agrees
             }
-            return agrees
+            return agrees ? .same : .different
         }
         let limit = min(branch.revision, source.revision)
-        guard limit > 0 else { return true }
+        guard limit > 0 else { return .unknown }
+        var found = Comparison.unknown
         func wasPruned(_ start_us: Int64) throws -> Bool {
             try prunedBefore().map { start_us < $0 } ?? false
         }
         if let last = try incoming.lastReport(ofSource: source.id, upTo: limit) {
             if let known = try report(branch, last.seq) {
-                guard known == last.id else { return false }
-            } else if try !wasPruned(last.start_us), try !holds(family, seq: last.seq, id: last.id)
-            {
-                return false
+                guard known == last.id else { return .different }
+                found = .same
+            } else if try holds(family, seq: last.seq, id: last.id) {
+                found = .same
+            } else if try !wasPruned(last.start_us) {
+                return .different
             }
         }
         if let last = try incoming.lastExposure(ofSource: source.id, upTo: limit),
@@ -145,8 +160,9 @@ final class SourceFamilies {
             try anyExposure.integer(branch.id) == 1
         {
             return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
+                ? .same : .different
         }
-        return true
+        return found
     }
 
     /// The name of a copy that went its own way: by its first report of its own, which is the same for every central store.
