@@ -21,6 +21,7 @@
 #include "signal_copy.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -190,6 +191,8 @@ static int make_buffers(uint32_t stack_capacity) {
     return 0;
 }
 
+static atomic_flag is_dropping = ATOMIC_FLAG_INIT;  // the pending signals of one kind
+
 // Nobody answers in a fork's child what was asked of its parent's threads.
 static void begin_anew_after_fork(void) {
     const pid_t own = getpid();
@@ -199,6 +202,7 @@ static void begin_anew_after_fork(void) {
     }
     atomic_store(&shared_user, NULL);
     atomic_store(&is_busy, false);
+    atomic_flag_clear(&is_dropping);
 }
 
 int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
@@ -241,14 +245,19 @@ static int choose_signal(const signal_question *question, bool *is_blocked) {
     return 0;
 }
 
-// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked.
+// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked. One watchdog at a time: the
+// second would take the first one's SIG_IGN for the app's, put it back, and so switch the signal off for good.
 static void drop_pending(int number) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, ours = our_action();
     struct sigaction before, between;
-    if (sigaction(number, &ignore, &before) != 0) return;
-    if (sigaction(number, is_ours(&before) ? &ours : &before, &between) != 0) return;
-    // Somebody else may have set an action meanwhile: that one counts.
-    if (is_owned(&between) || between.sa_handler != SIG_IGN) sigaction(number, &between, NULL);
+    while (atomic_flag_test_and_set(&is_dropping)) sched_yield();
+    if (sigaction(number, &ignore, &before) == 0
+        && sigaction(number, is_ours(&before) ? &ours : &before, &between) == 0
+        // The app may have set an action meanwhile: that one counts.
+        && (is_owned(&between) || between.sa_handler != SIG_IGN)) {
+        sigaction(number, &between, NULL);
+    }
+    atomic_flag_clear(&is_dropping);
 }
 
 // MARK: A request
@@ -370,6 +379,7 @@ void stall_signal_copy_release(void) {
     end(atomic_load(&shared_user), shared_buffer);
     atomic_store(&shared_user, NULL);
     atomic_store(&is_busy, false);
+    atomic_flag_clear(&is_dropping);
 }
 
 // MARK: Late answers
