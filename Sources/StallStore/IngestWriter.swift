@@ -35,11 +35,13 @@ final class IngestWriter {
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
         noteLines = try connection.prepare(
             "update source set line_count = max(line_count, 1) where id = ?")
+        // Counts only grow; of two copies of a store, which may come as one source, the higher one stands.
         setLoss = try connection.prepare(
             """
             insert into loss (source, run, reason, report_count, revision) values (?, ?, ?, ?, ?)
             on conflict do update
-            set report_count = excluded.report_count, revision = excluded.revision
+            set report_count = max(report_count, excluded.report_count),
+                revision = max(revision, excluded.revision)
             """)
         contentVersion = try connection.prepare("pragma data_version")
     }
