@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernel_read.h"
+#include "stall_numbers.h"
 #include "stall_task.h"
 
 // Appends text; false when it does not fit.
@@ -279,25 +279,16 @@ static bool parse_posix_lock(const char *line, posix_lock_line *lock) {
 
 // Whether one of this process's descriptors leads to the file. The file system is not asked anew.
 static bool has_open(const posix_lock_line *lock) {
-    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return false;
-    _Alignas(8) char entries[4096];
-    long count;
+    stall_numbers descriptors;
+    if (!stall_numbers_open(&descriptors, "/proc/self/fd")) return false;
     bool found = false;
-    while (!found && (count = syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0) {
-        for (long at = 0; !found && at < count;) {
-            uint16_t length;
-            memcpy(&length, entries + at + 16, sizeof length);
-            const char *name = entries + at + 19;
-            struct statx file;
-            if (*name >= '0' && *name <= '9'
-                && statx((int)strtol(name, NULL, 10), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) == 0)
-                found = file.stx_ino == lock->inode && file.stx_dev_major == lock->device_major
-                    && file.stx_dev_minor == lock->device_minor;
-            at += length;
-        }
+    for (int32_t number; !found && (number = stall_numbers_next(&descriptors)) >= 0;) {
+        struct statx file;
+        found = statx(number, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) == 0
+            && file.stx_ino == lock->inode && file.stx_dev_major == lock->device_major
+            && file.stx_dev_minor == lock->device_minor;
     }
-    close(directory);
+    stall_numbers_close(&descriptors);
     return found;
 }
 

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stall_clock.h"
+#include "stall_numbers.h"
 
 static int open_number(int32_t number, const char *name) {
     char path[64] = "/proc/self/task/", digits[12];
@@ -70,40 +70,24 @@ int32_t stall_task_thread(int32_t number) {
     return (int32_t)inner;
 }
 
-/// What getdents64(2) fills in.
-typedef struct {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-} directory_entry;
-
 // The numbers that were found last: thread << 32 | number. An entry may be old, and is checked.
 enum { REMEMBERED = 256 };
 static uint64_t remembered[REMEMBERED];
 
 static int32_t search(int32_t thread) {
-    _Alignas(directory_entry) char buffer[2048];
-    const int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return 0;
+    stall_numbers threads;
+    if (!stall_numbers_open(&threads, "/proc/self/task")) return 0;
     int32_t found = 0;
-    long length;
     errno = ENOENT;
-    while (found == 0 && (length = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
-        for (long at = 0; found == 0 && at < length;) {
-            const directory_entry *entry = (const directory_entry *)(void *)(buffer + at);
-            at += entry->length;
-            const int32_t number = (int32_t)strtol(entry->name, NULL, 10);
-            const int32_t inner = number > 0 ? stall_task_thread(number) : 0;
-            if (inner == 0) continue;
-            __atomic_store_n(
-                &remembered[inner % REMEMBERED], (uint64_t)(uint32_t)inner << 32 | (uint32_t)number, __ATOMIC_RELAXED);
-            if (inner == thread) found = number;
-        }
+    for (int32_t number; found == 0 && (number = stall_numbers_next(&threads)) > 0;) {
+        const int32_t inner = stall_task_thread(number);
+        if (inner == 0) continue;
+        __atomic_store_n(
+            &remembered[inner % REMEMBERED], (uint64_t)(uint32_t)inner << 32 | (uint32_t)number, __ATOMIC_RELAXED);
+        if (inner == thread) found = number;
     }
     const int error = found == 0 ? errno : 0;
-    close(directory);
+    stall_numbers_close(&threads);
     errno = error;
     return found;
 }
