@@ -7,7 +7,7 @@ extension EventRunLoop {
     ///         guard read(socket, &buffer, buffer.count) > 0 else { break }
     ///     }
     ///
-    /// The loop watches the descriptor only while somebody awaits the next element, so a slow reader costs nothing. It never reads or
+    /// The loop watches the descriptor only while the next element is awaited, so a slow reader costs nothing. It never reads or
     /// writes. Keep the descriptor open until the iteration has ended.
     public func readiness(
         of descriptor: CInt, for events: DescriptorEvents = .readable,
@@ -39,17 +39,15 @@ public struct DescriptorReadiness: AsyncSequence, Sendable {
         /// - Throws: ``LoopError/system(call:errno:)`` when the kernel cannot watch the descriptor; ``LoopError/stopped`` when the
         ///   loop's thread ends; `CancellationError`.
         public mutating func next() async throws -> DescriptorEvents? {
-            let wait = LoopWait()
-            let result = FoundEvents()
-            try await wait.value { [readiness] in
+            let wait = LoopWait<DescriptorEvents>()
+            return try await wait.value { [readiness] in
                 let end = AtEnd { wait.end(throwing: LoopError.stopped) }
                 let source = DescriptorSource(
                     descriptor: readiness.descriptor, events: readiness.events
                 ) { source, events in
                     withExtendedLifetime(end) {
-                        result.events = events
                         source.invalidate()
-                        wait.end()
+                        wait.end { events }
                     }
                 }
                 do throws(LoopError) {
@@ -59,12 +57,6 @@ public struct DescriptorReadiness: AsyncSequence, Sendable {
                 }
                 return { [weak source] in source?.invalidate() }
             }
-            return result.events
         }
     }
-}
-
-/// Written by the loop before the wait ends, read after it.
-private final class FoundEvents: @unchecked Sendable {
-    var events: DescriptorEvents = []
 }

@@ -30,12 +30,12 @@ public struct LoopClock: Clock {
             return try await ContinuousClock().sleep(
                 until: .now + (deadline - now), tolerance: tolerance)
         }
-        let wait = LoopWait()
+        let wait = LoopWait<Void>()
         try await wait.value { [tolerance = tolerance ?? .zero] in
             // Only the loop holds the timer, and only the timer this, which so says that it was dropped.
             let end = AtEnd { wait.end(throwing: LoopError.stopped) }
             let timer = LoopTimer(at: deadline, tolerance: tolerance) { _ in
-                withExtendedLifetime(end) { wait.end() }
+                withExtendedLifetime(end) { wait.end {} }
             }
             guard loop.add(timer, toMode: .common) else { return nil }
             return { [weak timer] in timer?.invalidate() }

@@ -40,10 +40,3 @@ public struct LoopTicks: AsyncSequence, Sendable {
         return stream.makeAsyncIterator()
     }
 }
-
-/// Calls a closure when it is let go of.
-final class AtEnd: Sendable {
-    private let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    deinit { body() }
-}

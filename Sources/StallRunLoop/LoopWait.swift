@@ -1,11 +1,11 @@
 // A task that waits for one event of a loop, or for its cancellation.
 
 /// Ends once: by the event, by an error, or by the cancellation of the task. Later ends count for nothing.
-final class LoopWait: @unchecked Sendable {
+final class LoopWait<Value>: @unchecked Sendable {
     private enum State {
         case begun
-        case waiting(CheckedContinuation<Void, any Error>)
-        case over((any Error)?)
+        case waiting(CheckedContinuation<Value, any Error>)
+        case over
     }
 
     private let state = Locked(State.begun)
@@ -13,40 +13,57 @@ final class LoopWait: @unchecked Sendable {
     /// Waits for the end.
     ///
     /// - Parameter start: Adds what brings the event to the loop, and returns what takes it out again; nil when the loop's
-    ///   thread has ended.
-    func value(after start: () -> (() -> Void)?) async throws {
-        let cancel = start()
-        if cancel == nil { end(throwing: LoopError.stopped) }
+    ///   thread has ended. Not called when the task is cancelled already.
+    func value(after start: () -> (() -> Void)?) async throws -> sending Value {
+        var cancel: (() -> Void)?
         defer { cancel?() }
-        try await withTaskCancellationHandler {
+        // Sent by the end, and by nothing else: `start` is not where it comes from.
+        nonisolated(unsafe) let value = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let result: Result<Void, any Error>? = state.withLock { state in
-                    if case .over(let error) = state {
-                        return error.map { .failure($0) } ?? .success(())
-                    }
-                    state = .waiting(continuation)
-                    return nil
+                guard begin(continuation) else {
+                    return continuation.resume(throwing: CancellationError())
                 }
-                if let result { continuation.resume(with: result) }
+                cancel = start()
+                if cancel == nil { end(throwing: LoopError.stopped) }
             }
         } onCancel: {
             end(throwing: CancellationError())
         }
+        return value
     }
 
-    func end(throwing error: (any Error)? = nil) {
-        let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
-            switch state {
-            case .begun:
-                state = .over(error)
-                return nil
-            case .waiting(let continuation):
-                state = .over(error)
-                return continuation
-            case .over: return nil
-            }
+    /// Ends it with what `body` returns or throws. After another end `body` does not run.
+    func end(with body: () throws -> sending Value) {
+        guard let continuation = take() else { return }
+        do { continuation.resume(returning: try body()) } catch {
+            continuation.resume(throwing: error)
         }
-        guard let continuation else { return }
-        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
     }
+
+    func end(throwing error: any Error) { take()?.resume(throwing: error) }
+
+    /// False when it was cancelled before.
+    private func begin(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
+        state.withLock { state in
+            if case .over = state { return false }
+            state = .waiting(continuation)
+            return true
+        }
+    }
+
+    /// The continuation, for the first end.
+    private func take() -> CheckedContinuation<Value, any Error>? {
+        state.withLock { state in
+            defer { state = .over }
+            if case .waiting(let continuation) = state { return continuation }
+            return nil
+        }
+    }
+}
+
+/// Calls a closure when it is let go of.
+final class AtEnd: Sendable {
+    private let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    deinit { body() }
 }
