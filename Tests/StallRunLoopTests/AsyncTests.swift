@@ -40,16 +40,7 @@ import Testing
     }
 
     @Test func `a call ends when the thread of its loop ends first`() async {
-        let end = DispatchSemaphore(value: 0)
-        nonisolated(unsafe) var made: EventRunLoop!
-        await withCheckedContinuation { continuation in
-            Thread {
-                made = .current
-                continuation.resume()
-                end.wait()
-            }.start()
-        }
-        let loop = made!
+        let (loop, end) = await loopThatNeverRuns()
         let call = Task { try await loop.run {} }
         while loop.blocks.countByMode().isEmpty { await Task.yield() }
         end.signal()

@@ -192,16 +192,8 @@ import Testing
             }
             func work() -> Bool { loop.isCurrent }
         }
-        let end = DispatchSemaphore(value: 0)
-        nonisolated(unsafe) var made: EventRunLoop!
-        await withCheckedContinuation { continuation in
-            Thread {
-                made = .current
-                continuation.resume()
-                end.wait()
-            }.start()
-        }
-        let (loop, worker) = (made!, Worker(made!))
+        let (loop, end) = await loopThatNeverRuns()
+        let worker = Worker(loop)
         async let isOnLoop = worker.work()
         while loop.blocks.countByMode().isEmpty { await Task.yield() }
         end.signal()

@@ -223,14 +223,7 @@ import Testing
 
     /// Goal: what the texts show is what the commands say.
     @Test func `the walk-through is up to date`() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let result = try Oracle.run(
-            root.appending(path: "scripts/walkthrough").path, ["--check"],
-            environment: [
-                "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
-                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
-            ], directory: root)
+        let result = try Oracle.runScript("walkthrough", ["--check"])
         #expect(result.status == 0, "\(result.output)")
     }
 

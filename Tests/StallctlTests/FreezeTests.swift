@@ -7,14 +7,7 @@ import TestSupport
 /// Method: `scripts/freeze`, without the stores of thousands of reports: some 600 outputs of 30 stores.
 @Suite struct FreezeTests {
     @Test func `every command prints what it printed when that was recorded`() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let result = try Oracle.run(
-            root.appending(path: "scripts/freeze").path, ["--quick"],
-            environment: [
-                "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
-                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
-            ], directory: root)
+        let result = try Oracle.runScript("freeze", ["--quick"])
         #expect(result.status == 0, "\(result.output)")
     }
 }

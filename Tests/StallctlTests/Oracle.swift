@@ -13,6 +13,18 @@ enum Oracle {
         return result.output
     }
 
+    /// Runs a program of `scripts` on the stallctl that was built beside the tests.
+    static func runScript(_ name: String, _ arguments: [String]) throws -> ProgramResult {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return try run(
+            root.appending(path: "scripts/\(name)").path, arguments,
+            environment: [
+                "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
+                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
+            ], directory: root)
+    }
+
     /// Runs a program to its end. Files, not pipes: nothing to drain while it runs.
     static func run(
         _ program: String, _ arguments: [String], input: Data = Data(),
