@@ -93,7 +93,7 @@ static choice choose(stall_beacon *beacon) {
     return chosen;
 }
 
-// Whoever changed the list last sees all of it, and stores last or sees that another one did.
+// The thread that changed the list last sees all of it, and stores last or sees that another one did.
 static void apply_watchers(stall_beacon *beacon) {
     choice chosen, after = choose(beacon);
     do {
@@ -113,9 +113,9 @@ static stall_watcher *find_watcher(stall_beacon *beacon, const stall_bell *bell)
 
 static stall_watcher *take_place(stall_beacon *beacon, stall_bell *bell) {
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
-        stall_bell *nobody = NULL;
+        stall_bell *none = NULL;
         if (__atomic_compare_exchange_n(
-                &beacon->watchers[i].bell, &nobody, bell, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+                &beacon->watchers[i].bell, &none, bell, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
             return &beacon->watchers[i];
         }
     }
@@ -162,7 +162,7 @@ void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns
 bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED), alarm = word;
     if (!__atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-        // Set on a word that has gone; whoever set it sees that. It would cost every iteration a call.
+        // Set on a word that has gone; the thread that set it sees that. It would cost every iteration a call.
         __atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
         return false;
     }

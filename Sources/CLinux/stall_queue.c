@@ -21,7 +21,7 @@ extern void dispatch_resume(void *object) WEAK;
 extern void dispatch_release(void *object) WEAK;
 extern void *dispatch_get_current_queue(void) WEAK;
 
-// 15 words are what Dispatch allocates for a queue; behind them is memory of somebody else's.
+// 15 words are what Dispatch allocates for a queue; behind them is memory of other code.
 enum { WORDS = 15, NOWHERE = 0, DEEPEST_TARGET = 16 };
 #define OWNER_MASK UINT64_C(0x3fffffff)
 

@@ -193,7 +193,7 @@ static int make_buffers(uint32_t stack_capacity) {
 
 static atomic_flag is_dropping = ATOMIC_FLAG_INIT;  // the pending signals of one kind
 
-// Nobody answers in a fork's child what was asked of its parent's threads.
+// A fork's child has none of the threads that its parent asked.
 static void begin_anew_after_fork(void) {
     const pid_t own = getpid();
     if (atomic_exchange(&process, own) == own) return;
@@ -283,7 +283,7 @@ static int send(signal_request *request, uint32_t requested) {
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, request->signal, &info) == 0 ? 0 : errno;
 }
 
-// Whether the shared buffer is free: a handler may still be writing an answer that nobody waits for any more.
+// Whether the shared buffer is free: a handler may still be writing an answer that is not waited for any more.
 static bool take_shared_buffer(void) {
     signal_request *user = atomic_load(&shared_user);
     if (!user) return true;
@@ -297,7 +297,7 @@ static bool take_shared_buffer(void) {
     return true;
 }
 
-// Nobody will take the answer any more, or none will come.
+// The answer will not be taken any more, or will not come.
 static bool is_left_behind(signal_request *request, uint32_t state) {
     if (phase_of(state) == (LATE | COPIED)) return monotonic_ns() - request->answered_ns > LONGEST_STORAGE_NS;
     if (phase_of(state) != (LATE | REQUESTED)) return false;

@@ -24,7 +24,7 @@ typedef struct {
     const void *_Nonnull owner;
     uint64_t deadline_ns;  ///< CLOCK_MONOTONIC
     uint64_t blocked;      ///< the signals that the thread blocks, signal 1 in bit 0
-    bool knows_blocked;    ///< without: only the signal is sent that harms nobody when it stays pending
+    bool knows_blocked;    ///< without: only the signal is sent that does no harm when it stays pending
 } signal_question;
 
 /// Asks a thread for its registers and stack. After SIGNAL_COPIED the copy is the caller's until it calls

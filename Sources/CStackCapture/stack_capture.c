@@ -32,7 +32,7 @@ typedef struct {
 struct stall_sampler {
     size_t mapped_size;
     stall_unwinder *unwinder;
-    thread_files visitor;  // of a thread whose files nobody keeps: closed after its capture
+    thread_files visitor;  // of a thread whose files are not kept: closed after its capture
     uint32_t frame_capacity, stack_capacity;
     bool may_signal;
     stall_frame *frames;
@@ -228,7 +228,7 @@ static int capture_running(
     stall_stack_copy copy;
     thread_status status;
     if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
-    // It has been asked, and executes nothing before it answers. An answer that nobody took is in the way.
+    // It has been asked, and executes nothing before it answers. An answer that was not taken is in the way.
     signal_request *earlier = stall_signal_copy_open_request(sampler, thread->id);
     if (earlier && !stall_signal_copy_is_answered(earlier)) return EINPROGRESS;
     if (earlier) stall_signal_copy_end(earlier, false);
@@ -291,7 +291,7 @@ int stall_sampler_capture(
     int error = stall_thread_files_open(files, thread, &stack->failed_call);
     if (error != 0) return error;
     error = capture(sampler, thread, files, deadline, stack);
-    if (error == EINPROGRESS) {  // nobody will come back for it
+    if (error == EINPROGRESS) {  // it will not be asked for again
         signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
         if (request) stall_signal_copy_end(request, false);
         error = ETIMEDOUT;

@@ -81,9 +81,9 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
                 ThreadRecord(role: .other, name: ShortText(), stack: stack.header), from: sender)
         }
         ring.append(.round, RoundRecord(skippedCount: 0, cost: .zero), from: sender)
-        let nobody = StackCopy(ThreadID(rawValue: 0), failure: .running(ThreadID(rawValue: 0)))
+        let empty = StackCopy(ThreadID(rawValue: 0), failure: .running(ThreadID(rawValue: 0)))
         ring.append(
-            .late, LateRecord(asked: now, answered: now, isLate: false, stack: nobody.header),
+            .late, LateRecord(asked: now, answered: now, isLate: false, stack: empty.header),
             from: sender)
         ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)

@@ -14,7 +14,7 @@ package struct RegisteredThread: Sendable {
     package let stackHigh: UInt64
     /// When it started, in clock ticks since boot: tells it from a later thread with the same id. 0 when not known.
     package let startTicks: UInt64
-    /// What is kept open of it, for as long as somebody may capture it.
+    /// What is kept open of it, for as long as it may be captured.
     private let files: Files?
 
     /// The files of `/proc` that its registration opened: a process that gives up its rights could not open them later.

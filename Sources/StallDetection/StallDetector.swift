@@ -153,7 +153,7 @@ package struct StallDetector: Sendable {
         return step
     }
 
-    /// Judges a stall that nobody looked at while it lasted: the loop itself has counted it. Nil when it was not its own doing and
+    /// Judges a stall that no look met while it lasted: the loop itself has counted it. Nil when it was not its own doing and
     /// too short to be reported for that, as far as the time since the look before is known.
     ///
     /// It is stalled when it is so at least: by the CPU time that the thread must have used in it, or by its length less all

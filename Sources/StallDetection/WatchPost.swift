@@ -3,7 +3,7 @@
 internal import CLinux
 internal import StallModel
 
-/// Where a watchdog keeps what whoever comes after the process is to know: its monitor's place, and the bell that loops know it by.
+/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's place, and the bell that loops know it by.
 struct LastWordsPlace {
     let monitor: Int32
     let bell: UnsafeMutablePointer<stall_bell>

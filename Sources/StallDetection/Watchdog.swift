@@ -14,7 +14,7 @@ package final class Watchdog: Sendable {
     private let sentinel: Sentinel
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
-    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to whoever writes
+    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that writes
     /// the store.
     package let lastWords = stall_last_words_reserve()
     /// Made beforehand: stopping allocates nothing.

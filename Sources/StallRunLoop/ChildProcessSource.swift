@@ -9,7 +9,7 @@ public enum ChildProcessEnd: Equatable, Sendable {
     case exited(CInt)
     /// This signal ended it.
     case signalled(CInt)
-    /// Somebody else in this process waited for it first.
+    /// Other code of this process waited for it first.
     case unknown
 }
 

@@ -12,7 +12,7 @@ final class PrivateCopy {
 
     /// Whether reading the store where it is would make or need files that are not there.
     static func isNeeded(_ path: String) throws(StoreError) -> Bool {
-        // With the log's index in place a reader joins whoever made it, while they are there.
+        // With the log's index in place a reader joins the process that made it, while that has it open.
         if SourceGuard.hasLiveIndex(path) { return false }
         if SourceGuard.hasHotJournal(path) { return true }
         // Without an index no process has the store open in log mode, so that its header may be

@@ -1,5 +1,5 @@
-// What reading one source may cost. A store of some kilobytes can keep SQLite busy for years, and whoever made it may
-// have meant that: its reading ends, the file is told of, and the next one is taken.
+// What reading one source may cost. A store of some kilobytes can keep SQLite busy for years, and its maker may
+// have meant that: its reading ends, the file is reported, and the next one is taken.
 
 internal import CSQLite
 internal import Glibc

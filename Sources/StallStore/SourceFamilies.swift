@@ -1,5 +1,5 @@
 // Which source of the central store an incoming one is. A store says who it is, and so do copies of it: VM images,
-// containers, restored backups, and whoever wants to be taken for another. What tells is content: two that were written to
+// containers, restored backups, and stores that claim to be another. What tells is content: two that were written to
 // after they were one give a number to different reports. Both are kept, each as a source of its own.
 
 internal import StallModel

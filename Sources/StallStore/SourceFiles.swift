@@ -100,7 +100,7 @@ struct SourceFiles {
         skipped.append(IngestFileResult(path: path, outcome: .skipped(error)))
     }
 
-    /// A store or lines that somebody has compressed: passing it over would lose it.
+    /// A store or lines that were compressed: passing it over would lose it.
     private static func isCompressedSource(_ name: String) -> Bool {
         guard let dot = name.lastIndex(of: "."),
             [".gz", ".xz", ".zst", ".bz2"].contains(name[dot...])

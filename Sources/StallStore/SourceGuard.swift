@@ -28,7 +28,7 @@ enum SourceGuard {
         guard let facts = FileFacts(path + "-shm", followsLink: false), facts.isRegular else {
             return false
         }
-        // SQLite: whoever has the index open holds a shared lock of byte 128.
+        // SQLite: a process that has the index open holds a shared lock of byte 128.
         return isLocked(facts, bytes: 120...128)
     }
 
@@ -53,7 +53,7 @@ enum SourceGuard {
             detail: "its -journal file names another journal; no store of ours has that")
     }
 
-    /// An empty file, or a database without anything in it, that somebody is writing at this moment.
+    /// An empty file, or a database without anything in it, that is being written at this moment.
     static func isBeingCreated(_ path: String) -> Bool {
         if companions.contains(where: {
             FileFacts(path + $0, followsLink: false)?.isRegular == true

@@ -213,7 +213,7 @@ private struct StoreCheck {
                 where !stacks.contains(stack) {
                     throw rows.damage("a thread names stack \(stack), which is missing")
                 }
-                // What it says is taken as it is by a repair: nobody knows what was written.
+                // What it says is taken as it is by a repair: what was written is not known.
                 let columns =
                     ReportRows.checkedRange.lowerBound + 13..<ReportRows.checkedRange.upperBound
                     + 13

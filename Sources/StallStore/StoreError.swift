@@ -137,7 +137,7 @@ extension StoreError {
             error as? StoreError ?? .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
     }
 
-    /// The same failure, told of the link that was given instead of the file.
+    /// The same failure, of the link that was given instead of the file.
     func ofLink(_ link: String) -> StoreError {
         switch self {
         case .cannotOpen(_, let reason): .cannotOpen(path: link, reason: reason)

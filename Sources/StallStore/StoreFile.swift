@@ -50,7 +50,7 @@ struct StoreFile {
     /// can only be read where an index can be made: such a store is copied, and the copy is opened.
     /// An agent's store of an older schema is copied as well, and the copy migrated.
     ///
-    /// - Parameter budget: What reading it may cost: of a source, whose maker nobody knows.
+    /// - Parameter budget: What reading it may cost: of a source, whose maker is not known.
     static func openForReading(
         path: String, wait: Duration, budget: SourceBudget? = nil
     ) throws(StoreError) -> StoreFile {

@@ -1,4 +1,4 @@
-// Which values a store may hold. An agent keeps within them, ingest refuses what does not, `check` tells of it and its
+// Which values a store may hold. An agent keeps within them, ingest refuses what does not, `check` reports it and its
 // repair removes it: sums of what was taken must not leave the range of a number.
 
 internal import StallModel

@@ -12,7 +12,7 @@ import Testing
         private let loop = Mutex<Int>(0)
         let isOver = Atomic<Bool>(false)
 
-        /// Attaches unless somebody still has to take the last one.
+        /// Attaches unless the last one was not taken yet.
         func attach() {
             loop.withLock { address in
                 guard address == 0 else { return }

@@ -234,7 +234,7 @@ import TestSupport
         let loop = " <- StallRunLoop/EventRunLoop.run() <- App.main() <- main"
         let found = signature(nested + " <- exportReport() <- tick()" + loop)
         #expect(found.title == "poll in exportReport() <- tick()")
-        // A callout of the nested loop is what counts, and nobody called the outermost.
+        // A callout of the nested loop is what counts, and no app code called the outermost.
         #expect(
             signature("usleep <- layout() <- __CFRunLoopRun <- exportReport() <- tick()" + loop)
                 .keyFrames == ["layout()"])

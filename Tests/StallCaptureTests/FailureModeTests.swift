@@ -56,7 +56,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             let earlier = Victim(.semaphore)
             earlier.waitUntilBlocked()
-            // Another user's, or what is as good: nobody may look at the process from outside, nor open all of /proc.
+            // Another user's, or what is as good: the process may not be looked at from outside, nor open all of /proc.
             guard getuid() == 0, setgid(65534) == 0, setuid(65534) == 0 else { exit(0) }
             var sampler = try StackSampler()
             let kept = try sampler.captureStack(of: earlier.thread, timeout: .seconds(5))

@@ -7,7 +7,7 @@ import Testing
 
 /// Goal: a number means the call that the kernel means, on both architectures.
 /// Method: the kernel's own headers, where they are installed, against every row of the table. One test after the other: two
-/// wait for the lock of a file, and the kernel's list tells of the process only.
+/// wait for the lock of a file, and the kernel's list names the process only.
 @Suite(.serialized) struct SystemCallTests {
     static func numbers(_ path: String) -> [String: Int32] {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: async code can call a loop, wait for its timers and descriptors, and run on its thread; whatever ends, nobody waits for ever.
+/// Goal: async code can call a loop, wait for its timers and descriptors, and run on its thread; whatever ends, no task waits for ever.
 @Suite struct AsyncTests {
     struct Failure: Error {}
 
@@ -132,7 +132,7 @@ import Testing
         }
         #expect(received == "hello")
         write(output, "x", 1)
-        // Nobody awaits: the loop serves nothing, and sleeps.
+        // Without a waiting task the loop serves nothing, and sleeps.
         while !loop.isWaiting { await Task.yield() }
         await #expect(throws: LoopError.system(call: "epoll_ctl", errno: EBADF)) {
             var none = loop.readiness(of: 9_999).makeAsyncIterator()

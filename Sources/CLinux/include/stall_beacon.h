@@ -37,7 +37,7 @@ typedef struct stall_bell {
 
 /// One of those who watch a beacon.
 typedef struct stall_watcher {
-    stall_bell *_Nullable bell;  ///< NULL: nobody
+    stall_bell *_Nullable bell;  ///< NULL: a free place
     uint64_t stall_ns;           ///< from here on a span is a stall to it
     stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
 } stall_watcher;
@@ -71,7 +71,7 @@ typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
     uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
     uint64_t iterations;          ///< iterations so far
-    stall_bell *_Nullable bell;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL while nobody watches
+    stall_bell *_Nullable bell;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL without a watcher
     uint64_t alarm;               ///< a word under suspicion: whoever replaces it says when, and rings
     uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 until then
     uint32_t mode;                ///< the loop's number for its current mode

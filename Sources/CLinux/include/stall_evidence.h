@@ -118,7 +118,7 @@ bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *_Nonnull lo
 bool stall_file_lock_holder(int32_t *_Nonnull process);
 
 /// The process that holds the lock of a database file that this process has open, as SQLite takes them; where none but this
-/// process itself holds one, its own id. False when nobody does, or several processes do.
+/// process itself holds one, its own id. False when no process does, or several do.
 bool stall_database_lock_holder(int32_t *_Nonnull process);
 
 /// The descriptors that an epoll descriptor watches, at most `capacity`. Returns how many.

@@ -39,7 +39,7 @@ typedef struct {
 
 /// A place for one of the process's monitors, whose run gets a page of its own; -1 without one. Any thread.
 int32_t stall_last_words_reserve(void);
-/// Gives the place back. Its page stays where a store has a report of it, for whoever reads that next.
+/// Gives the place back. Its page stays where a store has a report of it, for the next reader of that store.
 void stall_last_words_release(int32_t monitor);
 /// Names the monitor's run; before it there is no page. Also has fatal signals leave a word; what handled them goes on doing
 /// so. Any thread; once.

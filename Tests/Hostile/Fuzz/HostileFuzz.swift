@@ -1,5 +1,5 @@
 // Mutates stores, lines, ELF images with their DWARF, and tables of .eh_frame, in this process, and gives each to what
-// reads it: a crash ends the process, and whoever started it sees that.
+// reads it: a crash ends the process, and its parent sees that.
 //
 //     hostile-fuzz [--seconds N | --executions N] STORE [ELF...]
 //

@@ -27,7 +27,7 @@ let sites =
             }
             let hit = run(site, visit, stall)
             visit.end()
-            // Somebody else had the CPU: the truth is another one. And again.
+            // Another thread had the CPU: the truth is another one. And again.
             if attempt < 6, hit.delay > hit.duration / 4 {
                 print("spoiled\t\(hit.began / 1000)\t\(hit.ended / 1000)\t\(site.name)")
                 continue

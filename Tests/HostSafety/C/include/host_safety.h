@@ -51,7 +51,7 @@ bool host_mount_read_only(const char *_Nonnull directory);
 /// not allowed.
 int host_run_in_pid_namespace(const char *_Nonnull program, char *_Nullable const *_Nonnull arguments);
 
-/// Lets a program bind low ports whoever runs it, as setcap does. False where that is not allowed.
+/// Lets a program bind low ports as any user, as setcap does. False where that is not allowed.
 bool host_give_capability(const char *_Nonnull program);
 
 /// Runs a program as another user, and waits for its end as waitpid does. -1 where that is not allowed.
