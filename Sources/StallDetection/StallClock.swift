@@ -71,6 +71,8 @@ package struct StallClock: Hashable, Sendable {
 
     private struct Account: Hashable {
         var counted = Duration.zero
+        /// The part of it that was spent on a CPU for certain.
+        var used = Duration.zero
         var cpuTime = Duration.zero
         var uncounted = Duration.zero
         /// The part of the uncounted time in which the thread was stopped, alone or with its process.
@@ -78,8 +80,9 @@ package struct StallClock: Hashable, Sendable {
 
         static func + (left: Self, right: Self) -> Self {
             Account(
-                counted: left.counted + right.counted, cpuTime: left.cpuTime + right.cpuTime,
-                uncounted: left.uncounted + right.uncounted, stopped: left.stopped + right.stopped)
+                counted: left.counted + right.counted, used: left.used + right.used,
+                cpuTime: left.cpuTime + right.cpuTime, uncounted: left.uncounted + right.uncounted,
+                stopped: left.stopped + right.stopped)
         }
     }
 
@@ -116,8 +119,11 @@ package struct StallClock: Hashable, Sendable {
         }
         witness(evidence, at: now)
         narrowElsewhere(interval, evidence)
-        let account = account(
+        var account = account(
             for: interval, evidence, absence: absences.time(from: last, to: now))
+        let correction = correction(evidence, interval)
+        account.counted -= correction
+        account.uncounted += correction
         // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
         guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
         settled = settled + account
@@ -139,6 +145,14 @@ package struct StallClock: Hashable, Sendable {
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             delayedElsewhere = max(delayedElsewhere, delay - before - interval)
         }
+    }
+
+    /// How much of the settled time is known now to have passed in the queue for a CPU: the wait that is booked now lasted longer
+    /// than the interval. The look that settled it did not see the wait, because the watchdog lost its own CPU between two readings.
+    private func correction(_ evidence: ThreadEvidence, _ interval: Duration) -> Duration {
+        guard last > began, let delay = evidence.runDelay, let before = lastEvidence?.runDelay
+        else { return .zero }
+        return max(.zero, min(delay - before - interval, settled.counted - settled.used))
     }
 
     /// A processor of a virtual machine that stands still takes the thread's time without the kernel's booking it.
@@ -189,6 +203,7 @@ package struct StallClock: Hashable, Sendable {
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
         }
+        account.used = used
         account.counted = credit(
             for: interval, evidence, used: used, absence: absence)
         account.uncounted = interval - account.counted

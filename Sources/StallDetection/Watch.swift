@@ -26,6 +26,9 @@ struct Watch: ~Copyable {
     /// A thread that runs gets this long to answer, unless another loop is due before.
     private static let longestCapture = Duration.milliseconds(100)
     private static let shortestCapture = Duration.milliseconds(2)
+    /// Reading a thread's files takes some 20 us. One that took longer was interrupted.
+    private static let longestReading = Duration.milliseconds(1)
+    private static let readings = 4
 
     init(
         inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel,
@@ -216,10 +219,10 @@ struct Watch: ~Copyable {
             reading = beacon.read(at: start)
         }
         let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
-        let evidence = responder.evidence(isSuspect: post.detector.isSuspect(reading, at: start))
-        post.seenWord = reading.word
         // Time is accounted for up to here: what stops the process from now on belongs to the next look.
-        let now = now()
+        let (evidence, now) = evidence(
+            of: responder, isSuspect: post.detector.isSuspect(reading, at: start))
+        post.seenWord = reading.word
         let wasDisturbed = wasSentinelDisturbed()
         attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
         let busy = post.busySinceLastLook(reading, at: now)
@@ -251,6 +254,27 @@ struct Watch: ~Copyable {
             responder.takeSample(.stall, of: reading, within: captureLimit(post))
         }
         if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
+    }
+
+    /// What the kernel says of a loop's thread, and when: of one instant, as far as that can be had.
+    ///
+    /// A watchdog that loses its CPU between two of the readings would take a wait for the CPU that begins meanwhile for work. When
+    /// that happens again and again, nothing but the CPU time is believed until the next look.
+    private func evidence(
+        of responder: any StallResponder, isSuspect: Bool
+    ) -> (ThreadEvidence, MonotonicInstant) {
+        var attempt = 0
+        while true {
+            let began = now()
+            var evidence = responder.evidence(isSuspect: isSuspect)
+            let ended = now()
+            if !isSuspect || ended - began <= Self.longestReading { return (evidence, ended) }
+            attempt += 1
+            if attempt == Self.readings {
+                evidence.waitsForCPU = true
+                return (evidence, ended)
+            }
+        }
     }
 
     /// Does what the detector of saturation asks for. Its samples need not be of one callout.

@@ -209,6 +209,23 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .starved)
     }
 
+    /// The watchdog lost its CPU between two readings of the thread, found that it had moved, and missed that it queued again.
+    @Test mutating func `a wait for the CPU that a look missed is taken off when it is booked`() {
+        func computing(_ cpu: Int, queued: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .milliseconds(queued),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.look(waiting(since: -1), computing(0, queued: 0), at: at(-1))
+        // It queued from 30 to 168.
+        _ = detector.look(busy(since: 0), computing(30, queued: 0), at: at(160))
+        _ = detector.look(busy(since: 0), computing(32, queued: 138), at: at(170))
+        #expect(
+            detector.look(busy(since: 0), computing(162, queued: 138), at: at(300)).incident == nil)
+        let step = detector.look(busy(since: 0), computing(250, queued: 138), at: at(388))
+        #expect(step.incident?.verdict == .stalled, "and what it computes counts")
+    }
+
     @Test
     func `a stall that nobody looked at is judged by what the thread did since the look before`() {
         func judged(
