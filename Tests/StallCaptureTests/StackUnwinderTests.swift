@@ -193,6 +193,26 @@ private let outermost = CraftedImage.Function(
         #expect(isTruncated)
     }
 
+    @Test(arguments: [(deadline_ns: UInt64(1), frames: 31), (.max, 65), (0, 65)])
+    func `a stack is given up at the deadline with the frames that it has`(
+        deadline_ns: UInt64, frames: Int
+    ) {
+        let image = CraftedImage([
+            .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry)
+        ])
+        var stack = CraftedStack()
+        stack.words = stack.words.map { _ in image.address(0x120) }
+        let unwinder = stall_unwinder_create(stall_architecture_x86_64)!
+        defer { stall_unwinder_destroy(unwinder) }
+        _ = stall_unwinder_add_image(
+            unwinder, image.base, image.base + UInt64(CraftedImage.size),
+            image.address(CraftedImage.codeSize))
+        stall_unwinder_set_deadline(unwinder, deadline_ns)
+        let (found, isTruncated) = stack.unwind(
+            unwinder, capacity: 100, registers: [rsp: stack.address(0), rip: image.address(0x120)])
+        #expect(found.count == frames && isTruncated, "the clock is asked every 32 steps")
+    }
+
     @Test func `an address without tables or a frame ends the stack`() {
         let image = CraftedImage([outermost])
         let stack = CraftedStack()

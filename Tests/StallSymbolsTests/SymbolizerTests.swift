@@ -25,6 +25,24 @@ import Testing
         #expect(frame.buildID == images.images[0].buildID)
     }
 
+    @Test func `names are found also when there is no time for lines`() throws {
+        let stack = CapturedStack(
+            addresses: [
+                CodeAddress(Thread.callStackReturnAddresses[1].uint64Value, .returnAddress)
+            ],
+            isTruncated: false, method: .signalFree)
+        let location = try #require(images.locate(stack).first)
+        func frame(budget: Duration) throws -> Frame {
+            var options = SymbolizerOptions()
+            options.budget = budget
+            let frames = Symbolizer(options: options).frames(for: [location], images: images)
+            return try #require(frames[location]?.last)
+        }
+        let (late, early) = (try frame(budget: .zero), try frame(budget: .seconds(60)))
+        #expect(late.function == early.function && late.function != nil)
+        #expect(late.line == nil && early.line != nil)
+    }
+
     /// Debian's libc is stripped: only its dynamic symbols tell.
     @Test(arguments: ["usleep", "poll", "nanosleep", "qsort", "getaddrinfo"])
     func `a function of libc has its plain name`(name: String) throws {
