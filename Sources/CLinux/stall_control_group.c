@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stall_descriptors.h"
+
 void stall_control_group_add(stall_control_group *group, const char *path) {
     if (group->count == STALL_CONTROL_GROUP_FILES) return;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -13,7 +15,7 @@ void stall_control_group_add(stall_control_group *group, const char *path) {
 }
 
 void stall_control_group_close(stall_control_group *group) {
-    for (uint32_t index = 0; index < group->count; index++) close(group->files[index]);
+    for (uint32_t index = 0; index < group->count; index++) stall_descriptor_close(group->files[index]);
     group->count = 0;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kernel_read.h"
+#include "stall_descriptors.h"
 #include "stall_numbers.h"
 #include "stall_task.h"
 
@@ -62,7 +63,7 @@ void stall_evidence_open(stall_evidence_files *files, int32_t thread) {
 void stall_evidence_close(stall_evidence_files *files) {
     const int32_t all[] = {files->system_call, files->stat, files->wait_channel, files->schedule, files->status};
     for (size_t index = 0; index < sizeof all / sizeof *all; index++)
-        if (all[index] >= 0) close(all[index]);
+        stall_descriptor_close(all[index]);
 }
 
 // "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
@@ -127,7 +128,7 @@ void stall_process_open(stall_process_files *files) {
 
 void stall_process_close(stall_process_files *files) {
     for (int index = 0; index < 3; index++)
-        if (files->pressure[index] >= 0) close(files->pressure[index]);
+        stall_descriptor_close(files->pressure[index]);
 }
 
 void stall_process_look_at(const stall_process_files *files, stall_process_look *look) {

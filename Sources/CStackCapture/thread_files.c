@@ -9,11 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stall_descriptors.h"
 #include "stall_task.h"
 
 enum { CLOCK_PAUSE_NS = 50000 };
 
 int stall_thread_open(int32_t id, const char *name) { return stall_task_open(id, name); }
+
+void stall_thread_close(int file) { stall_descriptor_close(file); }
 
 static int read_text(int file, char *text, size_t capacity) {
     if (file < 0) return errno;
@@ -76,7 +79,7 @@ void stall_thread_files_close(thread_files *files) {
         files->system_call, atomic_load(&files->schedule), atomic_load(&files->status), atomic_load(&files->state)};
     if (files->thread == 0) return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i] >= 0) close(all[i]);
+        stall_descriptor_close(all[i]);
     }
     files->thread = 0;
 }

@@ -39,18 +39,19 @@ final class SettingsFile: Sendable {
                     last = settings
                     apply(settings)
                 }
-                close(changes)
+                stall_descriptor_close(changes)
             }
-        if thread == nil { close(changes) }
+        if thread == nil { stall_descriptor_close(changes) }
     }
 
-    deinit { close(end) }
+    deinit { stall_descriptor_close(end) }
 
     /// Ends the thread.
     func stop() {
         var one: UInt64 = 1
-        _ = write(end, &one, 8)
-        guard let thread, !thread.join(within: .seconds(1)) else { return }
+        // The number may be a file of the app's by now, which must not be written.
+        let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
+        guard let thread, !isWoken || !thread.join(within: .seconds(1)) else { return }
         // One that is stuck on the file's disk is left behind, with the descriptor that it waits for.
         thread.detach()
         _ = Unmanaged.passRetained(self)

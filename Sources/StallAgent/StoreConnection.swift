@@ -10,7 +10,7 @@ internal import StallSymbols
 
 /// A store that is opened again after failures, with growing pauses.
 struct StoreConnection {
-    private let path: String
+    private var path: String
     private let limits: StoreLimits
     private let run: ProcessRun
     private let logger: Logger
@@ -27,14 +27,20 @@ struct StoreConnection {
     private var waitingCounts: [(AgentStore) throws(StoreError) -> Void] = []
     /// What was not kept and is not counted in the store yet.
     private var losses: [LossReason: Int] = [:]
+    /// How often the app has closed the store's descriptors.
+    private var closures = 0
+    private let firstPath: String
 
     private static let waitingLimit = 32
     private static let waitingCountLimit = 2048
+    /// A store whose descriptors were closed is left open for ever, so there are few of them.
+    private static let closureLimit = 8
 
     init(
         path: String, limits: StoreLimits = StoreLimits(), run: ProcessRun, logger: Logger
     ) {
         self.path = path
+        firstPath = path
         self.limits = limits
         self.run = run
         self.logger = logger
@@ -42,7 +48,7 @@ struct StoreConnection {
 
     /// Opens the store if it is time to try; open reports of dead processes become hangs.
     mutating func open() {
-        guard store == nil, now >= nextAttempt else { return }
+        guard store == nil, now >= nextAttempt, closures <= Self.closureLimit else { return }
         attempt { connection throws(StoreError) in
             connection.createDirectory()
             let store = try AgentStore(
@@ -206,6 +212,13 @@ struct StoreConnection {
         pause = .seconds(1)
     }
 
+    /// SQLite shares what it knows of a file among all connections of a process: the numbers that are the app's by now as well.
+    private mutating func goElsewhere() {
+        closures += 1
+        let (name, suffix) = firstPath.fileNameParts
+        path = "\(firstPath.directoryPath)/\(name)-reopened\(closures)\(suffix)"
+    }
+
     /// Runs a store operation. A failure closes the store until the next attempt, and is told once.
     @discardableResult
     private mutating func attempt<Result>(
@@ -220,7 +233,13 @@ struct StoreConnection {
             }
             lastComplaint = complaint
             store = nil
-            if case .moved = error { return nil }  // A new one can be made at once.
+            switch error {
+            case .moved: return nil  // A new one can be made at once.
+            case .descriptorsClosed:
+                goElsewhere()
+                return nil
+            default: break
+            }
             nextAttempt = now + pause
             pause = min(pause * 2, .seconds(60))
             return nil

@@ -20,9 +20,9 @@ package struct ThreadProbe: ~Copyable {
     }
 
     deinit {
-        if stat >= 0 { close(stat) }
-        if schedule >= 0 { close(schedule) }
-        if status >= 0 { close(status) }
+        stall_thread_close(stat)
+        stall_thread_close(schedule)
+        stall_thread_close(status)
     }
 
     /// The CPU time that the thread has used; nil when it has ended.

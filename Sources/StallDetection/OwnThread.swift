@@ -8,7 +8,7 @@ internal import StallModel
 struct OwnThread: ~Copyable {
     private let schedule = stall_task_open(stall_gettid(), "schedstat")
 
-    deinit { if schedule >= 0 { close(schedule) } }
+    deinit { stall_descriptor_close(schedule) }
 
     /// **Cost:** two system calls, 1 us.
     func counters() -> OwnCounters {

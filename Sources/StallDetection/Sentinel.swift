@@ -24,7 +24,7 @@ final class Sentinel: Sendable {
         thread.withLock { $0 = new }
     }
 
-    deinit { if end >= 0 { close(end) } }
+    deinit { stall_descriptor_close(end) }
 
     private func sleep() {
         id.store(stall_gettid(), ordering: .releasing)
@@ -36,14 +36,9 @@ final class Sentinel: Sendable {
     func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         var one: UInt64 = 1
-        let isWoken = isDescriptorOwn && write(end, &one, 8) == 8
+        // The number may be a file of the app's by now, which must not be written.
+        let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
         if !isWoken || !thread.join(within: .seconds(1)) { thread.detach() }
-    }
-
-    /// The number may be a file of the app's by now, which must not be written. Files without a type are the kernel's own.
-    private var isDescriptorOwn: Bool {
-        var facts = stat()
-        return fstat(end, &facts) == 0 && facts.st_mode & S_IFMT == 0
     }
 
     /// Its files, for the thread that watches it; nil until it sleeps.
@@ -64,8 +59,8 @@ final class Sentinel: Sendable {
         }
 
         deinit {
-            if stat >= 0 { close(stat) }
-            if schedule >= 0 { close(schedule) }
+            stall_descriptor_close(stat)
+            stall_descriptor_close(schedule)
         }
 
         /// Whether it has been on a CPU since the last call, or is on its way to one.

@@ -143,7 +143,7 @@ public final class EventRunLoop: @unchecked Sendable {
     }
 
     deinit {
-        if timerDescriptor >= 0 { close(timerDescriptor) }
+        stall_descriptor_close(timerDescriptor)
         spareBatch?.deallocate()
         stall_beacon_release(beacon)
     }

@@ -94,7 +94,7 @@ final class Poller {
 
     deinit {
         for registration in registrations { closeDuplicate(registration) }
-        if epoll >= 0 { close(epoll) }
+        stall_descriptor_close(epoll)
     }
 
     func add(_ source: DescriptorSource, slot: UInt32) throws(LoopError) {

@@ -26,7 +26,7 @@ struct WakeSignal: ~Copyable {
     private let eventfd = Atomic<CInt>(stall_eventfd_create())
     private let state = Atomic<UInt32>(0)
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    deinit { stall_descriptor_close(descriptor) }
 
     /// Takes a new descriptor. The old number is left alone: it may belong to somebody else.
     func renew() { eventfd.store(stall_eventfd_create(), ordering: .relaxed) }

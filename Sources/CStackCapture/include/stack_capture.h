@@ -40,6 +40,8 @@ uint32_t stall_threads_list(int32_t *_Nonnull ids, uint32_t capacity, uint32_t *
 
 /// Opens a file of a thread's /proc entry; -1 with errno. Allocates nothing.
 int stall_thread_open(int32_t id, const char *_Nonnull name);
+/// Closes it, unless its number is a file of the app's by now. -1 is none.
+void stall_thread_close(int file);
 
 /// A thread's name in the kernel, up to 15 bytes and a zero; false when it has ended or /proc cannot be read.
 bool stall_thread_name(int32_t id, char *_Nonnull name);

@@ -81,6 +81,9 @@ final class Connection {
         handle = nil
     }
 
+    /// Lets go of the database without closing it: its descriptors are not its own any more.
+    func abandon() { handle = nil }
+
     func prepare(_ sql: String) throws(StoreError) -> Statement { try Statement(sql, on: self) }
 
     /// Runs statements of which no answer is wanted, to their ends.

@@ -31,6 +31,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case full(path: String)
     /// The file was deleted, moved or replaced while it was open.
     case moved(path: String)
+    /// The process has closed the store's descriptors, which others of its files may have by now.
+    case descriptorsClosed(path: String)
     /// Another process held the store for longer than we wait.
     case busy(path: String)
     /// The store contradicts itself: a truncated, overwritten or bit-flipped file.
@@ -79,6 +81,7 @@ extension StoreError: CustomStringConvertible {
             "\(path): cannot be written: the file or its directory is read-only"
         case .full(let path): "\(path): cannot be written: the disk is full"
         case .moved(let path): "\(path): was moved or deleted while it was open"
+        case .descriptorsClosed(let path): "\(path): its descriptors were closed by the app"
         case .busy(let path): "\(path): locked by another process"
         case .damaged(let path, let detail): "\(path): damaged: \(detail)"
         case .badCompanion(let path, let detail): "\(path): \(detail)"
@@ -105,6 +108,7 @@ extension StoreError {
             .notADatabase(let path, _), .foreign(let path, _), .wrongRole(let path, _),
             .newer(let path, _, _), .older(let path, _, _), .cannotOpen(let path, _),
             .readOnly(let path), .full(let path), .moved(let path), .busy(let path),
+            .descriptorsClosed(let path),
             .damaged(let path, _), .sharedIdentity(let path), .sqlite(let path, _, _),
             .badCompanion(let path, _), .overBudget(let path, _), .notReady(let path),
             .interrupted(let path):

@@ -18,6 +18,7 @@ package final class AgentStore {
     private var recordsUntilCheck = 0
     // Nil once closed: statements must go before their connection does.
     private var writer: AgentWriter?
+    private let descriptors: HeldDescriptors
 
     /// Opens the store; creates or migrates it where needed.
     ///
@@ -52,8 +53,11 @@ package final class AgentStore {
         writer = try StoreError.catching(path: path) {
             try AgentWriter(file.connection, run: run)
         }
+        descriptors = HeldDescriptors(of: file.path)
         ballast.hold()
     }
+
+    deinit { if !descriptors.areIntact { file.connection.abandon() } }
 
     /// Keeps a report of this process: adds it, or brings the open one with its id up to date. A
     /// report that has ended is final.
@@ -150,6 +154,7 @@ package final class AgentStore {
     /// Closes the store; when no other process uses it, one portable file remains.
     package func close() throws(StoreError) {
         writer = nil
+        try expectDescriptors()
         if try file.close() { ballast.release() }
     }
 
@@ -174,6 +179,7 @@ package final class AgentStore {
     ) throws(StoreError) -> Answer {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
         guard !file.wasMoved() else { throw .moved(path: file.path) }
+        try expectDescriptors()
         do {
             return try file.connection.transaction(.immediate) {
                 try writer.notice()
@@ -181,7 +187,13 @@ package final class AgentStore {
             }
         } catch {
             writer.forget()
+            try expectDescriptors()
             throw error
         }
+    }
+
+    private func expectDescriptors() throws(StoreError) {
+        guard !descriptors.areIntact else { return }
+        throw .descriptorsClosed(path: file.path)
     }
 }

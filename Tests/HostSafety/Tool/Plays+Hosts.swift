@@ -35,11 +35,17 @@ extension Play {
             // A loop without descriptors sleeps all the same.
             if clock() - used > CLOCKS_PER_SEC / 4 { print("crashed spinning") }
             Stage(stage.directory).stall(monitor)
-            // Files of the app's own have the agent's numbers by now: no thread of the agent's can be woken by them.
-            for _ in 0..<64 { _ = open("/dev/null", O_RDWR) }
+            // Files of the app's own have the agent's numbers by now: no thread of the agent's can be woken by them, and they
+            // are neither written nor closed.
+            let files = (0..<64).map {
+                open(stage.directory + "/own-\($0)", O_RDWR | O_CREAT, 0o600)
+            }
+            Stage(stage.directory).stall(monitor)
             let began = ContinuousClock.now
             stage.stop(monitor)
             if began.duration(to: .now) > .seconds(2) { print("crashed stop waited") }
+            let isUntouched = files.allSatisfy { lseek($0, 0, SEEK_END) == 0 }
+            if !isUntouched { print("crashed a file of the app's was written or closed") }
         },
         Play(name: "no-descriptors", mayLose: true) { stage in
             let monitor = try stage.start()
