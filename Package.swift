@@ -193,8 +193,10 @@ let package = Package(
         .executableTarget(
             name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
             swiftSettings: settings),
+        .target(name: "CTaskHook", path: "Tests/CTaskHook"),
         .executableTarget(
-            name: "TargetFixture", dependencies: ["StallAgent"], path: "Tests/TargetFixture",
+            name: "TargetFixture", dependencies: ["StallAgent", "CTaskHook"],
+            path: "Tests/TargetFixture",
             swiftSettings: settings),
         .target(name: "CHostSafety", path: "Tests/HostSafety/C"),
         .executableTarget(

@@ -60,6 +60,47 @@ func itemCost(_ count: Int) -> Double {
 }
 nonisolated(unsafe) var isWatching = false
 
+actor Counter {
+    var count = 0
+    func add() { count += 1 }
+}
+
+/// Nanoseconds of one job: eight tasks that add to an actor and yield.
+func jobCost(_ rounds: Int) -> Double {
+    let monitor = isWatching ? try? startMonitor() : nil
+    monitor?.watchTasks()
+    usleep(100_000)  // it settles
+    let (done, counter) = (DispatchSemaphore(value: 0), Counter())
+    let began = ContinuousClock.now
+    Task.detached {
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<rounds {
+                        await counter.add()
+                        await Task.yield()
+                    }
+                }
+            }
+        }
+        done.signal()
+    }
+    done.wait()
+    let took = began.duration(to: .now)
+    monitor?.stop()
+    return took / .nanoseconds(1) / Double(8 * rounds)
+}
+
+/// The medians of ten runs each, in turns.
+func alternate(_ cost: () -> Double) -> (without: Double, with: Double) {
+    var costs: [Bool: [Double]] = [:]
+    for round in 0..<20 {
+        isWatching = round % 2 == 1
+        costs[isWatching, default: []].append(cost())
+    }
+    return (costs[false]!.sorted()[5], costs[true]!.sorted()[5])
+}
+
 func measureMarks() throws {
     let monitor = try startMonitor()
     let thread = monitor.watchCurrentThread(as: "marks")
@@ -90,6 +131,7 @@ Thread {
         try measureIdle("DispatchQueue.main") { $0.watch(DispatchQueue.main, as: "main-queue") }
         try measureIdle("MainActor") { $0.watchMainActor() }
         try measureIdle("cooperative pool") { $0.watchCooperativePool() }
+        try measureIdle("jobs of tasks") { $0.watchTasks() }
         print("busy")
         var costs: [Bool: [Double]] = [:]
         for round in 0..<10 {
@@ -100,6 +142,11 @@ Thread {
         print(
             String(format: "an item of a busy queue:       %.0f ns, watched %.0f ns", without, with)
         )
+        let job = alternate { jobCost(50_000) }
+        print(
+            String(
+                format: "a job of a task:               %.0f ns, watched %.0f ns", job.without,
+                job.with))
         try measureMarks()
     } catch { print(error) }
     exit(0)

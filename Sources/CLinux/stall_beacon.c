@@ -199,12 +199,18 @@ void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t l
     __atomic_store_n(&beacon->label_sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
-void stall_pool_write_label(stall_beacon *beacon, uint32_t threads) {
-    char text[40] = "all ", digits[12], *start = digits + sizeof digits - 1;
+void stall_pool_make_label(char *text, uint32_t threads) {
+    char digits[12], *start = digits + sizeof digits - 1;
     *start = 0;
     do *--start = (char)('0' + threads % 10);
     while ((threads /= 10) > 0);
+    strcpy(text, "all ");
     strcat(strcat(text, start), " threads taken");
+}
+
+void stall_pool_write_label(stall_beacon *beacon, uint32_t threads) {
+    char text[64];
+    stall_pool_make_label(text, threads);
     stall_beacon_write_label(beacon, text, (uint32_t)strlen(text));
 }
 

@@ -116,7 +116,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
             kind: kind, offset: start - reading.since, taken: start, isLate: false,
             thread: beacon.thread, phase: beacon.phase, mode: beacon.mode, label: ShortText(),
             cost: .zero, presence: .noSampler, stack: nil)
-        record.label.fill { beacon.readLabel(into: $0) }
+        record.label.fill { place.readLabel(of: beacon, into: $0) }
         guard let sampler, let thread = account.thread else {
             record.presence = sampler == nil ? .noSampler : .noThread
             record.isLate = beacon.word != reading.word

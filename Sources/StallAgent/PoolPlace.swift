@@ -87,8 +87,13 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         return shown
     }
 
-    /// Says on the report how many threads there are.
+    /// Says on the report how many threads there are. While jobs are watched, those that hold the threads are reported themselves.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
+        let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring))
+        if stall_jobs_are_marked(), stall_jobs_running_in(own) > 0 {
+            beacon.correct(word, to: UInt8(STALL_LOOP_WAITING), at: now)
+            return true
+        }
         var count: UInt32 = 0
         forEachMember { _ in count += 1 }
         stall_pool_write_label(beacon.pointer, count)

@@ -136,6 +136,7 @@ public final class StallMonitor: Sendable {
         recorder.end.prepare { [self] in
             ProcessExit.forget(self)
             agent.settings.withLock { $0.take() }?.stop()
+            TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
             agent.heart.stop()
             watchdog.join()

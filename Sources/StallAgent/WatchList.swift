@@ -13,6 +13,8 @@ enum WatchKey: Hashable, Sendable {
     case cooperativePool
     /// A thread may mark several kinds of work.
     case marked(UInt)
+    /// A place for threads that run jobs of tasks.
+    case worker(Int32)
 }
 
 /// One watch.
@@ -59,6 +61,9 @@ final class WatchList: Sendable {
         }
     }
 
+    /// The monitor has stopped.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     subscript(key: WatchKey) -> WatchedLoop? { state.withLock { $0.watches[key]?.loop } }
 
     /// All watches at this moment.
@@ -67,7 +72,10 @@ final class WatchList: Sendable {
     /// The beacons of what this thread does.
     func beacons(of thread: ThreadID) -> [LoopBeacon] {
         state.withLock { state in
-            state.watches.values.filter { $0.thread == thread }.map(\.loop.beacon)
+            state.watches.filter { key, watch in
+                if case .worker = key { return watch.loop.beacon.thread == thread }
+                return watch.thread == thread
+            }.map(\.value.loop.beacon)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 internal import CLinux
 internal import StallCapture
+internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
@@ -18,6 +19,8 @@ protocol WatchedPlace: Sendable {
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// The beacon is written by the work itself, and never has to be set right.
     var isExact: Bool { get }
+    /// Writes what the work is labelled, zero-ended text of at most 64 bytes; empty for nothing.
+    func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)
     /// The name of the mode that the beacon shows as `number`. Called on the recorder's thread, which may wait.
     func modeName(_ number: UInt32) -> String?
 }
@@ -26,6 +29,9 @@ extension WatchedPlace {
     func isStarved() -> Bool { false }
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool { true }
+    func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {
+        beacon.readLabel(into: text)
+    }
     func modeName(_ number: UInt32) -> String? { nil }
     var isExact: Bool { false }
 }

@@ -165,6 +165,65 @@ import Testing
         #expect(reports[0].activity == "all \(members.count) threads taken")
     }
 
+    @Test
+    func `a job of a task that keeps its thread is reported, whatever its priority and its hooks`()
+        throws
+    {
+        let planned = [
+            "task-blocks": 1, "task-sleeps": 1, "task-priorities": 4, "task-label": 2,
+            "task-thread-label": 1, "tasks-earlier-hook": 1, "tasks-later-hook": 1,
+            "tasks-two-monitors": 2, "tasks-stopped": 0,
+        ]
+        let played = try play(planned.keys.sorted())
+        for (scenario, (_, reports)) in played {
+            try #require(
+                reports.count == planned[scenario], "\(scenario): \(reports.count) reports")
+            for report in reports {
+                #expect(report.loop == "tasks" && report.state == .ended)
+                #expect(isOverloaded || report.verdict == .stalled)
+                #expect(functions(report).contains("plannedStall()"), "\(scenario)")
+                #expect(
+                    report.duration > .milliseconds(490)
+                        && (isOverloaded || report.duration < .milliseconds(700)),
+                    "\(scenario): \(report.duration)")
+            }
+        }
+        #expect(
+            Set(played["task-label"]?.reports.map(\.activity) ?? []) == ["GET /orders/:id", nil])
+        #expect(played["task-thread-label"]?.reports.first?.activity == "decode")
+        for (scenario, said) in [
+            ("tasks-earlier-hook", "earlier hook called"),
+            ("tasks-later-hook", "later hook called"),
+            ("tasks-stopped", "set\ntaken back\nstays away"),
+            ("tasks-two-monitors", "second monitor: 1"),
+        ] {
+            #expect(played[scenario]?.output == "\(said)\ndone\n")
+        }
+    }
+
+    @Test func `a busy pool and a busy actor are no stalls, and a stall of an actor's is one`()
+        throws
+    {
+        let played = try play(["tasks-busy", "tasks-actor", "tasks-actor-stall"])
+        for scenario in ["tasks-busy", "tasks-actor"] {
+            let reports = played[scenario]?.reports.filter { $0.verdict == .stalled }
+            #expect(reports?.isEmpty == true, "\(scenario): \(reports ?? [])")
+        }
+        let reports = try #require(played["tasks-actor-stall"]?.reports)
+        try #require(reports.count == 1, "\(reports.count) reports")
+        #expect(functions(reports[0]).contains("plannedStall()"))
+        #expect(isOverloaded || reports[0].duration > .milliseconds(350))
+    }
+
+    @Test func `an exhausted pool is told with the jobs that hold it, and not once more`() throws {
+        let reports = try #require(play(["tasks-exhausted"]).values.first).reports
+        let count = ProcessInfo.processInfo.activeProcessorCount
+        #expect(reports.count == count && Set(reports.map(\.loop)) == ["tasks"])
+        let last = try #require(reports.max { $0.start < $1.start })
+        #expect(last.activity == "all \(count) threads taken")
+        #expect(last.threads.filter { $0.role == .member }.count == count)
+    }
+
     @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws
     {
         let reports = try #require(play(["main-blocked"]).values.first).reports

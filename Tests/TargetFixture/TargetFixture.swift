@@ -22,7 +22,9 @@ let scenarios: [String: @Sendable (StallMonitor) async -> Void] = [
 struct TargetFixture {
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count == 3, let play = scenarios[arguments[1]] else {
+        guard arguments.count == 3,
+            let play = scenarios[arguments[1]] ?? taskScenarios[arguments[1]]
+        else {
             fatalError("usage: TargetFixture SCENARIO STORE")
         }
         let monitor = try StallMonitor.start(

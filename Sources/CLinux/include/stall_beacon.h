@@ -283,7 +283,9 @@ static inline int32_t stall_beacon_thread(const stall_beacon *_Nonnull beacon) {
 
 /// Writes the activity label; only the loop's own thread calls it. `length` beyond 63 is cut at a character boundary.
 void stall_beacon_write_label(stall_beacon *_Nonnull beacon, const char *_Nullable utf8, uint32_t length);
-/// Writes the label of an exhausted pool: `all 4 threads taken`. Only one thread calls it.
+/// The label of an exhausted pool: `all 4 threads taken`. `text` has room for 64 bytes.
+void stall_pool_make_label(char *_Nonnull text, uint32_t threads);
+/// Writes that label. Only one thread calls it.
 void stall_pool_write_label(stall_beacon *_Nonnull beacon, uint32_t threads);
 /// Copies the label into `text` (64 bytes, zero ended). Returns false when the writer kept changing it.
 bool stall_beacon_read_label(const stall_beacon *_Nonnull beacon, char *_Nonnull text);

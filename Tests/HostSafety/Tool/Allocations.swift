@@ -47,7 +47,21 @@ func countAllocations(_ directory: String) throws -> Bool {
     for _ in 0..<8 { Task.detached { _ = usleep(250_000) } }
     usleep(500_000)
     host_count_heap(nil)
-    let (allocated, freed) = (host_heap_allocations(), host_heap_frees())
+    var (allocated, freed) = (host_heap_allocations(), host_heap_frees())
+    // Jobs of tasks, that hold all threads at last. Threads that run some are known before.
+    usleep(600_000)
+    monitor.watchTasks()
+    usleep(100_000)
+    for _ in 0..<8 { Task.detached { _ = usleep(30_000) } }
+    usleep(400_000)
+    host_count_heap("stall-watchdog")
+    for _ in 0..<8 {
+        Task.detached { await monitor.withTaskActivity("task") { _ = usleep(150_000) } }
+    }
+    usleep(900_000)
+    host_count_heap(nil)
+    allocated += host_heap_allocations()
+    freed += host_heap_frees()
     let flushed = monitor.stop(within: .seconds(20))
     print(
         "watchdog allocations=\(allocated) frees=\(freed) flushed=\(flushed ? 1 : 0)")

@@ -1,0 +1,275 @@
+#define _GNU_SOURCE
+#include "stall_jobs.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "kernel_read.h"
+#include "stall_clock.h"
+#include "stall_queue.h"
+
+#define WEAK __attribute__((weak))
+#define SWIFT __attribute__((swiftcall))
+
+typedef struct swift_job swift_job;
+// Swift's SerialExecutorRef: both words 0 stand for the global executor.
+typedef struct {
+    void *identity;
+    uintptr_t implementation;
+} swift_executor;
+typedef SWIFT void (*enqueue_function)(swift_job *);
+typedef SWIFT void (*enqueue_hook)(swift_job *, enqueue_function);
+
+extern enqueue_hook swift_task_enqueueGlobal_hook WEAK;
+extern SWIFT void swift_job_run(swift_job *, swift_executor) WEAK;
+extern SWIFT uint8_t swift_concurrency_jobPriority(swift_job *) WEAK;
+extern SWIFT void *swift_task_getCurrent(void) WEAK;
+extern void dispatch_async_f(void *queue, void *context, void (*work)(void *)) WEAK;
+extern const char *dispatch_queue_get_label(void *queue) WEAK;
+
+enum { PRIORITIES = 65 };
+static void *queues[PRIORITIES];            // by priority; NULL: not known
+static enqueue_function runtime_enqueue;    // what the runtime does without a hook
+static enqueue_hook earlier;                // the hook that was set before
+static stall_worker_handler new_worker;
+static bool is_started;
+static bool is_hooked;                      // the hook was set and not taken back
+
+static stall_worker workers[STALL_WORKER_LIMIT];
+static int32_t worker_count;
+static pthread_key_t worker_key;
+static bool has_worker_key;
+static __thread stall_worker *this_worker;
+
+// Where each thread keeps its current task: a variable of Swift's own, found by looking for a task that is known.
+static struct {
+    unsigned long module, offset;
+    bool is_known;
+} task_variable;
+typedef struct {
+    unsigned long module, offset;
+} tls_index;
+extern void *__tls_get_addr(tls_index *) WEAK;
+
+// MARK: Workers
+
+static void leave(void *context) {
+    stall_worker *worker = context;
+    __atomic_store_n(&worker->task_word, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->job, 0, __ATOMIC_RELAXED);
+    stall_beacon_publish(worker->beacon, STALL_LOOP_IDLE, stall_monotonic_ns());
+    stall_beacon_publish_thread(worker->beacon, 0);
+    __atomic_store_n(&worker->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t find_task_word(void) {
+    if (!__atomic_load_n(&task_variable.is_known, __ATOMIC_ACQUIRE) || !__tls_get_addr) return 0;
+    tls_index index = {task_variable.module, task_variable.offset};
+    return (uint64_t)(uintptr_t)__tls_get_addr(&index);
+}
+
+static void sit_down(stall_worker *worker) {
+    stall_beacon_publish_thread(worker->beacon, stall_gettid());
+    __atomic_store_n(&worker->task_word, find_task_word(), __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->generation, worker->generation + 1, __ATOMIC_RELEASE);
+    this_worker = worker;
+    if (has_worker_key) pthread_setspecific(worker_key, worker);
+}
+
+// A place that a thread left, or a new one; NULL when there is none.
+static stall_worker *take_place(void) {
+    int32_t count = __atomic_load_n(&worker_count, __ATOMIC_ACQUIRE);
+    for (int32_t i = 0; i < count; i++) {
+        uint32_t is_free = 0;
+        if (__atomic_compare_exchange_n(
+                &workers[i].is_taken, &is_free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            sit_down(&workers[i]);
+            return &workers[i];
+        }
+    }
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int32_t number = worker_count;
+    stall_beacon *beacon = number < STALL_WORKER_LIMIT ? stall_beacon_create() : NULL;
+    if (beacon) {
+        workers[number].beacon = beacon;
+        workers[number].is_taken = 1;
+        sit_down(&workers[number]);
+        __atomic_store_n(&worker_count, number + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!beacon) return NULL;
+    stall_worker_handler handler = __atomic_load_n(&new_worker, __ATOMIC_ACQUIRE);
+    if (handler) handler(number);
+    return &workers[number];
+}
+
+int32_t stall_worker_count(void) { return __atomic_load_n(&worker_count, __ATOMIC_ACQUIRE); }
+
+stall_worker *stall_worker_numbered(int32_t number) { return &workers[number]; }
+
+uint64_t stall_worker_task(const stall_worker *worker) {
+    uint64_t job = __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE), task = 0;
+    uint64_t word = __atomic_load_n(&worker->task_word, __ATOMIC_RELAXED);
+    if (job == 0 || word == 0) return job;
+    // The kernel reads it: the thread may end meanwhile, and its variables with it.
+    if (stall_kernel_read(&task, word, sizeof task) != sizeof task) return job;
+    return task ? task : job;
+}
+
+bool stall_worker_shares_queue(const stall_worker *worker, const stall_worker *other) {
+    return __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE) != 0
+        && __atomic_load_n(&worker->queue, __ATOMIC_RELAXED) == __atomic_load_n(&other->queue, __ATOMIC_RELAXED);
+}
+
+int32_t stall_jobs_running_in(const void *queue) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < stall_worker_count(); i++) {
+        count += __atomic_load_n(&workers[i].job, __ATOMIC_ACQUIRE) != 0
+            && __atomic_load_n(&workers[i].queue, __ATOMIC_RELAXED) == queue;
+    }
+    return count;
+}
+
+// Swift's queues run as many jobs at a time as the process had CPUs when the first one was made.
+static int32_t queue_width(void) {
+    static int32_t width;
+    if (width == 0) width = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    return width;
+}
+
+int32_t stall_worker_exhausted_count(const stall_worker *worker) {
+    const void *queue = __atomic_load_n(&worker->queue, __ATOMIC_RELAXED);
+    if (!queue || __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE) == 0) return 0;
+    stall_queue_look look = stall_queue_look_at(queue);
+    if (!look.is_known || look.is_empty) return 0;
+    int32_t count = stall_jobs_running_in(queue);
+    return count >= queue_width() ? count : 0;
+}
+
+// MARK: Jobs
+
+static const swift_executor global_executor = {NULL, 0};
+
+static void stall_jobs_run(void *context) {
+    swift_job *job = context;
+    stall_worker *worker = this_worker ? this_worker : take_place();
+    // A job that an earlier one of this thread waits for belongs to that one.
+    if (!worker || worker->job != 0) return swift_job_run(job, global_executor);
+    __atomic_store_n(&worker->queue, stall_current_queue(), __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->job, (uint64_t)(uintptr_t)job, __ATOMIC_RELEASE);
+    stall_beacon_publish_awake(worker->beacon, stall_monotonic_ns());
+    swift_job_run(job, global_executor);
+    __atomic_store_n(&worker->job, 0, __ATOMIC_RELEASE);
+    stall_beacon_publish(worker->beacon, STALL_LOOP_WAITING, stall_monotonic_ns());
+}
+
+static SWIFT void stall_jobs_enqueue_marked(swift_job *job) {
+    uint8_t priority = swift_concurrency_jobPriority(job);
+    void *queue = priority < PRIORITIES && __atomic_load_n(&is_started, __ATOMIC_RELAXED)
+        ? __atomic_load_n(&queues[priority], __ATOMIC_ACQUIRE) : NULL;
+    if (queue) return dispatch_async_f(queue, job, stall_jobs_run);
+    __atomic_load_n(&runtime_enqueue, __ATOMIC_ACQUIRE)(job);
+}
+
+static SWIFT void stall_jobs_enqueue(swift_job *job, enqueue_function original) {
+    if (__atomic_load_n(&runtime_enqueue, __ATOMIC_RELAXED) != original)
+        __atomic_store_n(&runtime_enqueue, original, __ATOMIC_RELEASE);
+    if (earlier) return earlier(job, stall_jobs_enqueue_marked);
+    stall_jobs_enqueue_marked(job);
+}
+
+bool stall_jobs_start(stall_worker_handler handler) {
+    if (!&swift_task_enqueueGlobal_hook || !swift_job_run || !swift_concurrency_jobPriority || !dispatch_async_f
+        || !dispatch_queue_get_label)
+        return false;
+    stall_queue_prepare();
+    queue_width();
+    if (!has_worker_key) has_worker_key = pthread_key_create(&worker_key, leave) == 0;
+    __atomic_store_n(&new_worker, handler, __ATOMIC_RELEASE);
+    __atomic_store_n(&is_started, true, __ATOMIC_RELEASE);
+    enqueue_hook before = __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE);
+    if (before == stall_jobs_enqueue) return true;
+    // Another hook was set over this one and may call it: as its `earlier` it would be called by itself.
+    if (is_hooked) return true;
+    earlier = before;
+    is_hooked = true;
+    __atomic_store_n(&swift_task_enqueueGlobal_hook, stall_jobs_enqueue, __ATOMIC_RELEASE);
+    return true;
+}
+
+void stall_jobs_stop(void) {
+    __atomic_store_n(&is_started, false, __ATOMIC_RELEASE);
+    if (!is_hooked) return;
+    enqueue_hook ours = stall_jobs_enqueue;
+    is_hooked = !__atomic_compare_exchange_n(
+        &swift_task_enqueueGlobal_hook, &ours, earlier, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+bool stall_jobs_are_marked(void) {
+    return __atomic_load_n(&is_started, __ATOMIC_ACQUIRE) && &swift_task_enqueueGlobal_hook
+        && __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE) == stall_jobs_enqueue;
+}
+
+// MARK: What is found out by a task
+
+typedef struct {
+    uint64_t code, task;  // an address in Swift's image; what the variable holds now
+} task_search;
+
+static bool holds(const struct dl_phdr_info *image, uint64_t address) {
+    for (int i = 0; i < image->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &image->dlpi_phdr[i];
+        uint64_t start = image->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && address >= start && address - start < part->p_memsz) return true;
+    }
+    return false;
+}
+
+static int search_image(struct dl_phdr_info *image, size_t size, void *context) {
+    const task_search *search = context;
+    if (size < sizeof *image || !image->dlpi_tls_data || !holds(image, search->code)) return 0;
+    for (int i = 0; i < image->dlpi_phnum; i++) {
+        if (image->dlpi_phdr[i].p_type != PT_TLS) continue;
+        unsigned long found = 0, count = 0;
+        for (unsigned long at = 0; at + sizeof(uint64_t) <= image->dlpi_phdr[i].p_memsz; at += sizeof(uint64_t)) {
+            uint64_t word;
+            memcpy(&word, (const char *)image->dlpi_tls_data + at, sizeof word);
+            if (word != search->task) continue;
+            found = at;
+            count++;
+        }
+        if (count != 1) return 1;
+        task_variable.module = image->dlpi_tls_modid;
+        task_variable.offset = found;
+        __atomic_store_n(&task_variable.is_known, true, __ATOMIC_RELEASE);
+    }
+    return 1;
+}
+
+static void learn_task_variable(void) {
+    if (!swift_task_getCurrent || __atomic_load_n(&task_variable.is_known, __ATOMIC_ACQUIRE)) return;
+    task_search search = {
+        (uint64_t)(uintptr_t)swift_task_getCurrent, (uint64_t)(uintptr_t)swift_task_getCurrent()};
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (search.task == 0) return;
+    pthread_mutex_lock(&lock);
+    if (!task_variable.is_known) dl_iterate_phdr(search_image, &search);
+    pthread_mutex_unlock(&lock);
+}
+
+bool stall_jobs_learn_queue(uint8_t priority) {
+    if (priority >= PRIORITIES || !dispatch_queue_get_label) return false;
+    void *queue = (void *)(uintptr_t)stall_current_queue();
+    // Any thread is in some queue, as Dispatch sees it: that of an executor of the app's own is not Swift's.
+    if (!queue || strcmp(dispatch_queue_get_label(queue), "Swift global concurrent queue") != 0) return false;
+    learn_task_variable();
+    __atomic_store_n(&queues[priority], queue, __ATOMIC_RELEASE);
+    return true;
+}
+
+void stall_jobs_forget_queues(void) {
+    for (int i = 0; i < PRIORITIES; i++) __atomic_store_n(&queues[i], NULL, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,57 @@
+// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each is told of every thread that
+// runs jobs.
+
+internal import CLinux
+internal import Synchronization
+
+/// The monitors that watch the jobs of tasks.
+enum TaskJobs {
+    private struct Watcher {
+        weak var monitor: StallMonitor?
+        let threshold: Duration?
+    }
+    private static let watchers = Mutex<[ObjectIdentifier: Watcher]>([:])
+
+    /// The priorities of Swift's tasks: background, utility, default, user initiated, user interactive. Each has a queue.
+    private static let priorities: [UInt8] = [0x15, 0x09, 0x11, 0x19, 0x21]
+
+    /// Lets a monitor watch every thread that runs jobs, those of now and later ones. False where the runtime has no hook.
+    static func begin(for monitor: StallMonitor, threshold: Duration?) -> Bool {
+        watchers.withLock {
+            $0[ObjectIdentifier(monitor)] = Watcher(monitor: monitor, threshold: threshold)
+        }
+        guard stall_jobs_start({ TaskJobs.watch($0) }) else {
+            end(for: monitor)
+            return false
+        }
+        for number in 0..<stall_worker_count() {
+            monitor.watchWorker(number, threshold: threshold)
+        }
+        for priority in priorities {
+            Task.detached(priority: TaskPriority(rawValue: priority)) { [weak monitor] in
+                if !stall_jobs_learn_queue(priority), priority == priorities[0] {
+                    monitor?.watchPoolInsteadOfTasks(threshold: threshold)
+                }
+            }
+        }
+        return true
+    }
+
+    /// Ends that. Takes the hook back when it was the last monitor.
+    static func end(for monitor: StallMonitor) {
+        let isLast = watchers.withLock { watchers in
+            guard watchers.removeValue(forKey: ObjectIdentifier(monitor)) != nil else {
+                return false
+            }
+            watchers = watchers.filter { $0.value.monitor != nil }
+            return watchers.isEmpty
+        }
+        if isLast { stall_jobs_stop() }
+    }
+
+    /// Called on a thread that is about to run its first job.
+    private static func watch(_ number: Int32) {
+        let all = watchers.withLock { Array($0.values) }
+        for watcher in all { watcher.monitor?.watchWorker(number, threshold: watcher.threshold) }
+    }
+}
