@@ -17,6 +17,7 @@ let package = Package(
     name: "stallwatch",
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
+        .library(name: "StallDoor", targets: ["StallDoor"]),
         .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
@@ -55,6 +56,10 @@ let package = Package(
                 "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
                 "StallSymbols", "StallCause", "StallStore", log,
             ],
+            swiftSettings: settings),
+        .target(name: "CEpollDoor", dependencies: ["CLinux"]),
+        .target(
+            name: "StallDoor", dependencies: ["StallAgent", "CEpollDoor", "CLinux"],
             swiftSettings: settings),
         .target(name: "CStallAgent"),
         .target(
@@ -198,6 +203,10 @@ let package = Package(
             name: "TargetFixture", dependencies: ["StallAgent", "CTaskHook"],
             path: "Tests/TargetFixture",
             swiftSettings: settings),
+        .target(name: "CDoorLoop", path: "Tests/DoorFixture/C"),
+        .executableTarget(
+            name: "DoorFixture", dependencies: ["StallDoor", "StallAgent", "CDoorLoop"],
+            path: "Tests/DoorFixture/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CHostSafety", path: "Tests/HostSafety/C"),
         .executableTarget(
             name: "host-safety",
@@ -230,7 +239,8 @@ let package = Package(
             name: "StallAgentTests",
             dependencies: [
                 "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
-                "AgentFixture", "TargetFixture", "stall-truth", "CLinux", "WatchAsyncMain",
+                "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "CLinux",
+                "WatchAsyncMain",
                 "WatchDispatchMain",
                 "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC", "host-safety",
                 log,

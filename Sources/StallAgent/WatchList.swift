@@ -13,6 +13,8 @@ enum WatchKey: Hashable, Sendable {
     case cooperativePool
     /// A thread may mark several kinds of work.
     case marked(UInt)
+    /// What another module writes the beacon of.
+    case outside(UInt)
     /// A place for threads that run jobs of tasks.
     case worker(Int32)
 }

@@ -20,6 +20,7 @@ import Testing
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
             "FoundationEssentials",
         ]),
+        "StallDoor": ["StallAgent", "CEpollDoor", "CLinux", "Synchronization"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",

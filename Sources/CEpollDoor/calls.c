@@ -1,0 +1,157 @@
+// The functions that stand before libc's. What they are to do beyond calling them is in door.c.
+//
+// Fortified callers of poll reach libc past this file where the compiler knows the size of their array (__poll_chk); loops
+// allocate theirs.
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "door.h"
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+
+#define FRAME ((uintptr_t)__builtin_frame_address(0))
+#define CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0))
+// The kernel's signal sets are shorter than libc's.
+enum { KERNEL_SET_BYTES = 8 };
+
+typedef int (*epoll_wait_call)(int, struct epoll_event *, int, int);
+typedef int (*epoll_pwait_call)(int, struct epoll_event *, int, int, const sigset_t *);
+typedef int (*epoll_pwait2_call)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+typedef int (*poll_call)(struct pollfd *, nfds_t, int);
+typedef int (*ppoll_call)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+typedef int (*select_call)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+typedef int (*pselect_call)(int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *);
+
+// A sanitizer has functions of its own for some of these; they call libc's.
+#define WEAK __attribute__((weak))
+extern int __interceptor_epoll_wait(int, struct epoll_event *, int, int) WEAK;
+extern int __interceptor_epoll_pwait(int, struct epoll_event *, int, int, const sigset_t *) WEAK;
+extern int __interceptor_poll(struct pollfd *, nfds_t, int) WEAK;
+extern int __interceptor_ppoll(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *) WEAK;
+
+static struct {
+    epoll_wait_call epoll_wait;
+    epoll_pwait_call epoll_pwait;
+    epoll_pwait2_call epoll_pwait2;
+    poll_call poll;
+    ppoll_call ppoll;
+    select_call select;
+    pselect_call pselect;
+} next;
+
+// A static program has no next one: then the kernel is called.
+static int kernel_epoll_pwait(int set, struct epoll_event *events, int count, int timeout, const sigset_t *mask) {
+    return (int)syscall(SYS_epoll_pwait, set, events, count, timeout, mask, KERNEL_SET_BYTES);
+}
+static int kernel_epoll_wait(int set, struct epoll_event *events, int count, int timeout) {
+    return kernel_epoll_pwait(set, events, count, timeout, NULL);
+}
+static int kernel_epoll_pwait2(
+    int set, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask) {
+    return (int)syscall(SYS_epoll_pwait2, set, events, count, timeout, mask, KERNEL_SET_BYTES);
+}
+static int kernel_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    struct timespec left = timeout ? *timeout : (struct timespec){0};  // the kernel writes what is left
+    return (int)syscall(SYS_ppoll, files, count, timeout ? &left : NULL, mask, KERNEL_SET_BYTES);
+}
+static int kernel_poll(struct pollfd *files, nfds_t count, int timeout) {
+    struct timespec limit = {timeout / 1000, timeout % 1000 * 1000000L};
+    return kernel_ppoll(files, count, timeout < 0 ? NULL : &limit, NULL);
+}
+static int kernel_pselect(
+    int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask) {
+    struct timespec left = timeout ? *timeout : (struct timespec){0};
+    struct {
+        const sigset_t *mask;
+        size_t size;
+    } set = {mask, KERNEL_SET_BYTES};
+    return (int)syscall(SYS_pselect6, count, in, out, other, timeout ? &left : NULL, &set);
+}
+static int kernel_select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
+    struct timespec left = {0};
+    if (timeout) left = (struct timespec){timeout->tv_sec, timeout->tv_usec * 1000L};
+    int result = (int)syscall(SYS_pselect6, count, in, out, other, timeout ? &left : NULL, NULL);
+    if (timeout) *timeout = (struct timeval){left.tv_sec, left.tv_nsec / 1000};
+    return result;
+}
+
+static void *find_next(const char *name, void *interceptor, void *kernel) {
+    void *found = interceptor ? interceptor : dlsym(RTLD_NEXT, name);
+    return found ? found : kernel;
+}
+
+__attribute__((constructor)) static void find_all(void) {
+#define FIND(name, interceptor) \
+    __atomic_store_n((void **)&next.name, find_next(#name, (void *)interceptor, (void *)kernel_##name), __ATOMIC_RELEASE)
+    FIND(epoll_wait, __interceptor_epoll_wait);
+    FIND(epoll_pwait, __interceptor_epoll_pwait);
+    FIND(epoll_pwait2, NULL);
+    FIND(poll, __interceptor_poll);
+    FIND(ppoll, __interceptor_ppoll);
+    FIND(select, NULL);
+    FIND(pselect, NULL);
+#undef FIND
+}
+
+// A library may wait in its constructor, before this program's.
+#define NEXT(name) (__atomic_load_n(&next.name, __ATOMIC_ACQUIRE) ? next.name : (find_all(), next.name))
+
+static bool is_zero(const struct timespec *timeout) { return timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0; }
+
+#define WAIT(identity, descriptors, count, stride, is_instant, call)                                            \
+    stall_door *door = door_of_thread;                                                                          \
+    if (__builtin_expect(door == NULL, 1)) return call;                                                         \
+    const bool instant = (is_instant);                                                                          \
+    if (!door_enter(door, (door_identity)identity, descriptors, count, stride, instant, FRAME)) return call;    \
+    const int result = call;                                                                                    \
+    door_leave(door, instant);                                                                                  \
+    return result
+#define EPOLL(set) {DOOR_EPOLL, (uint64_t)(set)}
+#define CALL(kind) {kind, CALLER}
+
+int epoll_wait(int set, struct epoll_event *events, int count, int timeout) {
+    WAIT(EPOLL(set), NULL, 0, 0, timeout == 0, NEXT(epoll_wait)(set, events, count, timeout));
+}
+
+int epoll_pwait(int set, struct epoll_event *events, int count, int timeout, const sigset_t *mask) {
+    WAIT(EPOLL(set), NULL, 0, 0, timeout == 0, NEXT(epoll_pwait)(set, events, count, timeout, mask));
+}
+
+int epoll_pwait2(
+    int set, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask) {
+    WAIT(EPOLL(set), NULL, 0, 0, is_zero(timeout), NEXT(epoll_pwait2)(set, events, count, timeout, mask));
+}
+
+int poll(struct pollfd *files, nfds_t count, int timeout) {
+    WAIT(
+        CALL(DOOR_POLL), &files->fd, count, sizeof *files, timeout == 0, NEXT(poll)(files, count, timeout));
+}
+
+int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    WAIT(
+        CALL(DOOR_POLL), &files->fd, count, sizeof *files, is_zero(timeout),
+        NEXT(ppoll)(files, count, timeout, mask));
+}
+
+int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
+    WAIT(
+        CALL(DOOR_SELECT), NULL, 0, 0, timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0,
+        NEXT(select)(count, in, out, other, timeout));
+}
+
+int pselect(
+    int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask) {
+    WAIT(
+        CALL(DOOR_SELECT), NULL, 0, 0, is_zero(timeout), NEXT(pselect)(count, in, out, other, timeout, mask));
+}

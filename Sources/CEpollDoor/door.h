@@ -1,0 +1,39 @@
+// A thread's door, as the functions that stand before libc's see it.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stall_door.h"
+
+/// What a call waits for: enough to tell the loop's own wait from any other.
+typedef struct {
+    uint64_t kind;  ///< DOOR_EPOLL, DOOR_POLL, DOOR_SELECT; 0: no call yet
+    uint64_t key;   ///< the epoll descriptor, or where poll or select was called from
+} door_identity;
+
+enum { DOOR_EPOLL = 1, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
+
+struct stall_door {
+    stall_beacon *beacon;
+    uint64_t crossings;
+    uint32_t references;
+    uint32_t is_closed;
+    // Below: only the thread itself.
+    door_identity loop;
+    int anchors[DOOR_ANCHORS];  ///< descriptors of the loop's first poll
+    int anchor_count;
+    bool is_inside;
+    uintptr_t frame;  ///< where the stack was when it went in
+};
+
+/// The calling thread's door; NULL for nearly all threads.
+extern __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/// The loop begins to wait. False when this is not its wait: then nothing is published, and `door_leave` is not called.
+/// `descriptors` are those of a poll, `stride` bytes apart.
+bool door_enter(
+    stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
+    uintptr_t frame) __attribute__((visibility("hidden")));
+/// The loop's wait is over. Keeps errno.
+void door_leave(stall_door *door, bool is_instant) __attribute__((visibility("hidden")));

@@ -1,0 +1,126 @@
+// What modules beside this one bring to be watched: a thread whose waits they see (StallDoor), a loop that they can only ask
+// (StallAgentNIO).
+
+package import CLinux
+internal import Logging
+internal import StallCapture
+internal import StallDetection
+package import StallModel
+internal import Synchronization
+
+/// A watch that another module of the package has asked for.
+package final class OutsideWatch: Sendable {
+    private let end: @Sendable () -> Void
+
+    fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+
+    /// Ends it. More than once does nothing.
+    package func stop() { end() }
+}
+
+extension StallMonitor {
+    /// Whether an agent runs here: otherwise nothing need be made ready.
+    package var isWatching: Bool { agent != nil }
+
+    /// Whose log it is.
+    package func log(_ text: String) { configuration.logger.notice("\(text)") }
+
+    /// Watches the calling thread by a beacon that the caller's module writes, until the thread ends.
+    ///
+    /// - Parameters:
+    ///   - way: How its waits are seen: reports have it as the mode.
+    ///   - detach: Ends the writing. Called once.
+    package func watchThisThread(
+        _ beacon: UnsafeMutablePointer<stall_beacon>, as name: String, threshold: Duration?,
+        way: String, detach: @escaping @Sendable () -> Void
+    ) -> OutsideWatch {
+        let thread = RegisteredThread.current()
+        stall_beacon_publish_thread(beacon, thread.id.rawValue)
+        let shared = SharedBeacon(beacon)
+        let place = OneThread(thread, beacon: shared, modeName: { _ in way })
+        let key = WatchKey.outside(UInt(bitPattern: beacon))
+        watch(
+            place, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
+            thread: thread.id, detach: detach)
+        let outside = OutsideWatch { [weak self] in self?.unwatch(key) }
+        // By the place, since the same thread may have other watches of this monitor.
+        ThreadEnd.run(for: place) { outside.stop() }
+        return outside
+    }
+
+    /// Watches a thread that can only be looked at: `looksIdle` says whether it rests, and `post` has a beat run on it.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread, a gettid value.
+    ///   - looksIdle: Called eight times a threshold on a thread of the agent's; nil when the thread is gone for good.
+    package func watchByLooks(
+        thread: ThreadID, as name: String, threshold: Duration?, way: String,
+        looksIdle: @escaping @Sendable () -> Bool?,
+        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> OutsideWatch {
+        guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
+        stall_beacon_publish_thread(beacon.pointer, thread.rawValue)
+        let place = LookedAtPlace(
+            thread, beacon: beacon, way: way, looksIdle: looksIdle, post: post)
+        let beat = Heartbeat(
+            place, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
+        let key = WatchKey.outside(UInt(bitPattern: beacon.pointer))
+        watch(
+            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
+            thread: nil, detach: { agent.heart.remove(beat) })
+        agent.heart.add(beat)
+        return OutsideWatch { [weak self] in self?.unwatch(key) }
+    }
+}
+
+/// A thread whose rests are seen from outside.
+private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
+    // Unchecked because only the watchdog's thread touches `known`.
+    private let id: ThreadID
+    private let beacon: SharedBeacon
+    private let way: String
+    private let looksIdle: @Sendable () -> Bool?
+    private let postBeat: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private var known: RegisteredThread?
+    /// How often in a row it was not at rest.
+    private let busyLooks = Atomic<Int>(0)
+
+    init(
+        _ id: ThreadID, beacon: SharedBeacon, way: String,
+        looksIdle: @escaping @Sendable () -> Bool?,
+        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) {
+        self.id = id
+        self.beacon = beacon
+        self.way = way
+        self.looksIdle = looksIdle
+        postBeat = post
+    }
+
+    /// One look may meet any loop at work. A beat wakes a loop that rests: only what works at two looks in a row gets one.
+    func look() -> HeartbeatLook? {
+        guard let isIdle = looksIdle() else { return nil }
+        if isIdle {
+            busyLooks.store(0, ordering: .relaxed)
+            return .idle
+        }
+        return busyLooks.add(1, ordering: .relaxed).newValue > 1 ? .working(head: 0) : .idle
+    }
+
+    var mustAnswerFirst: Bool { false }
+    func post(_ beat: @escaping @Sendable () -> Void) { postBeat(beat) }
+
+    func findThread() -> RegisteredThread? {
+        if known == nil { known = try? RegisteredThread.found(id) }
+        return known
+    }
+
+    func modeName(_ number: UInt32) -> String? { way }
+
+    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
+        if known?.hasEnded == true {
+            beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
+        }
+        return true
+    }
+}

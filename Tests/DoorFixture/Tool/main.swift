@@ -1,0 +1,67 @@
+// A loop that waits through libc, of no library that the agent knows: the door sees it.
+//
+//     DoorFixture SCENARIO STORE        the threshold is 200 ms, every planned stall 500 ms
+
+import CDoorLoop
+import Glibc
+import StallAgent
+import StallDoor
+
+@inline(never) func plannedStall() { usleep(500_000) }
+
+let calls = [
+    "epoll": DOOR_LOOP_EPOLL, "epoll-mask": DOOR_LOOP_EPOLL_MASK, "poll": DOOR_LOOP_POLL,
+    "ppoll": DOOR_LOOP_PPOLL, "select": DOOR_LOOP_SELECT,
+]
+
+func play(_ scenario: String, _ monitor: StallMonitor) {
+    var loop = door_loop_make()
+    let waits = monitor.watchWaits(ofCurrentThreadAs: "loop")
+    func wait(_ milliseconds: Int32, _ call: Int = Int(DOOR_LOOP_EPOLL)) {
+        door_loop_wait(&loop, Int32(call), milliseconds)
+    }
+    switch scenario {
+    case "other-wait":
+        // Work that waits for something else, in a loop that waits by epoll.
+        wait(50)
+        wait(500, Int(DOOR_LOOP_POLL))
+        wait(50)
+    case "spin":
+        for _ in 0..<1000 {
+            wait(0)
+            usleep(1000)
+        }
+    case "signal":
+        // A handler that polls in the middle of the wait.
+        door_loop_poll_in_handler()
+        for _ in 0..<2 {
+            alarm(1)
+            wait(1400)
+            wait(400)
+        }
+    case "stopped":
+        wait(50)
+        waits.stop()
+        usleep(500_000)
+        wait(50)
+    case "fork":
+        wait(50)
+        print("child \(door_loop_wait_in_child(&loop))")
+        wait(50)
+    default:
+        // Three waits of 300 ms, which are no stalls, and one stall.
+        guard let call = calls[scenario].map({ Int($0) }) else { fatalError("no such scenario") }
+        for _ in 0..<3 { wait(300, call) }
+        plannedStall()
+        wait(50, call)
+    }
+    print("waits \(waits.waitCount) of \(loop.rounds)")
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count == 3 else { fatalError("usage: DoorFixture SCENARIO STORE") }
+let monitor = try StallMonitor.start(
+    .init(app: "door", version: "1", store: arguments[2], threshold: .milliseconds(200)))
+play(arguments[1], monitor)
+monitor.stop()
+print("done")

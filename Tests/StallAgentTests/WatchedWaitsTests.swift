@@ -1,0 +1,89 @@
+import Foundation
+import StallModel
+import StallStore
+import TestSupport
+import Testing
+
+/// Goal: a loop that waits through libc is watched whatever it is of, its waits are no stalls, other waits are; and a program
+/// that did not ask for it has none of libc's functions replaced.
+/// Method: programs with loops in C that wait by each call; the symbols of what was built.
+@Suite(.serialized) struct WatchedWaitsTests {
+    static let calls = [
+        "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect",
+    ]
+
+    @Test func `a stall between two waits is one report, whatever the loop waits by`() throws {
+        let stalling = ["epoll", "epoll-mask", "poll", "ppoll", "select"]
+        for (scenario, (output, reports)) in try play(stalling) {
+            #expect(output == "waits 4 of 4\ndone\n", "\(scenario)")
+            try #require(reports.count == 1, "\(scenario): \(reports)")
+            #expect(reports[0].loop == "loop" && reports[0].mode == "waits")
+            #expect(reports[0].duration > .milliseconds(490), "\(scenario)")
+            let functions = reports[0].samples.flatMap(\.frames).compactMap(\.function)
+            #expect(functions.contains("plannedStall()"), "\(scenario)")
+        }
+    }
+
+    @Test func `another wait on the loop's thread is work`() throws {
+        let (output, reports) = try #require(play(["other-wait"]).values.first)
+        #expect(output == "waits 2 of 3\ndone\n")
+        try #require(reports.count == 1)
+        let functions = reports[0].samples.flatMap(\.frames).compactMap(\.function)
+        #expect(functions.contains("door_loop_wait"))
+    }
+
+    @Test func `spinning, signals, the end of a watch and a fork are no stalls`() throws {
+        let played = try play(["spin", "signal", "stopped", "fork"])
+        for (scenario, said) in [
+            ("spin", "waits 1000 of 1000"), ("signal", "waits 4 of 4"), ("stopped", "waits 1 of 2"),
+            ("fork", "child 0\nwaits 2 of 2"),
+        ] {
+            #expect(played[scenario]?.output == "\(said)\ndone\n", "\(scenario)")
+            #expect(
+                played[scenario]?.reports.contains { $0.verdict == .stalled } == false,
+                "\(scenario)")
+        }
+    }
+
+    @Test func `only a program that asks for it stands before libc`() throws {
+        #expect(try defined(in: "DoorFixture") == Set(Self.calls))
+        #expect(try defined(in: "TargetFixture") == [])
+        #expect(try defined(in: "libStallAgentC.so") == [])
+    }
+
+    /// Which of the calls a program defines itself.
+    func defined(in program: String) throws -> Set<String> {
+        let nm = Process()
+        nm.executableURL = URL(filePath: "/usr/bin/env")
+        nm.arguments = ["nm", BuiltProgram.directory.appending(path: program).path]
+        let pipe = Pipe()
+        nm.standardOutput = pipe
+        try nm.run()
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        nm.waitUntilExit()
+        #expect(nm.terminationStatus == 0)
+        let names = text.split(separator: "\n").compactMap { line -> String? in
+            let words = line.split(separator: " ")
+            return words.count == 3 && ["T", "t", "W"].contains(words[1]) ? String(words[2]) : nil
+        }
+        return Set(names).intersection(Self.calls)
+    }
+
+    func play(_ scenarios: [String]) throws -> [String: (output: String, reports: [StallReport])] {
+        try withTemporaryDirectory { directory in
+            let running = try scenarios.map { scenario in
+                let store = directory.appending(path: "\(scenario).sqlite")
+                return (scenario, store, try BuiltProgram("DoorFixture", [scenario, store.path]))
+            }
+            var played: [String: (output: String, reports: [StallReport])] = [:]
+            for (scenario, store, program) in running {
+                let (status, output, errors) = program.finish()
+                #expect(status == 0 && errors == "", "\(scenario): \(errors)")
+                let reports = try ReportStore.open(path: store.path)
+                    .reports(ReportFilter(), limit: nil)
+                played[scenario] = (output, reports)
+            }
+            return played
+        }
+    }
+}
