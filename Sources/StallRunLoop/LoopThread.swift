@@ -14,10 +14,11 @@ public final class LoopThread: Sendable {
     /// The thread's loop. It ends with the thread.
     public let loop: EventRunLoop
 
-    /// 63: told to stop; 62...0: how many threads are handing over a task. No task can come after the last one, since
-    /// `stop()` waits for them before it posts the end.
+    /// 63: told to stop; 62...0: how many threads are handing over a task. The end is posted behind all tasks: by `stop()` if no
+    /// thread is handing one over, else by the last of them.
     private let gate = Atomic<UInt64>(0)
     private static let isStopping: UInt64 = 1 << 63
+    private let isEndPosted = Atomic<Bool>(false)
     /// Taken by the one who joins it.
     private let thread: Locked<pthread_t?>
     private let body: ThreadBody
@@ -54,20 +55,33 @@ public final class LoopThread: Sendable {
     ///
     /// - Throws: ``LoopError/stopped`` once `stop()` was called. The task has then not been taken.
     public func submit(_ task: sending @escaping () -> Void) throws(LoopError) {
-        let before = gate.add(1, ordering: .acquiringAndReleasing).oldValue
-        defer { gate.subtract(1, ordering: .releasing) }
-        guard before & Self.isStopping == 0 else { throw .stopped }
+        let isTaken = beginSubmission()
+        defer { endSubmission() }
+        guard isTaken else { throw .stopped }
         loop.post(inMode: .common, task)
+    }
+
+    /// False once `stop()` was called. Ended by `endSubmission` in either case.
+    func beginSubmission() -> Bool {
+        gate.add(1, ordering: .acquiringAndReleasing).oldValue & Self.isStopping == 0
+    }
+
+    func endSubmission() {
+        if gate.subtract(1, ordering: .acquiringAndReleasing).newValue == Self.isStopping {
+            postEnd()
+        }
+    }
+
+    private func postEnd() {
+        guard !isEndPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        body.finish(loop)
     }
 
     /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread
     /// itself it cannot wait: it returns at once, and the thread ends after the task that called it.
     public func stop() {
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
-        if before & Self.isStopping == 0 {
-            while gate.load(ordering: .acquiring) != Self.isStopping { sched_yield() }
-            body.finish(loop)
-        }
+        if before == 0 { postEnd() }
         let thread = thread.withLock { $0.take() }
         if loop.isCurrent {
             if let thread { pthread_detach(thread) }

@@ -99,6 +99,27 @@ import Testing
         #expect(ran.value == 1)
     }
 
+    /// Method: a submission is begun by hand, so that no race has to be met.
+    @Test func `the end is posted behind a task that is being handed over`() throws {
+        let thread = try LoopThread()
+        let (stopped, ran) = (DispatchSemaphore(value: 0), Counter())
+        nonisolated(unsafe) var isEndPosted = false
+        #expect(thread.beginSubmission())
+        try thread.submit {
+            thread.stop()
+            isEndPosted = !thread.loop.blocks.countByMode().isEmpty
+            stopped.signal()
+        }
+        stopped.wait()
+        #expect(!isEndPosted)
+        // One that comes too late neither counts nor posts the end.
+        #expect(throws: LoopError.stopped) { try thread.submit {} }
+        #expect(thread.loop.post(inMode: .common) { ran.increment() })
+        thread.endSubmission()
+        thread.stop()
+        #expect(ran.value == 1)
+    }
+
     @Test func `it bears its name`() throws {
         let thread = try LoopThread(name: "a name that is too long")
         nonisolated(unsafe) var name = ""
