@@ -1,4 +1,5 @@
-// Ten million iterations, a million timers and a million posts on one loop: threads, descriptors and memory must not grow.
+// Floods and ended loops leave nothing behind; ten million iterations, a million timers and a million posts on one loop do not
+// make threads, descriptors and memory grow.
 
 import CMinimalLoop
 import Foundation
@@ -28,9 +29,28 @@ extension Holdings: CustomStringConvertible {
     var description: String { "\(threads) threads, \(descriptors) descriptors, \(residentKiB) KiB" }
 }
 
-/// Plays each part once, notes what the process holds, and plays it again. Returns false when something has grown.
+/// Plays parts that must leave nothing behind, then others twice: between the two it notes what the process holds. Returns
+/// false when something has grown.
 func endure() -> Bool {
     var isSteady = true
+    guard let thread = try? LoopThread(name: "flooded") else { return false }
+    let passing: [(String, () -> Void)] = [
+        ("10,000 loops that their handlers hold", { for _ in 0..<10_000 { onThread(holdLoop) } }),
+        ("10 million posts at once", { postAtOnce(to: thread, 10_000_000) }),
+    ]
+    // Threads, and what Swift makes at first use.
+    for _ in 0..<10 { onThread(holdLoop) }
+    postAtOnce(to: thread, 1_000)
+    for (name, part) in passing {
+        let before = Holdings()
+        part()
+        let after = Holdings()
+        let isLeft =
+            after.threads > before.threads || after.descriptors > before.descriptors
+            || after.residentKiB > before.residentKiB + 10_240
+        print("\(name): \(before) before, \(after) after\(isLeft ? "  LEFT" : "")")
+        isSteady = isSteady && !isLeft
+    }
     onThread {
         let loop = EventRunLoop.current
         let parts: [(String, () -> Void)] = [
@@ -56,6 +76,33 @@ func endure() -> Bool {
         }
     }
     return isSteady
+}
+
+private let watched = minimal_eventfd()
+
+/// A loop with an item of each kind, in the default and the common modes, whose handlers hold it.
+private func holdLoop() {
+    let loop = EventRunLoop.current
+    for mode in [LoopMode.default, .common] {
+        loop.schedule(every: .seconds(60), inMode: mode) { _ in _ = loop }
+        loop.add(LoopSource { _ in _ = loop }, toMode: mode)
+        loop.add(LoopObserver { _, _ in _ = loop }, toMode: mode)
+        _ = try? loop.add(DescriptorSource(descriptor: watched) { _, _ in _ = loop }, toMode: mode)
+    }
+    loop.perform(inMode: "never run") { _ = loop }
+    loop.run(for: .zero)
+}
+
+/// All while the thread's loop is kept from running. The thread lives on.
+private func postAtOnce(to thread: LoopThread, _ count: Int) {
+    nonisolated(unsafe) var ran = 0
+    let counted: @Sendable () -> Void = { ran += 1 }
+    let gate = DispatchSemaphore(value: 0)
+    thread.loop.post { gate.wait() }
+    for _ in 0..<count { thread.loop.post(counted) }
+    gate.signal()
+    try? thread.loop.performAndWait {}
+    precondition(ran == count)
 }
 
 private func iterate(_ loop: EventRunLoop, _ count: Int) {

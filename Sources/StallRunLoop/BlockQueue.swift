@@ -47,12 +47,11 @@ final class BlockQueue: @unchecked Sendable {
     /// Blocks of earlier drains whose mode did not run. Guarded like `begin`.
     @exclusivity(unchecked) private var kept = KeptBlocks()
     @exclusivity(unchecked) private var drains: UInt64 = 0
-    /// Segments for the next threads that need one.
-    private let spares = Locked<[BlockSegment]>([])
-    private static let mostSpares = 32
+    /// Where segments come from.
+    private let memory = Locked(SegmentMemory())
 
     init() {
-        begin = BlockPosition(startOf: BlockSegment())
+        begin = BlockPosition(startOf: BlockSegment(in: memory.withLock { $0.take() }))
         end = UnsafeMutableRawPointer.allocate(byteCount: 128, alignment: 128)
             .bindMemory(to: Atomic<UInt>.self, capacity: 1)
         end.initialize(to: Atomic(begin.word))
@@ -60,8 +59,7 @@ final class BlockQueue: @unchecked Sendable {
 
     deinit {
         _ = takeEverything()
-        begin.segment.deallocate()
-        for segment in spares.withLock({ $0 }) { segment.deallocate() }
+        memory.withLock { $0.unmapAll() }
         end.deallocate()
     }
 
@@ -178,7 +176,7 @@ final class BlockQueue: @unchecked Sendable {
         return position.isBeforeLast ? position : claimAtSegmentEnd(position)
     }
 
-    @inline(__always) private func claimNext() -> BlockPosition {
+    @inline(__always) func claimNext() -> BlockPosition {
         BlockPosition(
             word: end.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue)
     }
@@ -192,7 +190,7 @@ final class BlockQueue: @unchecked Sendable {
             position = claimNext()
         }
         guard position.isLast else { return position }
-        let segment = spares.withLock { $0.popLast() } ?? BlockSegment()
+        let segment = BlockSegment(in: memory.withLock { $0.take() })
         position.segment.next = segment
         end.pointee.store(BlockPosition(startOf: segment).word, ordering: .sequentiallyConsistent)
         return position
@@ -218,19 +216,17 @@ final class BlockQueue: @unchecked Sendable {
         }
     }
 
-    /// Keeps a segment for later use, with `left` and the marks as in a new one; a flood leaves more than are kept.
+    /// Gives the memory of a segment back, for later use or to the kernel.
     @inline(never) private func reuse(_ segment: BlockSegment) {
-        segment.left = BlockSegment.slotCount
-        let isKept = spares.withLock { spares in
-            if spares.count < Self.mostSpares { spares.append(segment) }
-            return spares.last == segment
-        }
-        if !isKept { segment.deallocate() }
+        memory.withLock { $0.giveBack(segment.address) }
     }
+
+    /// How many bytes its segments take, used or not. Any thread.
+    var memorySize: Int { memory.withLock { $0.size } }
 }
 
 /// Where a block is: the address of its segment plus the number of its slot, in one word.
-private struct BlockPosition: Equatable {
+struct BlockPosition: Equatable {
     let word: UInt
 
     init(word: UInt) { self.word = word }
@@ -265,11 +261,11 @@ private struct BlockPosition: Equatable {
     }
 }
 
-/// Two pages of slots.
-private struct BlockSegment: Equatable {
+/// Slots side by side, in memory that the loop's ``SegmentMemory`` has given.
+struct BlockSegment: Equatable {
     static let slotCount = 254
     /// Leaves room in an address for the number of a slot, and for as many late claims as there may be threads.
-    static let alignment: UInt = 8_192
+    static let alignment = UInt(SegmentMemory.pieceSize)
     private static let headerSize = 64
     private static let stride = MemoryLayout<Block>.size + MemoryLayout<Atomic<UInt32>>.size
 
@@ -277,18 +273,12 @@ private struct BlockSegment: Equatable {
 
     init(base: UInt) { address = base }
 
-    init?(address: UInt) {
-        guard address != 0 else { return nil }
-        self.address = address
-    }
-
-    /// A new one, with all slots to be filled.
-    init() {
-        let base = UnsafeMutableRawPointer.allocate(
-            byteCount: Self.headerSize + Self.slotCount * Self.stride,
-            alignment: Int(Self.alignment))
-        address = UInt(bitPattern: base)
-        (base + 8).bindMemory(to: Int.self, capacity: 1).initialize(to: Self.slotCount)
+    /// A new one, with all slots to be filled. Memory that had a segment before is found as that left it.
+    init(in memory: SegmentMemory.Piece) {
+        address = memory.address
+        left = Self.slotCount
+        guard memory.isNew else { return }
+        precondition(Self.headerSize + Self.slotCount * Self.stride <= Int(Self.alignment))
         for number in 0..<Self.slotCount {
             let slot = slot(number)
             slot.bindMemory(to: Block.self, capacity: 1)
@@ -296,8 +286,6 @@ private struct BlockSegment: Equatable {
                 .initialize(to: Atomic(0))
         }
     }
-
-    func deallocate() { base.deallocate() }
 
     private var base: UnsafeMutableRawPointer { UnsafeMutableRawPointer(bitPattern: address)! }
 

@@ -87,6 +87,22 @@ import Testing
         }
     }
 
+    /// Taken from malloc, the segments of 10 million posts stayed with the process.
+    @Test func `the memory of a flood goes back to the system once it has run`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            nonisolated(unsafe) var ran = 0
+            let small = loop.blocks.memorySize
+            #expect(small < 100_000)
+            for _ in 0..<120_000 { loop.perform { ran += 1 } }
+            #expect(loop.blocks.memorySize > 3_500_000)
+            loop.run(for: .zero)
+            #expect(loop.blocks.memorySize < 2_000_000)
+            #expect(ran == 120_000)
+        }
+    }
+
     @Test func `a block is let go of once it has run, or when the thread ends`() {
         final class Token: Sendable {
             let alive: Mutex<Int>.Reference
