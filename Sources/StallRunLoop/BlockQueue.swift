@@ -7,6 +7,7 @@
 // claimed slot belongs to one thread until it is marked filled. Whoever needs it meanwhile waits, as for a lock: the
 // loop for the block, and other posters, once a segment, for the one that adds the next.
 
+internal import CLinux
 internal import Glibc
 internal import Synchronization
 
@@ -31,6 +32,8 @@ final class BlockQueue: @unchecked Sendable {
         fileprivate var position: BlockPosition
         fileprivate let end: BlockPosition
         fileprivate let drain: UInt64
+        /// The process that it began in.
+        fileprivate let forkGeneration = stall_fork_generation()
         /// The last block of `kept` that it ran.
         fileprivate var passed = KeptBlock.Position.start
         /// No block of `kept` is left to run, also if the mode becomes a common one now.
@@ -49,6 +52,7 @@ final class BlockQueue: @unchecked Sendable {
     @exclusivity(unchecked) private var drains: UInt64 = 0
     /// Where segments come from.
     private let memory = Locked(SegmentMemory())
+    @exclusivity(unchecked) private var isMemoryHeldForFork = false
 
     init() {
         begin = BlockPosition(startOf: BlockSegment(in: memory.withLock { $0.take() }))
@@ -99,7 +103,7 @@ final class BlockQueue: @unchecked Sendable {
             batch.isPastKept = true
         }
         while batch.position != batch.end {
-            let block = take(&batch.position)
+            let block = take(&batch.position, batch.forkGeneration)
             if block.isAllowed(in: mode, isCommon: isCommon) { return block.body }
             keep(block, in: &batch)
         }
@@ -128,7 +132,9 @@ final class BlockQueue: @unchecked Sendable {
     /// Moves all blocks out of their slots.
     private func keepAll() {
         var batch = takeAll()
-        while batch.position != batch.end { keep(take(&batch.position), in: &batch) }
+        while batch.position != batch.end {
+            keep(take(&batch.position, batch.forkGeneration), in: &batch)
+        }
         finish(batch)
     }
 
@@ -156,10 +162,12 @@ final class BlockQueue: @unchecked Sendable {
     }
 
     /// Moves a block out of its slot, and the position to the next one.
-    @inline(__always) private func take(_ position: inout BlockPosition) -> Block {
+    @inline(__always) private func take(
+        _ position: inout BlockPosition, _ forkGeneration: UInt32
+    ) -> Block {
         let taken = position
         if taken.isFilled.pointee.load(ordering: .acquiring) == 0 {
-            wait { taken.isFilled.pointee.load(ordering: .acquiring) == 0 }
+            waitForBlock(at: taken, forkGeneration)
         }
         let block = taken.block.move()
         taken.isFilled.pointee.store(0, ordering: .relaxed)
@@ -168,6 +176,12 @@ final class BlockQueue: @unchecked Sendable {
         segment.left -= 1
         if segment.left == 0 { reuse(segment) }
         return block
+    }
+
+    /// Waits until a slot is filled. One that was claimed before a fork, by a thread that the child does not have, is left empty.
+    @inline(never) private func waitForBlock(at position: BlockPosition, _ generation: UInt32) {
+        if generation != stall_fork_generation() { return position.fillWithNothing() }
+        wait { position.isFilled.pointee.load(ordering: .acquiring) == 0 }
     }
 
     /// Claims a slot. Sequentially consistent: a poster that finds the loop awake was seen by it, or will be.
@@ -225,6 +239,37 @@ final class BlockQueue: @unchecked Sendable {
     var memorySize: Int { memory.withLock { $0.size } }
 }
 
+// MARK: - Fork
+
+extension BlockQueue {
+    /// Keeps other threads from leaving the memory half changed in a child. With the loop's lock held.
+    func holdForFork() { isMemoryHeldForFork = memory.lockForFork() }
+
+    /// After the fork, in parent and child.
+    func letGoAfterFork() {
+        if isMemoryHeldForFork { memory.unlockAfterFork() }
+        isMemoryHeldForFork = false
+    }
+
+    /// In the child: blocks that other threads were posting will never be there. Their slots get blocks that do nothing.
+    func repairAfterFork() {
+        let last = BlockPosition(word: end.pointee.load(ordering: .acquiring))
+        var position = begin
+        while position != last {
+            if position.isFilled.pointee.load(ordering: .acquiring) == 0 {
+                position.fillWithNothing()
+            }
+            if position.isLast && last.isBehindLast && position.segment == last.segment {
+                let segment = BlockSegment(in: memory.withLock { $0.take() })
+                position.segment.next = segment
+                end.pointee.store(BlockPosition(startOf: segment).word, ordering: .releasing)
+                return
+            }
+            position = position.next
+        }
+    }
+}
+
 /// Where a block is: the address of its segment plus the number of its slot, in one word.
 struct BlockPosition: Equatable {
     let word: UInt
@@ -254,6 +299,11 @@ struct BlockPosition: Equatable {
     var block: UnsafeMutablePointer<Block> {
         segment.slot(number).assumingMemoryBound(to: Block.self)
     }
+    func fillWithNothing() {
+        block.initialize(to: Block(others: nil, body: {}, mode: .default))
+        isFilled.pointee.store(1, ordering: .releasing)
+    }
+
     /// Lies in the padding behind the block.
     var isFilled: UnsafeMutablePointer<Atomic<UInt32>> {
         (segment.slot(number) + MemoryLayout<Block>.size)

@@ -174,7 +174,7 @@ extension EventRunLoop {
     /// outside of the queue's own blocks.
     private func isEmpty(_ items: ModeItems) -> Bool {
         guard items.isEmpty else { return false }
-        if isMain && items.isCommon && !isInMainQueue { return false }
+        if mainQueueDescriptor >= 0 && items.isCommon && !isInMainQueue { return false }
         return !blocks.mayHoldBlock(for: items.mode, isCommon: items.isCommon)
             || !blocks.holdsBlock(for: items.mode, isCommon: items.isCommon)
     }

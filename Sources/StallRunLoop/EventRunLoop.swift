@@ -47,6 +47,8 @@ public final class EventRunLoop: @unchecked Sendable {
     let wake = WakeSignal()
     /// The thread has ended: no block is taken any more.
     let hasEnded = Atomic<Bool>(false)
+    /// The forking thread has the lock; see ``ForkHandlers``.
+    @exclusivity(unchecked) var isHeldForFork = false
     let blocks = BlockQueue()
     /// -1 when the process had none left.
     @exclusivity(unchecked) var timerDescriptor: CInt
@@ -94,7 +96,9 @@ public final class EventRunLoop: @unchecked Sendable {
     @exclusivity(unchecked) var tookWakeUp = false
     /// For batches of events; nil while one is being served.
     @exclusivity(unchecked) var spareBatch: DescriptorBatch?
-    let mainQueueDescriptor: CInt
+    /// -1 for all loops but the main one. A forked child has none: Dispatch cannot be used there, and the descriptor is the
+    /// parent's.
+    @exclusivity(unchecked) var mainQueueDescriptor: CInt
 
     /// Runs the jobs of actors once the thread has ended.
     let jobsAfterEnd = Locked<DispatchQueue?>(nil)
@@ -132,7 +136,7 @@ public final class EventRunLoop: @unchecked Sendable {
         self.thread = thread
         self.isMain = isMain
         self.beacon = beacon
-        stall_fork_prepare()
+        ForkHandlers.install()
         timerDescriptor = stall_timerfd_create()
         mainQueueDescriptor = isMain ? stall_main_queue_descriptor() : -1
         stall_beacon_publish_thread(beacon, thread.rawValue)

@@ -77,7 +77,9 @@ struct ItemOwner: ~Copyable {
 /// All loops whose thread lives, by number.
 enum LivingLoops {
     private static let numbers = Atomic<UInt64>(0)
-    private static let loops = Locked<[UInt64: Unmanaged<EventRunLoop>]>([:])
+    static let loops = Locked<[UInt64: Unmanaged<EventRunLoop>]>([:])
+    /// By the thread that forks; see ``ForkHandlers``. It has the lock then.
+    nonisolated(unsafe) static var isHeldForFork = false
 
     static func newNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).newValue }
 

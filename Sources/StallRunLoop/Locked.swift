@@ -30,4 +30,12 @@ struct Locked<Value>: ~Copyable, @unchecked Sendable {
         defer { lock.unlock() }
         return body(&value.pointee)
     }
+
+    /// See ``LoopLock/lockForFork()``.
+    borrowing func lockForFork() -> Bool { lock.lockForFork() }
+    borrowing func unlockAfterFork() { lock.unlock() }
+    /// The value, for the one that has the lock by `lockForFork`.
+    borrowing func heldForFork<Result>(_ body: (inout Value) -> Result) -> Result {
+        body(&value.pointee)
+    }
 }

@@ -20,4 +20,14 @@ struct LoopLock: ~Copyable, @unchecked Sendable {
     @inline(__always) borrowing func lock() { pthread_mutex_lock(mutex) }
     borrowing func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
     @inline(__always) borrowing func unlock() { pthread_mutex_unlock(mutex) }
+
+    /// Takes it for the time of a fork, so that the child does not get it from a thread that it does not have. False when it
+    /// stays taken: a fork in a signal handler may have interrupted the thread that has it.
+    borrowing func lockForFork() -> Bool {
+        for look in 0..<1_000 {
+            if tryLock() { return true }
+            if look < 100 { sched_yield() } else { usleep(50) }
+        }
+        return false
+    }
 }

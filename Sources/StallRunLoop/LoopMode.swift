@@ -53,6 +53,15 @@ enum LoopModeNames {
 
     private static let table = Locked(Table())
 
+    nonisolated(unsafe) private static var isHeldForFork = false
+
+    /// See ``ForkHandlers``.
+    static func holdForFork() { isHeldForFork = table.lockForFork() }
+    static func letGoAfterFork() {
+        if isHeldForFork { table.unlockAfterFork() }
+        isHeldForFork = false
+    }
+
     static func number(of name: String) -> UInt32 {
         table.withLock { table in
             if let number = table.numbers[name] { return number }

@@ -19,6 +19,8 @@ public final class LoopThread: Sendable {
     private let gate = Atomic<UInt64>(0)
     private static let isStopping: UInt64 = 1 << 63
     private let isEndPosted = Atomic<Bool>(false)
+    /// The process that has the thread.
+    private let forkGeneration = stall_fork_generation()
     /// Taken by the one who joins it.
     private let thread: Locked<pthread_t?>
     private let body: ThreadBody
@@ -78,8 +80,10 @@ public final class LoopThread: Sendable {
     }
 
     /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread
-    /// itself it cannot wait: it returns at once, and the thread ends after the task that called it.
+    /// itself it cannot wait: it returns at once, and the thread ends after the task that called it. In a forked child, which does
+    /// not have the thread, it does nothing.
     public func stop() {
+        guard forkGeneration == stall_fork_generation() || loop.isCurrent else { return }
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
         if before == 0 { postEnd() }
         let thread = thread.withLock { $0.take() }

@@ -16,6 +16,7 @@ final class ModeItems {
     /// The slots of sources that were signalled since the last pass. A slot may be there twice, or be free by now.
     private let signals = Locked<[UInt32]>([])
     private let hasSignals = Atomic<Bool>(false)
+    @exclusivity(unchecked) private var areSignalsHeldForFork = false
     @exclusivity(unchecked) private(set) var descriptors = ItemList<DescriptorSource>()
     /// At a fixed address: timers point to the heaps they are in.
     let timers: UnsafeMutablePointer<TimerHeap>
@@ -186,6 +187,23 @@ final class ModeItems {
     func removeDescriptor(_ slot: UInt32) {
         descriptors.remove(slot)
         poller?.remove(slot: slot)
+        pollerHasChanged()
+    }
+
+    // MARK: Fork
+
+    /// Keeps other threads from leaving the signals half changed in a child; see ``ForkHandlers``.
+    func holdForFork() { areSignalsHeldForFork = signals.lockForFork() }
+
+    /// In parent and child.
+    func letGoAfterFork() {
+        if areSignalsHeldForFork { signals.unlockAfterFork() }
+        areSignalsHeldForFork = false
+    }
+
+    /// In the child: the main queue is the parent's.
+    func forgetMainQueue() {
+        poller?.forgetMainQueue()
         pollerHasChanged()
     }
 

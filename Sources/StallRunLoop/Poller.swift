@@ -145,6 +145,9 @@ final class Poller {
         }
     }
 
+    /// As if it had never watched it, without touching the set, which a forked child shares with its parent.
+    func forgetMainQueue() { watchesMainQueue = false }
+
     /// What an event means now; a source that was removed since the kernel reported it means nothing.
     func resolve(_ ready: stall_ready) -> Event {
         switch ready.token {

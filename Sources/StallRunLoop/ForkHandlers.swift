@@ -1,0 +1,84 @@
+// What a fork may meet half done is finished before it: other threads add, post and signal at any moment, and the child has
+// none of them to finish, or to let go of a lock. So the forking thread holds all locks of all loops over the fork.
+//
+// These run in every fork of the app. They allocate nothing, and no lock is waited for for long: see `lockForFork`.
+// What is left out are the locks of single sources and channels, which are as many as an app likes. (docs/run-loop.md)
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+enum ForkHandlers {
+    /// Installs them, once in the process.
+    static func install() { _ = installed }
+
+    private static let installed: Void = {
+        // Handlers before a fork are called in reverse order, those after it in order: the generation has changed by then.
+        stall_fork_prepare()
+        pthread_atfork(
+            { LivingLoops.holdForFork() }, { letGo(isChild: false) }, { letGo(isChild: true) })
+    }()
+
+    private static func letGo(isChild: Bool) {
+        LivingLoops.letGoAfterFork(isChild: isChild)
+    }
+}
+
+extension LivingLoops {
+    /// Takes the lock of every loop, and what is behind it. The order is that of all code: these, a loop's, its parts'.
+    static func holdForFork() {
+        isHeldForFork = loops.lockForFork()
+        if isHeldForFork {
+            loops.heldForFork { loops in
+                for loop in loops.values { loop._withUnsafeGuaranteedRef { $0.holdForFork() } }
+            }
+        }
+        LoopModeNames.holdForFork()
+    }
+
+    /// In the child, the loops of threads that it does not have come to their end.
+    static func letGoAfterFork(isChild: Bool) {
+        LoopModeNames.letGoAfterFork()
+        guard isHeldForFork else { return }
+        isHeldForFork = false
+        let own = LoopOfThread.ifAny?.toOpaque()
+        loops.heldForFork { loops in
+            for loop in loops.values {
+                loop._withUnsafeGuaranteedRef { loop in
+                    // A thread without a loop is now the main thread, and has its loop.
+                    let isOwn =
+                        own.map { $0 == Unmanaged.passUnretained(loop).toOpaque() } ?? loop.isMain
+                    loop.letGoAfterFork(isChild: isChild, isOwn: isOwn)
+                }
+            }
+        }
+        loops.unlockAfterFork()
+    }
+}
+
+extension EventRunLoop {
+    fileprivate func holdForFork() {
+        isHeldForFork = lock.lockForFork()
+        guard isHeldForFork else { return }
+        blocks.holdForFork()
+        for items in modes { items.holdForFork() }
+    }
+
+    fileprivate func letGoAfterFork(isChild: Bool, isOwn: Bool) {
+        guard isHeldForFork else { return }
+        isHeldForFork = false
+        for items in modes { items.letGoAfterFork() }
+        blocks.letGoAfterFork()
+        if isChild {
+            if isOwn {
+                blocks.repairAfterFork()
+                mainQueueDescriptor = -1
+                for items in modes { items.forgetMainQueue() }
+            } else {
+                isDead = true
+                hasEnded.store(true, ordering: .sequentiallyConsistent)
+            }
+        }
+        lock.unlock()
+    }
+}

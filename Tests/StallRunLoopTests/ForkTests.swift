@@ -1,0 +1,170 @@
+import CLinux
+import Foundation
+import LoopConformance
+import StallModel
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: after a fork without exec the loop of the forking thread lives in the child, apart from the parent's.
+/// Method: processes of their own, which fork; a child that hangs is ended by SIGALRM, and the parent sees it.
+@Suite struct ForkTests {
+    @Test func `a child's run returns on time, its timers fire, and so do the parent's`() async {
+        await #expect(processExitsWith: .success) {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                nonisolated(unsafe) var calls = 0
+                loop.schedule(every: .milliseconds(1)) { _ in calls += 1 }
+                // The descriptors are there, and the timer is set.
+                loop.run(for: .milliseconds(5))
+                let child = forkProcess {
+                    calls = 0
+                    return loop.run(for: .milliseconds(20)) == .timedOut && calls > 0 ? 0 : 1
+                }
+                let status = wait(for: child)
+                calls = 0
+                loop.run(for: .milliseconds(20))
+                exit(status == 0 && calls > 0 ? 0 : 1)
+            }
+        }
+    }
+
+    @Test func `a child takes no event of its parent, and posts to itself`() async {
+        await #expect(processExitsWith: .success) {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.add(LoopSource { _ in }, toMode: .default)
+                loop.run(for: .zero)
+                let numbers = [loop.wake.descriptor, loop.timerDescriptor]
+                let child = forkProcess {
+                    // Longer than the parent's own timer: a shared one would be set anew.
+                    loop.perform(after: .milliseconds(1)) { loop.post { loop.stop() } }
+                    guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { return 1 }
+                    let isOwn = loop.forkGeneration == stall_fork_generation()
+                    return isOwn && loop.wake.descriptor >= 0 ? 0 : 2
+                }
+                guard wait(for: child) == 0 else { exit(1) }
+                loop.perform(after: .milliseconds(1)) { loop.post { loop.stop() } }
+                guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { exit(2) }
+                exit([loop.wake.descriptor, loop.timerDescriptor] == numbers ? 0 : 3)
+            }
+        }
+    }
+
+    /// Locks and half posted blocks of threads that the child does not have must not stop it.
+    @Test func `a child's loop goes on whatever other threads did to it at the fork`() async {
+        await #expect(processExitsWith: .success) {
+            onFreshThread {
+                let loop = EventRunLoop.current
+                loop.add(LoopSource { _ in }, toMode: .default)
+                for kind in 0..<2 {
+                    Thread {
+                        while true {
+                            if kind == 0 {
+                                let timer = LoopTimer(after: .seconds(60)) { _ in }
+                                loop.add(timer, toMode: .common)
+                                timer.invalidate()
+                                _ = LoopMode("mode \(Int.random(in: 0..<100))")
+                            } else if loop.blocks.memorySize < 200_000 {
+                                loop.post {}
+                            }
+                        }
+                    }.start()
+                }
+                for _ in 0..<30 {
+                    loop.run(for: .microseconds(100))
+                    let child = forkProcess {
+                        loop.add(
+                            LoopTimer(after: .zero) { _ in loop.stop() }, toMode: "in the child")
+                        loop.run(for: .microseconds(100))
+                        return loop.run(mode: "in the child") == .stopped ? 0 : 1
+                    }
+                    guard wait(for: child) == 0 else { exit(1) }
+                }
+                exit(0)
+            }
+        }
+    }
+
+    @Test func `a child finds the loops of its parent's other threads ended`() async {
+        await #expect(processExitsWith: .success) {
+            nonisolated(unsafe) var thread = try? LoopThread()
+            guard thread != nil else { exit(1) }
+            let child = forkProcess {
+                let loop = thread!.loop
+                guard !loop.post({}), !loop.add(LoopSource { _ in }, toMode: .default) else {
+                    return 1
+                }
+                do throws(LoopError) {
+                    try loop.performAndWait {}
+                    return 2
+                } catch {
+                    guard error == .stopped else { return 3 }
+                }
+                // Waits for no thread.
+                thread = nil
+                return 0
+            }
+            guard wait(for: child) == 0 else { exit(2) }
+            thread!.stop()
+            exit(0)
+        }
+    }
+
+    @Test func `a thread without a loop has the main loop in the child`() async {
+        await #expect(processExitsWith: .success) {
+            let main = EventRunLoop.main
+            onFreshThread {
+                let child = forkProcess {
+                    let loop = EventRunLoop.current
+                    loop.perform(after: .milliseconds(1)) { loop.stop() }
+                    guard loop === main, loop.isCurrent else { return 1 }
+                    return loop.run(mode: .default, for: .seconds(20)) == .stopped ? 0 : 2
+                }
+                exit(wait(for: child) == 0 ? 0 : 1)
+            }
+        }
+    }
+
+    /// Method: slots are claimed and left unfilled, also the last one of a segment, behind which the next segment is missing.
+    @Test(arguments: [0, 100, 253])
+    func `blocks that were being posted at the fork are passed over`(before: Int) {
+        let queue = BlockQueue()
+        nonisolated(unsafe) var ran: [Int] = []
+        func post(_ numbers: Range<Int>) {
+            for number in numbers {
+                queue.post(Block(others: nil, body: { ran.append(number) }, mode: .default))
+            }
+        }
+        func drain(_ batch: BlockQueue.Batch) {
+            var batch = batch
+            while let body = queue.next(in: &batch, mode: .default, isCommon: true) { body() }
+            queue.finish(batch)
+        }
+        post(0..<before)
+        _ = queue.claimNext()
+        if before < 253 { post(before..<before + 1) }
+        queue.repairAfterFork()
+        post(1_000..<1_300)
+        drain(queue.takeAll())
+        #expect(ran == Array(0..<min(before + 1, 253)) + Array(1_000..<1_300))
+    }
+}
+
+/// Forks, and ends the child with what `body` returns; after 20 seconds by SIGALRM.
+private func forkProcess(_ body: () -> CInt) -> pid_t {
+    // Swift's Glibc hides it.
+    typealias Fork = @convention(c) () -> pid_t
+    let fork = unsafeBitCast(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"), to: Fork.self)
+    let child = fork()
+    guard child == 0 else { return child }
+    alarm(20)
+    _exit(body())
+}
+
+/// The child's wait status.
+private func wait(for child: pid_t) -> CInt {
+    var status: CInt = -1
+    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    return status
+}
