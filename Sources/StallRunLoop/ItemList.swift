@@ -97,6 +97,11 @@ extension [ItemPlace] {
         first { $0.mode == mode && $0.loop === loop }
     }
 
+    mutating func takeAll() -> [ItemPlace] {
+        defer { self = [] }
+        return self
+    }
+
     /// Takes the place in one mode of one loop out; nil when the item is not there.
     mutating func remove(from mode: LoopMode, of loop: EventRunLoop) -> ItemPlace? {
         guard let index = firstIndex(where: { $0.mode == mode && $0.loop === loop }) else {
