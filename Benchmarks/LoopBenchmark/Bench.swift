@@ -13,6 +13,12 @@ struct Contestant {
     let measure: () -> Double
 }
 
+/// One way to do several things at once; `measure` returns the cost of each, in the order of the comparison's names.
+struct GroupedContestant {
+    let name: String
+    let measure: () -> [Double]
+}
+
 /// Runs comparisons and keeps what they gave.
 struct Bench {
     /// Rounds a contestant.
@@ -47,6 +53,29 @@ struct Bench {
         }
         results += measurements
         for measurement in measurements { print(line(measurement, floor: measurements[0])) }
+    }
+
+    /// Compares contestants in several things that one round measures.
+    mutating func compare(
+        _ names: [String], size: Int, unit: String = "ns", _ contestants: [GroupedContestant]
+    ) {
+        if let filter, !names.contains(where: { "\($0) \(size)".contains(filter) }) { return }
+        let contestants = contestants.filter { contestant.map($0.name.contains) ?? true }
+        var values = [[[Double]]](repeating: [], count: contestants.count)
+        for _ in 0..<rounds {
+            for (index, contestant) in contestants.enumerated() {
+                values[index].append(contestant.measure())
+            }
+        }
+        for (part, name) in names.enumerated() {
+            let measurements = zip(contestants, values).map { contestant, rounds in
+                BenchmarkResult(
+                    name: name, contestant: contestant.name, size: size,
+                    values: rounds.map { $0[part] }, unit: unit)
+            }
+            results += measurements
+            for measurement in measurements { print(line(measurement, floor: measurements[0])) }
+        }
     }
 
     private func line(_ measurement: BenchmarkResult, floor: BenchmarkResult) -> String {

@@ -1,5 +1,6 @@
 // The work on a SwiftNIO event loop.
 
+import CPeers
 import Dispatch
 import Foundation
 import NIOCore
@@ -54,5 +55,31 @@ func playTimersNIO(_ size: Int, _ phase: TimerPhase) -> Double {
         for task in tasks { task.cancel() }
         if phase == .cancel { elapsed = now() - began }
         return Double(elapsed) / Double(tasks.count)
+    }.wait()
+}
+
+/// A loop of its own, whose end cancels what is left: to cancel one is linear in their number.
+func loadTimersNIO(_ present: Int, _ count: Int) -> load_costs {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    defer { try! group.syncShutdownGracefully() }
+    let eventLoop = group.next()
+    @Sendable func schedule() -> Scheduled<Void> {
+        eventLoop.scheduleTask(in: .seconds(Int64(1_000 + random(below: 1_000_000)))) {}
+    }
+    return try! eventLoop.submit {
+        var tasks = (0..<present).map { _ in schedule() }
+        tasks.reserveCapacity(present + count)
+        var costs = load_costs()
+        costs.add = cpu(count) { for _ in 0..<count { tasks.append(schedule()) } }
+        tasks.shuffle()
+        costs.change = cpu(count) {
+            for index in 0..<count {
+                tasks[index].cancel()
+                tasks[index] = schedule()
+            }
+        }
+        tasks.shuffle()
+        costs.remove = cpu(count) { for index in 0..<count { tasks[index].cancel() } }
+        return costs
     }.wait()
 }

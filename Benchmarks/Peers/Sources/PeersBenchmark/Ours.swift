@@ -104,10 +104,11 @@ func serve(_ active: Int, _ count: Int, _ delivery: EventRunLoop.DescriptorDeliv
     let loop = EventRunLoop.current
     loop.descriptorDelivery = delivery
     let pipes = (0..<active).map { _ in peers_eventfd() }
-    let tally = UnsafeMutablePointer<(served: Int, pending: Int)>.allocate(capacity: 1)
+    nonisolated(unsafe)
+        let tally = UnsafeMutablePointer<(served: Int, pending: Int)>.allocate(capacity: 1)
     tally.initialize(to: (served: 0, pending: 0))
     defer { tally.deallocate() }
-    func writeAll() {
+    @Sendable func writeAll() {
         var one: UInt64 = 1
         for descriptor in pipes { _ = write(descriptor, &one, 8) }
         tally.pointee.pending = active

@@ -1,7 +1,9 @@
 // EventRunLoop beside the loops that its users would otherwise pick. The work is that of LoopBenchmark.
 //
 //     Benchmarks/Peers/setup && swift run -c release --package-path Benchmarks/Peers PeersBenchmark \
-//         [--rounds N] [--only CONTESTANT] [NAME]
+//         [--rounds N] [--only CONTESTANT] [--load] [NAME]
+//
+// `--load`: only the loops with many items.
 
 import CPeers
 import Foundation
@@ -19,9 +21,14 @@ import StallRunLoop
             defer { arguments.removeSubrange(index...index + 1) }
             return arguments[index + 1]
         }
+        let isLoadOnly = arguments.contains("--load")
+        arguments.removeAll { $0 == "--load" }
         let rounds = option("--rounds").flatMap { Int($0) } ?? 5
         let contestant = option("--only")
         var bench = Bench(rounds: rounds, filter: arguments.first, contestant: contestant)
+
+        bench.load(sizes: [1_000, 10_000, 100_000, 1_000_000])
+        guard !isLoadOnly else { return try bench.results.append() }
 
         bench.compare(
             "iteration, poll path",
