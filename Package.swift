@@ -35,7 +35,7 @@ let package = Package(
             name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
         .target(name: "CStackCapture", dependencies: ["CLinux"]),
         .target(
-            name: "StallCapture", dependencies: ["StallModel", "CStackCapture"],
+            name: "StallCapture", dependencies: ["StallModel", "CStackCapture", "CLinux"],
             swiftSettings: settings),
         .target(
             name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),

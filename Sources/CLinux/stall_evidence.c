@@ -33,8 +33,6 @@ static void append_number(char *to, size_t capacity, uint64_t number) {
     append(to, capacity, start);
 }
 
-int stall_thread_file_open(int32_t thread, const char *name) { return stall_task_open(thread, name); }
-
 // The text of a kept file; false when it cannot be read.
 static bool read_text(int file, char *text, size_t capacity) {
     if (file < 0) return false;
@@ -49,76 +47,36 @@ static uint64_t number_after(const char *text, const char *label) {
     return found ? strtoull(found + strlen(label), NULL, 10) : 0;
 }
 
-void stall_evidence_open(stall_evidence_files *files, int32_t thread) {
-    *files = (stall_evidence_files){
-        .thread = thread,
-        .system_call = stall_thread_file_open(thread, "syscall"),
-        .stat = stall_thread_file_open(thread, "stat"),
-        .wait_channel = stall_thread_file_open(thread, "wchan"),
-        .schedule = stall_thread_file_open(thread, "schedstat"),
-        .status = stall_thread_file_open(thread, "status"),
-    };
+static void note(int error, uint32_t bit, stall_thread_look *look) {
+    if (error != 0) look->unreadable |= bit;
 }
 
-void stall_evidence_close(stall_evidence_files *files) {
-    const int32_t all[] = {files->system_call, files->stat, files->wait_channel, files->schedule, files->status};
-    for (size_t index = 0; index < sizeof all / sizeof *all; index++)
-        stall_descriptor_close(all[index]);
-}
-
-// "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
-static void read_system_call(int file, stall_thread_look *look) {
-    char text[256];
-    if (!read_text(file, text, sizeof text)) {
-        look->unreadable |= STALL_NO_SYSTEM_CALL;
-        return;
-    }
-    look->is_running = text[0] == 'r';
-    if (look->is_running) return;
-    char *rest;
-    look->system_call = (int32_t)strtol(text, &rest, 10);
-    for (int index = 0; look->system_call >= 0 && index < 6; index++) look->arguments[index] = strtoull(rest, &rest, 16);
-    look->stack_pointer = look->system_call >= 0 ? strtoull(rest, &rest, 16) : 0;
-}
-
-// Behind the name, which may hold anything: state, 6 numbers, minor faults, its children's, major faults.
-static void read_state(int file, stall_thread_look *look) {
-    char text[512];
-    const char *field = read_text(file, text, sizeof text) ? strrchr(text, ')') : NULL;
-    if (!field || field[1] != ' ' || field[2] == 0) {
-        look->unreadable |= STALL_NO_STATE;
-        return;
-    }
-    look->state = (uint8_t)field[2];
-    char *rest = (char *)field + 3;
-    for (int number = 4; number <= 12; number++) {
-        uint64_t value = strtoull(rest, &rest, 10);
-        if (number == 10) look->minor_faults = value;
-        if (number == 12) look->major_faults = value;
-    }
-}
-
-void stall_evidence_look(const stall_evidence_files *files, stall_thread_look *look) {
+void stall_evidence_look(stall_thread_files *files, stall_thread_look *look) {
+    stall_thread_position position;
+    stall_thread_state state;
+    stall_thread_schedule schedule;
+    stall_thread_status status;
     *look = (stall_thread_look){.system_call = -1};
-    char text[4096];
-    read_system_call(files->system_call, look);
-    if (!read_text(files->wait_channel, look->wait_channel, sizeof look->wait_channel))
-        look->unreadable |= STALL_NO_WAIT_CHANNEL;
-    if (strcmp(look->wait_channel, "0") == 0) look->wait_channel[0] = 0;
-    read_state(files->stat, look);
-    if (read_text(files->schedule, text, sizeof text)) {
-        char *rest;
-        look->cpu_ns = strtoull(text, &rest, 10);
-        look->run_delay_ns = strtoull(rest, &rest, 10);
-    } else {
-        look->unreadable |= STALL_NO_SCHEDULE;
-    }
-    if (read_text(files->status, text, sizeof text)) {
-        look->waits = number_after(text, "\nvoluntary_ctxt_switches:");
-        look->preemptions = number_after(text, "\nnonvoluntary_ctxt_switches:");
-    } else {
-        look->unreadable |= STALL_NO_SWITCHES;
-    }
+    note(stall_thread_read_position(files, &position), STALL_NO_SYSTEM_CALL, look);
+    look->is_running = position.is_running;
+    look->system_call = (int32_t)position.system_call;
+    memcpy(look->arguments, position.arguments, sizeof look->arguments);
+    look->stack_pointer = position.system_call >= 0 ? position.stack_pointer : 0;
+    note(
+        stall_thread_files_read(files, STALL_THREAD_WCHAN, look->wait_channel, sizeof look->wait_channel),
+        STALL_NO_WAIT_CHANNEL, look);
+    if ((look->unreadable & STALL_NO_WAIT_CHANNEL) || strcmp(look->wait_channel, "0") == 0) look->wait_channel[0] = 0;
+    state = (stall_thread_state){0};
+    note(stall_thread_read_state(files, &state), STALL_NO_STATE, look);
+    look->state = state.letter;
+    look->minor_faults = state.minor_faults;
+    look->major_faults = state.major_faults;
+    note(stall_thread_read_schedule(files, &schedule), STALL_NO_SCHEDULE, look);
+    look->cpu_ns = schedule.cpu_ns;
+    look->run_delay_ns = schedule.run_delay_ns;
+    note(stall_thread_read_status(files, &status), STALL_NO_SWITCHES, look);
+    look->waits = status.waits;
+    look->preemptions = status.preemptions;
 }
 
 void stall_process_open(stall_process_files *files) {
@@ -350,5 +308,5 @@ bool stall_process_read_name(int32_t process, char *name) {
 }
 
 bool stall_thread_read_name(int32_t thread, char *name) {
-    return thread > 0 && read_name(stall_thread_file_open(thread, "comm"), name);
+    return thread > 0 && read_name(stall_task_open(thread, "comm"), name);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stall_clock.h"
@@ -99,6 +100,8 @@ static int32_t find_number(int32_t thread) {
     if ((int32_t)(known >> 32) == thread && stall_task_thread((int32_t)known) == thread) return (int32_t)known;
     return search(thread);
 }
+
+bool stall_task_exists(int32_t thread) { return thread > 0 && syscall(SYS_tgkill, getpid(), thread, 0) == 0; }
 
 int stall_task_open(int32_t thread, const char *name) {
     if (has_own_numbers()) return open_number(thread, name);

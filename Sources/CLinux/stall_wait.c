@@ -112,7 +112,7 @@ static bool is_same_wait(const stall_wait_look *look, const stall_thread_look *n
         && memcmp(now->arguments, look->thread.arguments, sizeof now->arguments) == 0;
 }
 
-static bool waits_still(const stall_wait_look *look, const stall_evidence_files *files) {
+static bool waits_still(const stall_wait_look *look, stall_thread_files *files) {
     enum { TRIES = 5, PAUSE_NS = 500000 };
     for (int attempt = 0; attempt < TRIES; attempt++) {
         stall_thread_look now;
@@ -126,10 +126,9 @@ static bool waits_still(const stall_wait_look *look, const stall_evidence_files 
 }
 
 void stall_wait_find_file_lock(stall_wait_look *look, int32_t thread) {
-    stall_evidence_files files;
+    stall_thread_files files;
     if (!look->waits_for_file) return;
-    stall_evidence_open(&files, thread);
-    bool is_known = waits_still(look, &files);
+    bool is_known = stall_thread_files_open(&files, thread, 0) == 0 && waits_still(look, &files);
     if (is_known)
         is_known = look->detail == STALL_WAIT_FILE_LOCK ? stall_file_lock_holder(&look->lock_process)
                                                         : stall_database_lock_holder(&look->lock_process);
@@ -137,5 +136,5 @@ void stall_wait_find_file_lock(stall_wait_look *look, int32_t thread) {
     if (!is_known || !waits_still(look, &files)) look->lock_process = 0;
     if (look->lock_process == 0 || !stall_process_read_name(look->lock_process, look->lock_process_name))
         look->lock_process_name[0] = 0;
-    stall_evidence_close(&files);
+    stall_thread_files_close(&files);
 }

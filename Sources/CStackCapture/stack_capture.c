@@ -13,7 +13,7 @@
 
 #include "process_memory.h"
 #include "signal_copy.h"
-#include "thread_files.h"
+#include "thread_progress.h"
 
 enum {
     ATTEMPT_PAUSE_NS = 200000,
@@ -32,7 +32,7 @@ typedef struct {
 struct stall_sampler {
     size_t mapped_size;
     stall_unwinder *unwinder;
-    thread_files visitor;  // of a thread whose files are not kept: closed after its capture
+    stall_thread_files visitor;  // of a thread whose files are not kept: closed after its capture
     uint32_t frame_capacity, stack_capacity;
     bool may_signal;
     stall_frame *frames;
@@ -53,15 +53,11 @@ void stall_thread_describe(stall_thread *thread) {
         thread->stack_high = (uint64_t)low + size;
     }
     if (stall_thread_start_ticks(thread->id, &thread->start_ticks) != 0) thread->start_ticks = 0;
-    const char *failed_call;
-    thread_files *files = malloc(sizeof *files);
-    if (files && stall_thread_files_open(files, thread, &failed_call) == 0) thread->files = files; else free(files);
+    thread->files = stall_thread_files_create(thread->id, thread->start_ticks);
 }
 
 void stall_thread_forget(stall_thread *thread) {
-    if (!thread->files) return;
-    stall_thread_files_close(thread->files);
-    free(thread->files);
+    if (thread->files) stall_thread_files_release(thread->files);
     thread->files = NULL;
 }
 
@@ -128,7 +124,7 @@ static void unwind(
 
 // What is known of the registers of a thread that waits in the kernel: where it is, and what it gave to its system call. A
 // function may keep its return address there: vfork's, whose child would overwrite it on the stack.
-static stall_registers registers_at(const thread_position *position) {
+static stall_registers registers_at(const stall_thread_position *position) {
     const stall_architecture *architecture = stall_native_architecture;
     stall_registers registers = {.known = 0};
     stall_registers_set(&registers, architecture->stack_pointer, position->stack_pointer);
@@ -142,13 +138,13 @@ static stall_registers registers_at(const thread_position *position) {
 // Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the
 // end. Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
 static int capture_blocked(
-    stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline_ns, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns, stall_stack *stack
 ) {
-    thread_activity before, after;
-    thread_position position;
+    thread_progress before, after;
+    stall_thread_position position;
     stack->failed_call = "read /proc/self/task";
-    int error = stall_thread_files_activity(files, &before);
-    if (error == 0) error = stall_thread_files_position(files, &position);
+    int error = stall_thread_progress(files, &before);
+    if (error == 0) error = stall_thread_find_position(files, &position);
     if (error != 0) return error;
     if (position.is_running) return EBUSY;
 
@@ -165,7 +161,7 @@ static int capture_blocked(
 
     stack->answered_ns = monotonic_ns();
     stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
-    error = stall_thread_files_activity(files, &after);
+    error = stall_thread_progress(files, &after);
     if (error != 0) return error;
     return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
 }
@@ -188,7 +184,7 @@ static void pause_briefly(void) {
 // wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
 // thread is only signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count
 // waits, it must have used nearly all of that while.
-static bool keeps_running(const thread_files *files, const thread_status *status, running_since *since) {
+static bool keeps_running(const stall_thread_files *files, const stall_thread_status *status, running_since *since) {
     uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
     const uint64_t now_ns = monotonic_ns();
@@ -203,7 +199,7 @@ static bool keeps_running(const thread_files *files, const thread_status *status
 
 // What is known of a thread from earlier captures. A thread that shares its CPU with others may not get a millisecond of it while
 // it is looked at, but does so from look to look. Only where the kernel counts waits does that mean that it ran all the time.
-static running_since *since_when(stall_sampler *sampler, const thread_files *files) {
+static running_since *since_when(stall_sampler *sampler, const stall_thread_files *files) {
     for (int i = 0; i < REMEMBERED_THREADS; i++) {
         if (sampler->since[i].thread == files->thread) return &sampler->since[i];
     }
@@ -213,26 +209,26 @@ static running_since *since_when(stall_sampler *sampler, const thread_files *fil
 }
 
 // The signal went to a thread that blocks it by now: it would stay pending there, also in the next program.
-static void withdraw_if_blocked(stall_sampler *sampler, thread_files *files) {
+static void withdraw_if_blocked(stall_sampler *sampler, stall_thread_files *files) {
     signal_request *request = stall_signal_copy_open_request(sampler, files->thread);
-    thread_status status;
-    if (!request || stall_thread_files_status(files, &status) != 0) return;
+    stall_thread_status status;
+    if (!request || stall_thread_read_status(files, &status) != 0) return;
     if (stall_signal_copy_is_blocked(request, status.blocked)) stall_signal_copy_end(request, true);
 }
 
 static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, thread_files *files, running_since *since,
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, running_since *since,
     uint64_t deadline_ns, stall_stack *stack
 ) {
     stall_registers registers;
     stall_stack_copy copy;
-    thread_status status;
+    stall_thread_status status;
     if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
     // It has been asked, and executes nothing before it answers. An answer that was not taken is in the way.
     signal_request *earlier = stall_signal_copy_open_request(sampler, thread->id);
     if (earlier && !stall_signal_copy_is_answered(earlier)) return EINPROGRESS;
     if (earlier) stall_signal_copy_end(earlier, false);
-    const bool knows_status = stall_thread_files_status(files, &status) == 0;
+    const bool knows_status = stall_thread_read_status(files, &status) == 0;
     if (!keeps_running(files, knows_status ? &status : NULL, since)) return EAGAIN;
     const signal_question question = {
         .thread = thread,
@@ -257,10 +253,12 @@ static int capture_running(
 }
 
 // Without /proc, a thread that had no CPU for so long is taken for a blocked one.
-static bool knows_state(const thread_files *files) { return files->system_call >= 0 || atomic_load(&files->state) >= 0; }
+static bool knows_state(const stall_thread_files *files) {
+    return files->numbers[STALL_THREAD_SYSCALL] >= 0 || files->numbers[STALL_THREAD_STAT] >= 0;
+}
 
 static int capture(
-    stall_sampler *sampler, const stall_thread *thread, thread_files *files, uint64_t deadline, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline, stall_stack *stack
 ) {
     running_since *since = since_when(sampler, files);
     bool was_asked = false;
@@ -287,8 +285,9 @@ int stall_sampler_capture(
     const uint64_t deadline = monotonic_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
     *stack = (stall_stack){0};
     if (thread->files) return capture(sampler, thread, thread->files, deadline, stack);
-    thread_files *files = &sampler->visitor;
-    int error = stall_thread_files_open(files, thread, &stack->failed_call);
+    stall_thread_files *files = &sampler->visitor;
+    stack->failed_call = stall_open_call();
+    int error = stall_thread_files_open(files, thread->id, thread->start_ticks);
     if (error != 0) return error;
     error = capture(sampler, thread, files, deadline, stack);
     if (error == EINPROGRESS) {  // it will not be asked for again

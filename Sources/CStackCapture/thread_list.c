@@ -33,7 +33,7 @@ uint32_t stall_threads_list(int32_t *ids, uint32_t capacity, uint32_t *total) {
 }
 
 bool stall_thread_name(int32_t id, char *name) {
-    int file = stall_thread_open(id, "comm");
+    int file = stall_task_open(id, "comm");
     if (file < 0) return false;
     ssize_t count = read(file, name, 15);
     close(file);

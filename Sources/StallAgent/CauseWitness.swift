@@ -32,28 +32,30 @@ struct CauseEvidenceTrail: Sendable {
 /// Looks at the thread of one loop.
 struct CauseWitness: ~Copyable {
     private let process: ProcessEvidence
-    private var thread: ThreadGatherer?
+    private var gatherer: ThreadGatherer?
 
     init(process: ProcessEvidence) { self.process = process }
 
     /// Looks at the thread and adds what it saw to the group, behind the sample.
     mutating func observe(
-        _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
+        _ thread: RegisteredThread, into ring: HandoverRing, from sender: UInt,
+        sampler: SharedSampler
     ) {
-        follow(id)
+        follow(thread)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let look = process.look
-        thread?.look(into: look)
+        gatherer?.look(into: look)
         let processLook = process.read()
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
         let copy = look.copy
         ring.append(
             .observation,
             ObservationRecord(
-                thread: id, at: start, cost: cost, wait: copy.look, process: processLook),
+                thread: thread.id, at: start, cost: cost, wait: copy.look, process: processLook),
             from: sender, UnsafeRawBufferPointer(copy.descriptors))
         process.search.run(
-            behind: look, of: id, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
+            behind: look, of: thread.id,
+            SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
     /// Goes once through what a stall will need.
@@ -68,16 +70,16 @@ struct CauseWitness: ~Copyable {
     mutating func lastLook(_ record: inout IncidentRecord) {
         let look = process.look
         look.clear()
-        thread?.look(into: look)
+        gatherer?.look(into: look)
         record.thread = look.copy.look.thread
         record.process = process.read()
         record.lastLook = MonotonicInstant(nanoseconds: stall_monotonic_ns())
     }
 
     /// Opens the thread's files, so that they are there when they are needed.
-    mutating func follow(_ id: ThreadID) {
-        guard thread?.thread != id else { return }
-        thread = ThreadGatherer(id)
+    mutating func follow(_ thread: RegisteredThread) {
+        guard gatherer?.thread != thread.id else { return }
+        gatherer = ThreadGatherer(thread.id, sharing: thread.keptFiles)
     }
 }
 

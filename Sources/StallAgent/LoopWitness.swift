@@ -135,7 +135,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         ring.append(.sample, record, from: sender, stack.frames)
         // What the thread does by now is of something else.
         if hasMoved, !record.isLate { return }
-        causes.observe(thread.id, into: ring, from: sender, sampler: sampler)
+        causes.observe(thread, into: ring, from: sender, sampler: sampler)
     }
 
     func takeLateStack() -> Bool {

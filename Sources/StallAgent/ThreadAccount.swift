@@ -54,7 +54,7 @@ struct ThreadAccount: ~Copyable {
         guard newThread != thread else { return }
         let isFirst = thread == nil && total == (.zero, .zero)
         thread = newThread
-        probe = newThread.map { ThreadProbe($0.id) }
+        probe = newThread.map { ThreadProbe($0) }
         guard !isFirst, probe != nil else { return }
         shift.cpuTime = total.cpuTime - (probe?.cpuTime() ?? .zero)
         shift.runDelay = total.runDelay - (probe?.runDelay() ?? .zero)

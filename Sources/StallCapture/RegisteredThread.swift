@@ -1,5 +1,6 @@
 // Which threads may be captured, and where their stacks lie.
 
+package import CLinux
 internal import CStackCapture
 internal import Glibc
 package import StallModel
@@ -57,6 +58,9 @@ package struct RegisteredThread: Sendable {
         guard errno == 0 else { throw .system(call: "open /proc/self/task", errno: errno) }
         return RegisteredThread(thread)
     }
+
+    /// The files that are kept open; nil of a thread that was found. Valid for as long as this value, or a `retain` of its own.
+    package var keptFiles: UnsafeMutablePointer<stall_thread_files>? { files?.thread.files }
 
     /// Calls `body` with the thread as C sees it, while its files stay open.
     func withC<Result>(_ body: (UnsafePointer<stall_thread>) -> Result) -> Result {

@@ -8,21 +8,27 @@ package import StallModel
 /// The evidence of one thread. Opened when a thread is first suspected, and kept.
 package struct ThreadGatherer: ~Copyable {
     package let thread: ThreadID
-    private var files: stall_evidence_files
+    private var files = stall_thread_files()
 
-    package init(_ thread: ThreadID) {
+    /// - Parameter shared: The files of the thread that are open already.
+    package init(
+        _ thread: ThreadID, sharing shared: UnsafeMutablePointer<stall_thread_files>? = nil
+    ) {
         self.thread = thread
-        files = stall_evidence_files()
-        stall_evidence_open(&files, thread.rawValue)
+        if let shared {
+            stall_thread_files_share(&files, shared, thread.rawValue)
+        } else {
+            stall_thread_files_open(&files, thread.rawValue, 0)
+        }
     }
 
     deinit {
         var files = files
-        stall_evidence_close(&files)
+        stall_thread_files_close(&files)
     }
 
     /// What the thread waits for now, and its counters. Allocates.
-    package func look() -> (wait: Wait, counters: Counters) {
+    package mutating func look() -> (wait: Wait, counters: Counters) {
         let scratch = WaitLook()
         look(into: scratch)
         stall_wait_find_file_lock(scratch.pointer, thread.rawValue)
@@ -30,8 +36,8 @@ package struct ThreadGatherer: ~Copyable {
     }
 
     /// The same as plain memory, without the holder of a file's lock: allocates nothing, and waits for nothing.
-    package func look(into look: WaitLook) {
-        withUnsafePointer(to: files) { stall_evidence_look($0, &look.pointer.pointee.thread) }
+    package mutating func look(into look: WaitLook) {
+        stall_evidence_look(&files, &look.pointer.pointee.thread)
         let detail = SystemCall.detail(ofNumber: look.pointer.pointee.thread.system_call)
         stall_wait_follow(look.pointer, detail, look.descriptors)
         guard look.isOfFutex else { return }

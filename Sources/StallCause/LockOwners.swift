@@ -95,8 +95,10 @@ package final class SuspectSearch {
                     drainer: waiter.look.drainer
                 ) { field, owner in
                     if !isKnown(owner, ownerCount) {
-                        guard ownerCount < Self.limit, isThread(owner) else { return }
-                        let gatherer = ThreadGatherer(owner)
+                        guard ownerCount < Self.limit, stall_task_exists(owner.rawValue) else {
+                            return
+                        }
+                        var gatherer = ThreadGatherer(owner)
                         gatherer.look(into: look)
                         visitor.owner(owner, look, isStalledThread: owner == thread)
                         owners[ownerCount] = owner
@@ -132,11 +134,5 @@ package final class SuspectSearch {
             index += 1
         }
         return false
-    }
-
-    private func isThread(_ thread: ThreadID) -> Bool {
-        let file = stall_thread_file_open(thread.rawValue, ("comm" as StaticString).cString)
-        if file >= 0 { close(file) }
-        return file >= 0
     }
 }

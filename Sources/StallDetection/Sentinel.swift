@@ -49,18 +49,14 @@ final class Sentinel: Sendable {
 
     /// What the kernel says of the sentinel.
     struct Files: ~Copyable {
-        private let stat: CInt
-        private let schedule: CInt
-        private var turns: Int64?
+        private var files = stall_thread_files()
+        private var turns: UInt64?
 
-        init(thread: Int32) {
-            stat = stall_thread_file_open(thread, ("stat" as StaticString).cString)
-            schedule = stall_thread_file_open(thread, ("schedstat" as StaticString).cString)
-        }
+        init(thread: Int32) { stall_thread_files_begin(&files, thread) }
 
         deinit {
-            stall_descriptor_close(stat)
-            stall_descriptor_close(schedule)
+            var files = files
+            stall_thread_files_close(&files)
         }
 
         /// Whether it has been on a CPU since the last call, or is on its way to one.
@@ -69,9 +65,10 @@ final class Sentinel: Sendable {
         mutating func wasDisturbed() -> Bool {
             let before = turns
             // Awake first, then its turns: one that falls asleep in between has had one.
-            let state = readProcState(stat)
-            let isAwake = state != nil && state != UInt8(ascii: "S")
-            turns = readProcNumber(schedule, 2)
+            var (state, schedule) = (stall_thread_state(), stall_thread_schedule())
+            let isAwake =
+                stall_thread_read_state(&files, &state) == 0 && state.letter != UInt8(ascii: "S")
+            turns = stall_thread_read_schedule(&files, &schedule) == 0 ? schedule.slices : nil
             return isAwake || before != nil && turns != before
         }
     }

@@ -14,7 +14,7 @@ struct Watch: ~Copyable {
     private let lastWords: LastWordsPlace
     /// The first of all posts, which are linked.
     private var first: WatchPost?
-    private let ownThread = OwnThread()
+    private var ownThread = OwnThread()
     private let sentinel: Sentinel
     private var sentinelFiles: Sentinel.Files?
     private var attendance: Attendance

@@ -154,7 +154,7 @@ struct CauseTruth {
             }
             thread.start()
             usleep(50_000)
-            let gatherer = ThreadGatherer(ThreadID(rawValue: state.id.load(ordering: .acquiring)))
+            var gatherer = ThreadGatherer(ThreadID(rawValue: state.id.load(ordering: .acquiring)))
             var costs: [Duration] = []
             for _ in 0..<looks {
                 let began = ContinuousClock.now

@@ -9,7 +9,7 @@ import Testing
         "StallModel": [],
         "StallRunLoop": system.union(["StallModel", "CLinux", "Dispatch"]),
         "StallDetection": system.union(["StallModel", "CLinux"]),
-        "StallCapture": system.union(["StallModel", "CStackCapture"]),
+        "StallCapture": system.union(["StallModel", "CStackCapture", "CLinux"]),
         "StallSymbols": system.union(["StallModel", "CLinux"]),
         "StallCause": system.union(["StallModel", "CLinux"]),
         "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),

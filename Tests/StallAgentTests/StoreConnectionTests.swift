@@ -67,35 +67,40 @@ import Testing
     }
 
     /// A daemon closes what it did not open. The number of the store's log is a file of the app's own then.
-    @Test func `a file that has a number of the store's is neither written nor closed`() throws {
-        try withTemporaryDirectory { directory in
-            let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
-            let lines = Lines()
-            let store = directory.appending(path: "stalls.sqlite").path
-            var connection = StoreConnection(path: store, run: run, logger: lines.logger)
-            connection.open()
-            connection.countLosses(1, reason: .dropped)
-            let numbers = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-                .compactMap { CInt($0) }
-                .filter {
-                    let file = try? FileManager.default.destinationOfSymbolicLink(
-                        atPath: "/proc/self/fd/\($0)")
-                    return file?.hasPrefix(store) == true
-                }
-            #expect(numbers.count >= 3, "the store, its log and the log's index")
-            let own = directory.appending(path: "orders").path
-            let file = open(own, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            for number in numbers { dup2(file, number) }
-            close(file)
-            defer { for number in numbers { close(number) } }
+    @Test func `a file that has a number of the store's is neither written nor closed`() async {
+        // SQLite remembers a file for its process, closed or not.
+        await #expect(processExitsWith: .success) {
+            try withTemporaryDirectory { directory in
+                let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
+                let lines = Lines()
+                let store = directory.appending(path: "stalls.sqlite").path
+                var connection = StoreConnection(path: store, run: run, logger: lines.logger)
+                connection.open()
+                connection.countLosses(1, reason: .dropped)
+                let numbers = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+                    .compactMap { CInt($0) }
+                    .filter {
+                        let file = try? FileManager.default.destinationOfSymbolicLink(
+                            atPath: "/proc/self/fd/\($0)")
+                        return file?.hasPrefix(store) == true
+                    }
+                #expect(numbers.count >= 3, "the store, its log and the log's index")
+                let own = directory.appending(path: "orders").path
+                let file = open(own, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+                for number in numbers { dup2(file, number) }
+                close(file)
+                defer { for number in numbers { close(number) } }
 
-            connection.countLosses(2, reason: .dropped)
-            connection.countLosses(4, reason: .dropped)
-            connection.close()
-            for number in numbers { #expect(lseek(number, 0, SEEK_END) == 0, "open, and empty") }
-            let reopened = directory.appending(path: "stalls-reopened1.sqlite").path
-            #expect(try ReportStore.open(path: reopened).status().losses == [.dropped: 6])
-            #expect(lines.count == 1, "what was written before is in the first store's log")
+                connection.countLosses(2, reason: .dropped)
+                connection.countLosses(4, reason: .dropped)
+                connection.close()
+                for number in numbers {
+                    #expect(lseek(number, 0, SEEK_END) == 0, "open, and empty")
+                }
+                let reopened = directory.appending(path: "stalls-reopened1.sqlite").path
+                #expect(try ReportStore.open(path: reopened).status().losses == [.dropped: 6])
+                #expect(lines.count == 1, "what was written before is in the first store's log")
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 // A real thread for the tests to look at: it registers itself, then does what the test gave it.
 
+import CLinux
 import Glibc
 import StallCapture
 import StallModel

@@ -57,7 +57,7 @@ import Testing
         defer { close(wanted) }
         #expect(flock(held, LOCK_EX) == 0)
         let waiter = LockWaiter(wanted)
-        let gatherer = ThreadGatherer(waiter.thread)
+        var gatherer = ThreadGatherer(waiter.thread)
         let look = WaitLook()
         repeat { gatherer.look(into: look) } while Wait(look.copy).call?.name != "flock"
         #expect(look.pointer.pointee.waits_for_file)

@@ -7,11 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The files of one thread; -1 where the kernel has none or forbids it.
-typedef struct {
-    int32_t thread;
-    int32_t system_call, stat, wait_channel, schedule, status;
-} stall_evidence_files;
+#include "stall_thread_files.h"
 
 /// The files of the process and its control group.
 typedef struct {
@@ -57,12 +53,7 @@ typedef struct {
     char peer[64];               ///< the address at the other end of an internet socket, if it has one: `10.0.0.7:5432`
 } stall_descriptor_look;
 
-/// Opens a file of a thread of this process; -1 when there is none.
-int stall_thread_file_open(int32_t thread, const char *_Nonnull name);
-
-void stall_evidence_open(stall_evidence_files *_Nonnull files, int32_t thread);
-void stall_evidence_close(stall_evidence_files *_Nonnull files);
-void stall_evidence_look(const stall_evidence_files *_Nonnull files, stall_thread_look *_Nonnull look);
+void stall_evidence_look(stall_thread_files *_Nonnull files, stall_thread_look *_Nonnull look);
 
 /// What a wait is about, by its system call: where the arguments lead.
 typedef enum : uint8_t {

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct stall_thread_files stall_thread_files;
+#include "stall_thread_files.h"
+
 
 /// A thread that may be captured. Filled in on the thread itself, once, or by another one.
 typedef struct {
@@ -37,11 +38,6 @@ int32_t stall_thread_self(void);
 /// The ids of this process's threads in ascending order, at most `capacity`; `total` receives how many there are. 0 where /proc
 /// cannot be read. Allocates nothing.
 uint32_t stall_threads_list(int32_t *_Nonnull ids, uint32_t capacity, uint32_t *_Nonnull total);
-
-/// Opens a file of a thread's /proc entry; -1 with errno. Allocates nothing.
-int stall_thread_open(int32_t id, const char *_Nonnull name);
-/// Closes it, unless its number is a file of the app's by now. -1 is none.
-void stall_thread_close(int file);
 
 /// A thread's name in the kernel, up to 15 bytes and a zero; false when it has ended or /proc cannot be read.
 bool stall_thread_name(int32_t id, char *_Nonnull name);

@@ -1,0 +1,196 @@
+#define _GNU_SOURCE
+#include "stall_thread_files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stall_descriptors.h"
+#include "stall_task.h"
+
+static const char *const names[] = {"syscall", "stat", "status", "schedstat", "wchan"};
+
+static int read_text(int number, char *text, size_t capacity) {
+    const ssize_t count = pread(number, text, capacity - 1, 0);
+    if (count < 0) return errno;
+    text[count] = 0;
+    return 0;
+}
+
+// A missing file means a thread that ended, or a /proc that cannot be read; the kernel tells which.
+static int open_error(int32_t thread, int error) {
+    return error == ENOENT && !stall_task_exists(thread) ? ESRCH : error;
+}
+
+// What may have passed at the next look; every other refusal stands.
+static bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+// The number of a file that is opened when it is first asked for; -1 with errno.
+static int kept_number(stall_thread_files *files, stall_thread_file file) {
+    int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
+    if (kept >= 0) return kept;
+    if (file == STALL_THREAD_SYSCALL) {  // it was tried when its user had the right to
+        errno = files->syscall_error;
+        return -1;
+    }
+    const int opened = stall_task_open(files->thread, names[file]);
+    if (opened < 0) return -1;
+    if (__atomic_compare_exchange_n(
+            &files->numbers[file], &kept, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return opened;
+    close(opened);
+    return kept;
+}
+
+int stall_thread_files_read(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
+    const int number = kept_number(files->shared ? files->shared : files, file);
+    return number < 0 ? errno : read_text(number, text, capacity);
+}
+
+void stall_thread_files_begin(stall_thread_files *files, int32_t thread) {
+    *files = (stall_thread_files){.thread = thread, .syscall_error = ENOENT, .numbers = {-1, -1, -1, -1, -1}};
+}
+
+void stall_thread_files_share(stall_thread_files *files, stall_thread_files *other, int32_t thread) {
+    stall_thread_files_begin(files, thread);
+    files->shared = other;
+    if (other) stall_thread_files_retain(other);
+}
+
+int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t start_ticks) {
+    uint64_t ticks;
+    stall_thread_files_begin(files, 0);
+    int error = stall_thread_start_ticks(thread, &ticks);
+    if (error == ESRCH || is_shortage(error)) return error;
+    if (error == 0 && start_ticks != 0 && ticks != start_ticks) return ESRCH;  // another one has its id
+    error = 0;
+    const int number = stall_task_open(thread, names[STALL_THREAD_SYSCALL]);
+    if (number < 0) {
+        error = errno;
+        if (is_shortage(error)) return error;
+        if (open_error(thread, error) == ESRCH) return ESRCH;
+    }
+    files->numbers[STALL_THREAD_SYSCALL] = number;
+    files->syscall_error = error;
+    files->thread = thread;
+    return 0;
+}
+
+void stall_thread_files_close(stall_thread_files *files) {
+    if (files->thread == 0) return;
+    if (files->shared) stall_thread_files_release(files->shared);
+    for (int file = 0; file < STALL_THREAD_FILE_COUNT; file++) stall_descriptor_close(files->numbers[file]);
+    files->thread = 0;
+}
+
+stall_thread_files *stall_thread_files_create(int32_t thread, uint64_t start_ticks) {
+    stall_thread_files *files = malloc(sizeof *files);
+    if (!files) return NULL;
+    const int error = stall_thread_files_open(files, thread, start_ticks);
+    if (error != 0) {
+        free(files);
+        errno = error;
+        return NULL;
+    }
+    files->user_count = 1;
+    return files;
+}
+
+void stall_thread_files_retain(stall_thread_files *files) {
+    __atomic_fetch_add(&files->user_count, 1, __ATOMIC_RELAXED);
+}
+
+void stall_thread_files_release(stall_thread_files *files) {
+    if (__atomic_sub_fetch(&files->user_count, 1, __ATOMIC_ACQ_REL) > 0) return;
+    stall_thread_files_close(files);
+    free(files);
+}
+
+// "running", "<number> <six arguments> <SP> <PC>", or "-1 <SP> <PC>" when blocked outside of a system call.
+int stall_thread_read_position(stall_thread_files *files, stall_thread_position *position) {
+    char text[256];
+    *position = (stall_thread_position){.system_call = -1};
+    const int error = stall_thread_files_read(files, STALL_THREAD_SYSCALL, text, sizeof text);
+    if (error != 0) return error;
+    position->is_running = text[0] == 'r';
+    if (position->is_running) return 0;
+    char *end;
+    position->system_call = strtol(text, &end, 10);
+    if (end == text) return ENODATA;
+    for (int i = 0; position->system_call >= 0 && i < 6; i++) position->arguments[i] = strtoull(end, &end, 16);
+    position->stack_pointer = strtoull(end, &end, 16);
+    position->program_counter = strtoull(end, &end, 16);
+    return 0;
+}
+
+// "12 (name) S ..."; the name may hold anything. Numbers as in proc(5).
+static int parse_state(const char *text, stall_thread_state *state) {
+    const char *field = strrchr(text, ')');
+    if (!field || field[1] != ' ' || field[2] == 0) return ENODATA;
+    *state = (stall_thread_state){.letter = (uint8_t)field[2]};
+    char *rest = (char *)field + 3;
+    for (int number = 4; number <= 22; number++) {
+        const uint64_t value = strtoull(rest, &rest, 10);
+        if (number == 10) state->minor_faults = value;
+        if (number == 12) state->major_faults = value;
+        if (number == 22) state->start_ticks = value;
+    }
+    return 0;
+}
+
+int stall_thread_read_state(stall_thread_files *files, stall_thread_state *state) {
+    char text[1024];
+    const int error = stall_thread_files_read(files, STALL_THREAD_STAT, text, sizeof text);
+    return error != 0 ? error : parse_state(text, state);
+}
+
+static bool read_field(const char *text, const char *label, int base, uint64_t *value) {
+    const char *field = strstr(text, label);
+    if (field) *value = strtoull(field + strlen(label), NULL, base);
+    return field != NULL;
+}
+
+int stall_thread_read_status(stall_thread_files *files, stall_thread_status *status) {
+    char text[4096];
+    uint64_t tracer = 0;
+    *status = (stall_thread_status){0};
+    const int error = stall_thread_files_read(files, STALL_THREAD_STATUS, text, sizeof text);
+    if (error != 0) return error;
+    read_field(text, "\nTracerPid:", 10, &tracer);
+    read_field(text, "\nnonvoluntary_ctxt_switches:", 10, &status->preemptions);
+    const bool is_whole = read_field(text, "\nSigBlk:", 16, &status->blocked)
+        && read_field(text, "\nvoluntary_ctxt_switches:", 10, &status->waits);
+    status->tracer = (int32_t)tracer;
+    return is_whole ? 0 : ENODATA;
+}
+
+int stall_thread_read_schedule(stall_thread_files *files, stall_thread_schedule *schedule) {
+    char text[96], *end;
+    *schedule = (stall_thread_schedule){0};
+    const int error = stall_thread_files_read(files, STALL_THREAD_SCHEDSTAT, text, sizeof text);
+    if (error != 0) return error;
+    schedule->cpu_ns = strtoull(text, &end, 10);
+    schedule->run_delay_ns = strtoull(end, &end, 10);
+    schedule->slices = strtoull(end, &end, 10);
+    return 0;
+}
+
+int stall_thread_cpu_ns(int32_t thread, uint64_t *used_ns) {
+    struct timespec used;
+    const clockid_t clock = (clockid_t)(~(uint32_t)thread << 3 | 6);  // the kernel's id of a thread's CPU clock
+    if (clock_gettime(clock, &used) != 0) return errno == EINVAL ? ESRCH : errno;
+    *used_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+    return 0;
+}
+
+int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
+    char text[1024];
+    stall_thread_state state;
+    const int number = stall_task_open(thread, names[STALL_THREAD_STAT]);
+    if (number < 0) return open_error(thread, errno);
+    const int error = read_text(number, text, sizeof text);
+    close(number);
+    if (error == 0) *ticks = parse_state(text, &state) == 0 ? state.start_ticks : 0;
+    return error;
+}
