@@ -357,6 +357,28 @@ import Testing
         }
     }
 
+    /// An open one as well: where it came from tells whether its loop's watched time is known.
+    @Test func `a line without its origin makes room for its store's report`() throws {
+        try withTemporaryDirectory { directory in
+            var open = SampleReports.report(1)
+            open.state = .open
+            try SampleReports.writeStore(
+                at: directory.appending(path: "a.sqlite"), [open, SampleReports.report(2)],
+                run: open.run)
+            let export = ["export", "--format", "jsonl", "--store"]
+            let lines = try stallctl(export + ["a.sqlite"], in: directory).output
+            #expect(lines.contains(#""state":"open""#))
+            let bare = lines.replacing(/,"(seq|revision)":[0-9]+/, with: "")
+                .replacing(/,"store":"[0-9a-f]+"/, with: "")
+            try Data(bare.utf8).write(to: directory.appending(path: "bare.jsonl"))
+            for file in ["bare.jsonl", "a.sqlite", "bare.jsonl"] {
+                _ = try stallctl(["ingest", "--store", "c", file], in: directory)
+            }
+            let kept = try stallctl(export + ["c"], in: directory).output.split(separator: "\n")
+            #expect(kept.count == 2 && kept.allSatisfy { $0.contains(#""store":""#) })
+        }
+    }
+
     /// One report is its id: the same one under another source, or under none, counts once; what differs is kept.
     @Test func `a report that comes under two sources counts once`() throws {
         try withTemporaryDirectory { directory in

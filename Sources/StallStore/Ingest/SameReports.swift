@@ -50,13 +50,16 @@ final class SameReports {
             guard let seq = try seq(of: row.id, in: other),
                 let known = try reports.progress(source: other, seq: seq)
             else { continue }
-            if known.isOpen, row.state != .open || row.duration_ns > known.duration_ns {
+            let isOfNoOrigin = try other == nowhereSource()
+            let isMore =
+                row.state != .open || row.duration_ns > known.duration_ns
+                || isOfNoOrigin && row.duration_ns == known.duration_ns
+            if known.isOpen, isMore {
                 try makeRoom(source: other, seq: seq, row.id)
             } else if row.state == .open {
                 // What is here says how it went on.
                 return true
             } else if try reports.holds(row, source: other, seq: seq) {
-                let isOfNoOrigin = try other == nowhereSource()
                 guard isOfNoOrigin else { return true }
                 try makeRoom(source: other, seq: seq, row.id)
             }
