@@ -40,6 +40,24 @@ import Testing
         #expect(try grouped(rules, stack).keyFrames == expected)
     }
 
+    @Test(arguments: [
+        (
+            "clock_nanosleep <- usleep <- decode(_:) <- Blocker.channelRead(context:data:) <- NIOCore/ChannelHandlerContext.invokeChannelRead(_:) <- NIOPosix/BaseSocketChannel.readable() <- NIOPosix/SelectableEventLoop.run() <- NIOPosix/static MultiThreadedEventLoopGroup.runTheLoop(thread:) <- start_thread",
+            ["decode(_:)", "Blocker.channelRead(context:data:)"]
+        ),
+        (
+            "fsync <- save(_:) <- closure #1 in routes() <- Hummingbird/CallbackResponder.respond(to:context:) <- HummingbirdCore/HTTPChannelHandler.handleHTTP(asyncChannel:logger:) <- stall_jobs_run <- start_thread",
+            ["save(_:)", "routes()"]
+        ),
+        (
+            "swift_retain <- SwiftProtobuf/BinaryDecoder.decode() <- Orders.list(request:context:) <- GRPCCore/RPCRouter.handle() <- stall_jobs_run <- start_thread",
+            ["Orders.list(request:context:)"]
+        ),
+    ])
+    func `a server's stall is named by the app's handler`(stack: String, expected: [String]) {
+        #expect(signature(stack).keyFrames == expected)
+    }
+
     @Test func `a wait of the user's is named in the title`() throws {
         let found = try grouped("wait network function save(_:)", stack)
         #expect(found.wait == .network)
