@@ -41,6 +41,7 @@ public final class StallMonitor: Sendable {
         let controlGroup: ControlGroup
         let watches = WatchList()
         let settings = Mutex<SettingsFile?>(nil)
+        let systemd = Mutex<SystemdNotifier?>(nil)
         /// The process that its threads are of.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
@@ -136,6 +137,7 @@ public final class StallMonitor: Sendable {
         recorder.end.prepare { [self] in
             ProcessExit.forget(self)
             agent.settings.withLock { $0.take() }?.stop()
+            agent.systemd.withLock { $0.take() }?.stop()
             TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
             agent.heart.stop()

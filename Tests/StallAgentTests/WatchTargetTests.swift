@@ -224,6 +224,22 @@ import Testing
         #expect(last.threads.filter { $0.role == .member }.count == count)
     }
 
+    @Test func `systemd hears of the app while its loops make progress`() throws {
+        let (output, reports) = try #require(play(["systemd"]).values.first)
+        #expect(
+            output == """
+                asked: false
+                asked: true
+                ready true, alive true
+                in the stall 0
+                after it true
+                at the end STOPPING=1
+                done
+
+                """)
+        #expect(reports.map(\.loop) == ["decoder"])
+    }
+
     @Test func `a main queue that never comes back does not keep the monitor from stopping`() throws
     {
         let reports = try #require(play(["main-blocked"]).values.first).reports

@@ -15,7 +15,7 @@ let scenarios: [String: @Sendable (StallMonitor) async -> Void] = [
     "pool-exhausted": poolExhausted, "pool-busy": poolBusy,
     "mode-idle": modeIdle, "mode-busy": modeBusy, "mode-stall": modeStall,
     "loop-of-thread": loopOfThread,
-    "marks": marks, "thread-ends": threadEnds, "main-blocked": mainBlocked,
+    "systemd": systemd, "marks": marks, "thread-ends": threadEnds, "main-blocked": mainBlocked,
 ]
 
 @main
@@ -283,4 +283,51 @@ func runPrivateMode(for seconds: Double) {
         exit(0)
     }
     await MainActor.run { while true { sleep(1000) } }
+}
+
+// MARK: Outside
+
+/// Listens where systemd would, and says what came while all was well, in a stall of two deadlines, and after it.
+@Sendable func systemd(_ monitor: StallMonitor) async {
+    let path = CommandLine.arguments[2] + ".notify"
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | O_NONBLOCK, 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let isBound = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        }
+    }
+    guard isBound else { return print("no socket") }
+    @Sendable func messages() -> [String] {
+        var all: [String] = []
+        var bytes = [UInt8](repeating: 0, count: 256)
+        while case let count = read(descriptor, &bytes, 256), count > 0 {
+            all.append(String(decoding: bytes[..<count], as: UTF8.self))
+        }
+        return all
+    }
+    print("asked: \(monitor.notifiesSystemd())")
+    setenv("NOTIFY_SOCKET", path, 1)
+    setenv("WATCHDOG_USEC", "400000", 1)
+    onThread {
+        let thread = monitor.watchCurrentThread(as: "decoder")
+        print("asked: \(monitor.notifiesSystemd())")
+        pause(1)
+        let healthy = messages()
+        print(
+            "ready \(healthy.first == "READY=1"), alive \(healthy.count { $0 == "WATCHDOG=1" } > 2)"
+        )
+        thread.begin()
+        pause(0.3)
+        _ = messages()
+        pause(0.8)
+        print("in the stall \(messages().count)")
+        thread.end()
+        pause(0.5)
+        print("after it \(messages().contains("WATCHDOG=1"))")
+        monitor.stop()
+        print("at the end \(messages().last ?? "nothing")")
+    }
 }

@@ -1,0 +1,50 @@
+// One line a stall in the app's log: standard output is what every container has.
+
+public import Logging
+internal import StallModel
+
+extension StallMonitor {
+    /// Logs a line for every stall whose report has become durable, through the configuration's logger: `stall`, with the facts as
+    /// metadata.
+    ///
+    /// | key | |
+    /// |---|---|
+    /// | `stall.id`, `stall.loop`, `stall.duration_ms`, `stall.verdict`, `stall.state` | always |
+    /// | `stall.activity`, `stall.cause` | where known |
+    /// | `stall.frames` | the names of the innermost functions of the stack that stood for most of the stall, eight at most |
+    ///
+    /// - Parameters:
+    ///   - level: Of the lines.
+    ///   - state: `.ended` for one line a stall, `.open` for one while it lasts.
+    public func logsStalls(level: Logger.Level = .warning, at state: StallState = .ended) {
+        let logger = configuration.logger
+        onStall(at: state) { report in
+            logger.log(level: level, "stall", metadata: report.logMetadata)
+        }
+    }
+}
+
+extension StallReport {
+    /// The facts of one line.
+    var logMetadata: Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "stall.id": "\(id)", "stall.loop": "\(loop)", "stall.verdict": "\(verdict)",
+            "stall.state": "\(state)",
+            "stall.duration_ms": "\(Int(duration / .milliseconds(1)))",
+        ]
+        if let activity { metadata["stall.activity"] = "\(activity)" }
+        if let cause { metadata["stall.cause"] = "\(cause.cause.word)" }
+        let frames = dominantFunctions
+        if !frames.isEmpty { metadata["stall.frames"] = .array(frames.map { "\($0)" }) }
+        return metadata
+    }
+
+    private var dominantFunctions: [String] {
+        var weights: [[Frame]: Duration] = [:]
+        for sample in samples where !sample.isLate && !sample.frames.isEmpty {
+            weights[sample.frames, default: .zero] += sample.weight
+        }
+        let frames = weights.max { $0.value < $1.value }?.key ?? []
+        return frames.lazy.compactMap(\.function).prefix(8).map { $0 }
+    }
+}

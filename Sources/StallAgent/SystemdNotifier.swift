@@ -1,0 +1,110 @@
+// Tells systemd that the app is ready, and that it is alive: WATCHDOG=1 goes out only while every watched loop makes progress.
+
+internal import CLinux
+internal import Glibc
+internal import StallDetection
+internal import StallModel
+internal import Synchronization
+
+/// Sends messages to the socket that systemd names in `NOTIFY_SOCKET` (sd_notify(3)), from a thread of its own.
+final class SystemdNotifier: Sendable {
+    private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
+
+    private let socket: String
+    private let bell: Bell?
+    private let isStopped = Atomic<Bool>(false)
+    private let thread = Mutex<AgentThread?>(nil)
+
+    /// What systemd asked for: nil without it.
+    struct Request: Hashable {
+        var socket: String
+        /// How often it wants to hear of the app; nil when it does not.
+        var deadline: Duration?
+
+        static let variables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
+
+        init?(_ environment: [String: String], process: Int32) {
+            guard let socket = environment["NOTIFY_SOCKET"], socket.count > 1,
+                socket.hasPrefix("/") || socket.hasPrefix("@")
+            else { return nil }
+            self.socket = socket
+            guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text),
+                microseconds > 0
+            else { return }
+            // It may be meant for the parent.
+            if let owner = environment["WATCHDOG_PID"], owner != "\(process)" { return }
+            deadline = .microseconds(microseconds)
+        }
+
+        /// Four messages a deadline: one that is withheld for a short stall does not end the app.
+        var period: Duration? { deadline.map { max($0 / 4, .milliseconds(1)) } }
+    }
+
+    /// - Parameter isAlive: Asked on the notifier's thread before each message.
+    init(_ request: Request, isAlive: @escaping @Sendable () -> Bool) {
+        socket = request.socket
+        bell = stall_bell_create().map { Bell(pointer: $0) }
+        send("READY=1")
+        guard let period = request.period, let bell else { return }
+        let thread = AgentThread(name: "stall-systemd") { [self] in
+            var due = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+            while true {
+                stall_bell_announce(bell.pointer, UInt32(STALL_WATCHDOG_DOZING))
+                if isStopped.load(ordering: .acquiring) { return }
+                if isAlive() { send("WATCHDOG=1") }
+                due = max(due + period, MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+                stall_bell_sleep(
+                    bell.pointer, UInt32(STALL_WATCHDOG_DOZING), due.nanoseconds)
+            }
+        }
+        self.thread.withLock { $0 = thread }
+    }
+
+    /// Says that the app ends, and ends the thread.
+    func stop() {
+        guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        send("STOPPING=1")
+        guard let thread = thread.withLock({ $0.take() }), let bell else { return }
+        stall_bell_ring(bell.pointer)
+        if !thread.join(within: .seconds(1)) { thread.detach() }
+    }
+
+    private func send(_ text: String) { _ = stall_datagram_send(socket, text) }
+}
+
+extension StallMonitor {
+    /// Tells systemd that the service is ready, and from then on that it is alive, as long as it is: `Type=notify` and
+    /// `WatchdogSec=` of its unit. Call it when the app serves.
+    ///
+    /// `WATCHDOG=1` is sent four times a deadline, while no watched loop has been busy for its threshold and the agent's own
+    /// watchdog comes back. A loop that stalls for the whole deadline lets systemd end the service; its report is in the store
+    /// by then, since it is written at the threshold. A short stall withholds one message of four.
+    ///
+    /// - Returns: Whether systemd asked for it: without `NOTIFY_SOCKET` nothing is done.
+    @discardableResult
+    public func notifiesSystemd() -> Bool {
+        let environment = processEnvironment(SystemdNotifier.Request.variables)
+        guard let agent, !watches.isClosed,
+            let request = SystemdNotifier.Request(environment, process: getpid())
+        else { return false }
+        let notifier = SystemdNotifier(request) { [weak self] in self?.isMakingProgress ?? false }
+        let before = agent.systemd.withLock { systemd in
+            defer { systemd = notifier }
+            return systemd
+        }
+        before?.stop()
+        return true
+    }
+
+    /// No watched loop has been busy for its threshold, and the watchdog would see it.
+    private var isMakingProgress: Bool {
+        guard let agent else { return false }
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        if agent.watchdog.delay(at: now) > .seconds(5) { return false }
+        return watches.all.allSatisfy { watch in
+            let reading = watch.loop.beacon.read(at: now)
+            return reading.status != .busy
+                || now - reading.since < effectiveThreshold(watch.threshold, of: watch.name)
+        }
+    }
+}
