@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
 
 all: build
 
@@ -32,6 +32,10 @@ mutants: setup
 	@scripts/mutants $(MUTANTS)
 
 truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-totals
+
+# A Hummingbird server under wrk with PLANTS=200 planted blocks; SABOTAGE=1 leaves a loop unwatched. Needs wrk; builds Hummingbird.
+truth-nio: setup
+	@scripts/truth-nio
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).

@@ -18,11 +18,21 @@ let package = Package(
     products: [
         .library(name: "StallAgent", targets: ["StallAgent"]),
         .library(name: "StallDoor", targets: ["StallDoor"]),
+        .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
         .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
     ],
+    traits: [
+        .trait(
+            name: "NIO",
+            description:
+                "Product StallAgentNIO: event loops of SwiftNIO, and the agent as a service.")
+    ],
     dependencies: [
+        // Fetched only where the trait is on.
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -60,6 +70,17 @@ let package = Package(
         .target(name: "CEpollDoor", dependencies: ["CLinux"]),
         .target(
             name: "StallDoor", dependencies: ["StallAgent", "CEpollDoor", "CLinux"],
+            swiftSettings: settings),
+        .target(
+            name: "StallAgentNIO",
+            dependencies: [
+                "StallAgent", "StallDoor", "StallModel", "CLinux",
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["NIO"])),
+            ],
             swiftSettings: settings),
         .target(name: "CStallAgent"),
         .target(

@@ -58,10 +58,31 @@ extension StallMonitor {
         looksIdle: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
+        watchByLooks(
+            .one(thread), as: name, threshold: threshold, way: way, looksIdle: looksIdle, post: post
+        )
+    }
+
+    /// Watches the threads of a pool, whose names hold `text`: `post` puts a beat behind what waits for one of them. Nothing tells
+    /// whether any is idle.
+    @discardableResult
+    package func watchThreads(
+        named text: StaticString, as name: String, threshold: Duration?,
+        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> OutsideWatch {
+        watchByLooks(
+            .named(text), as: name, threshold: threshold, way: "looks", looksIdle: { false },
+            post: post)
+    }
+
+    private func watchByLooks(
+        _ threads: LookedAtPlace.Threads, as name: String, threshold: Duration?, way: String,
+        looksIdle: @escaping @Sendable () -> Bool?,
+        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> OutsideWatch {
         guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
-        stall_beacon_publish_thread(beacon.pointer, thread.rawValue)
         let place = LookedAtPlace(
-            thread, beacon: beacon, way: way, looksIdle: looksIdle, post: post)
+            threads, beacon: beacon, way: way, looksIdle: looksIdle, post: post)
         let beat = Heartbeat(
             place, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         let key = WatchKey.outside(UInt(bitPattern: beacon.pointer))
@@ -73,10 +94,14 @@ extension StallMonitor {
     }
 }
 
-/// A thread whose rests are seen from outside.
+/// A thread whose rests are seen from outside, or a pool of threads.
 private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `known`.
-    private let id: ThreadID
+    enum Threads: Sendable {
+        case one(ThreadID)
+        case named(StaticString)
+    }
+    private let threads: Threads
     private let beacon: SharedBeacon
     private let way: String
     private let looksIdle: @Sendable () -> Bool?
@@ -86,11 +111,11 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     private let busyLooks = Atomic<Int>(0)
 
     init(
-        _ id: ThreadID, beacon: SharedBeacon, way: String,
+        _ threads: Threads, beacon: SharedBeacon, way: String,
         looksIdle: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
-        self.id = id
+        self.threads = threads
         self.beacon = beacon
         self.way = way
         self.looksIdle = looksIdle
@@ -111,14 +136,29 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     func post(_ beat: @escaping @Sendable () -> Void) { postBeat(beat) }
 
     func findThread() -> RegisteredThread? {
-        if known == nil { known = try? RegisteredThread.found(id) }
+        if let known, !known.hasEnded { return known }
+        known = nil
+        switch threads {
+        case .one(let id): known = try? RegisteredThread.found(id)
+        // They come in the order of their ids.
+        case .named: forEachMember { if known == nil { known = $0 } }
+        }
+        if let known { stall_beacon_publish_thread(beacon.pointer, known.id.rawValue) }
         return known
+    }
+
+    func forEachMember(_ body: (RegisteredThread) -> Void) {
+        guard case .named(let text) = threads else { return }
+        StackSampler.forEachThread { id in
+            guard isThread(id, withNameHolding: text) else { return }
+            if let thread = try? RegisteredThread.found(id) { body(thread) }
+        }
     }
 
     func modeName(_ number: UInt32) -> String? { way }
 
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        if known?.hasEnded == true {
+        if case .one = threads, known?.hasEnded == true {
             beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
         }
         return true

@@ -150,3 +150,14 @@ package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
         return memcmp(name.baseAddress! + (length - wanted), suffix.utf8Start, wanted) == 0
     }
 }
+
+/// Whether the thread's name has this in it. Allocates nothing.
+package func isThread(_ thread: ThreadID, withNameHolding text: StaticString) -> Bool {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
+        guard stall_thread_name(thread.rawValue, name.baseAddress!) else { return false }
+        // A literal ends with a zero.
+        return text.utf8Start.withMemoryRebound(to: CChar.self, capacity: text.utf8CodeUnitCount) {
+            strstr(name.baseAddress!, $0) != nil
+        }
+    }
+}

@@ -21,6 +21,10 @@ import Testing
             "FoundationEssentials",
         ]),
         "StallDoor": ["StallAgent", "CEpollDoor", "CLinux", "Synchronization"],
+        "StallAgentNIO": system.union([
+            "StallAgent", "StallDoor", "StallModel", "CLinux", "NIOCore", "NIOPosix",
+            "ServiceLifecycle", "Dispatch",
+        ]),
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",

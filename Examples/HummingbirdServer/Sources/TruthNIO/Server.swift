@@ -1,0 +1,94 @@
+// The server under test: Hummingbird and a plain channel on the singleton group, and a channel on a group that has NIO's own
+// metrics delegate.
+
+import Foundation
+import Hummingbird
+import Logging
+import NIOCore
+import NIOPosix
+import StallAgent
+import Synchronization
+
+let group = MultiThreadedEventLoopGroup.singleton
+let delegate = TickDelegate()
+let ownGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: delegate)
+let plants = Plants()
+
+/// What NIO says of its loop: how long its tasks ran at most.
+final class TickDelegate: NIOEventLoopMetricsDelegate {
+    private let longest = Mutex<Int64>(0)
+    func processedTick(info: NIOEventLoopTickInfo) {
+        let run = (info.endTime - info.startTime).nanoseconds / 1_000_000
+        longest.withLock { $0 = max($0, run) }
+    }
+    /// The longest tick since the last question, in milliseconds.
+    func takeLongest() -> Int64 {
+        longest.withLock { value in
+            defer { value = 0 }
+            return value
+        }
+    }
+}
+
+/// What reports call the loop that runs the calling code.
+func currentLoopName() -> String {
+    guard let loop = MultiThreadedEventLoopGroup.currentEventLoop else { return "none" }
+    for (number, other) in group.makeIterator().enumerated() where other === loop {
+        return "http/\(number)"
+    }
+    return "own/0"
+}
+
+/// Blocks for as many milliseconds as it reads.
+final class Blocker: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+    let place: Place
+    init(_ place: Place) { self.place = place }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let text = String(buffer: unwrapInboundIn(data))
+        plants.note(place, loop: currentLoopName()) { stallInChannelRead(Int(text) ?? 100) }
+        context.close(promise: nil)
+    }
+}
+
+func serve(_ place: Place, on group: MultiThreadedEventLoopGroup) throws -> Int {
+    let channel = try ServerBootstrap(group: group)
+        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+        .childChannelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(Blocker(place))
+            }
+        }
+        .bind(host: "127.0.0.1", port: 0).wait()
+    return channel.localAddress!.port!
+}
+
+struct Labels<Context: RequestContext>: RouterMiddleware {
+    let monitor: StallMonitor
+    func handle(
+        _ request: Request, context: Context,
+        next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let label = "\(request.method) \(context.endpointPath ?? request.uri.path)"
+        return try await monitor.withTaskActivity(label) { try await next(request, context) }
+    }
+}
+
+func application(_ monitor: StallMonitor, port: Int) -> some ApplicationProtocol {
+    let router = Router()
+    router.add(middleware: Labels(monitor: monitor))
+    router.get("/plain") { _, _ in "hello" }
+    router.get("/block/:ms") { _, context in
+        let milliseconds = Int(try context.parameters.require("ms")) ?? 100
+        plants.note(.route, loop: "tasks", request: "GET /block/{ms}") {
+            stallInRoute(milliseconds)
+        }
+        return "blocked"
+    }
+    var logger = Logger(label: "server")
+    logger.logLevel = .error
+    return Application(
+        router: router, configuration: .init(address: .hostname("127.0.0.1", port: port)),
+        logger: logger)
+}
