@@ -25,15 +25,15 @@ import Testing
         }
     }
 
-    /// The conformance tool has a main thread of its own to give.
+    /// The conformance tool has a main thread of its own to give. Rows that it played again have lines before the last one.
     @Test func `the rows of the main thread have the trace of the real loop`() throws {
         let text = try BuiltProgram("conformance", ["main"]).finish().output
-        #expect(text.hasPrefix("conformance agree=4 better=0 of=4 retries="), "\(text)")
+        #expect(text.contains("conformance agree=4 better=0 of=4 retries="), "\(text)")
     }
 
     @Test func `the main queue has its turn before the sleep, as with the real loop`() throws {
         let text = try BuiltProgram("conformance", ["further"]).finish().output
-        #expect(text.hasPrefix("conformance agree=1 better=0 of=1 retries="), "\(text)")
+        #expect(text.contains("conformance agree=1 better=0 of=1 retries="), "\(text)")
     }
 
     /// Other sequences in each run; a failure names its seed, which `conformance --random 1 SEED` plays again.
