@@ -19,6 +19,8 @@ package struct ThreadEvidence: Hashable, Sendable {
     package var state: UInt8?
     /// It is ready to run and waits for a CPU now.
     package var waitsForCPU: Bool
+    /// The readings are of instants too far apart: between them it may have begun to wait for a CPU.
+    package var isSpread = false
     /// A debugger is attached to it.
     package var isTraced: Bool
     /// How often the control group's CPU quota has been used up.
@@ -36,6 +38,7 @@ package struct ThreadEvidence: Hashable, Sendable {
         self.throttleCount = throttleCount
     }
 
+    var mayWaitForCPU: Bool { waitsForCPU || isSpread }
     var isRunnable: Bool { state == UInt8(ascii: "R") }
     var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
     /// The part that is still true when the thread has moved on: its counters.
@@ -125,7 +128,7 @@ package struct StallClock: Hashable, Sendable {
         account.counted -= correction
         account.uncounted += correction
         // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
-        guard evidence.isStopped || !evidence.waitsForCPU else { return pending = account }
+        guard evidence.isStopped || !evidence.mayWaitForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
         (usedElsewhere, delayedElsewhere) = (.zero, .zero)
@@ -169,11 +172,11 @@ package struct StallClock: Hashable, Sendable {
 
     /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came just
     /// before the callout or in it.
-    private static let negligible = 64
+    static func negligiblePart(of threshold: Duration) -> Duration { threshold / 64 }
 
     /// How much is missing to a stall, as far as it depends on whose time it was.
     func missing(to threshold: Duration) -> Duration {
-        threshold - threshold / Self.negligible - counted
+        threshold - Self.negligiblePart(of: threshold) - counted
     }
 
     /// The loop was busy for the threshold, and all but a negligible part of it was its own doing.
@@ -220,7 +223,7 @@ package struct StallClock: Hashable, Sendable {
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
             let delayed = max(delay - before - delayedElsewhere, witnessedDelay)
-            return evidence.waitsForCPU ? used : max(used, present - max(.zero, delayed))
+            return evidence.mayWaitForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
         let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true

@@ -27,7 +27,7 @@ struct Watch: ~Copyable {
     private static let longestCapture = Duration.milliseconds(100)
     private static let shortestCapture = Duration.milliseconds(2)
     /// Reading a thread's files takes some 20 us. One that took longer was interrupted.
-    private static let longestReading = Duration.milliseconds(1)
+    private static let shortestLimitOfReading = Duration.milliseconds(1)
     private static let readings = 4
 
     init(
@@ -221,7 +221,8 @@ struct Watch: ~Copyable {
         let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
         // Time is accounted for up to here: what stops the process from now on belongs to the next look.
         let (evidence, now) = evidence(
-            of: responder, isSuspect: post.detector.isSuspect(reading, at: start))
+            of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
+            threshold: post.detector.policy.threshold)
         post.seenWord = reading.word
         let wasDisturbed = wasSentinelDisturbed()
         attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
@@ -261,17 +262,18 @@ struct Watch: ~Copyable {
     /// A watchdog that loses its CPU between two of the readings would take a wait for the CPU that begins meanwhile for work. When
     /// that happens again and again, nothing but the CPU time is believed until the next look.
     private func evidence(
-        of responder: any StallResponder, isSuspect: Bool
+        of responder: any StallResponder, isSuspect: Bool, threshold: Duration
     ) -> (ThreadEvidence, MonotonicInstant) {
+        let limit = max(StallClock.negligiblePart(of: threshold), Self.shortestLimitOfReading)
         var attempt = 0
         while true {
             let began = now()
             var evidence = responder.evidence(isSuspect: isSuspect)
             let ended = now()
-            if !isSuspect || ended - began <= Self.longestReading { return (evidence, ended) }
+            if !isSuspect || ended - began <= limit { return (evidence, ended) }
             attempt += 1
             if attempt == Self.readings {
-                evidence.waitsForCPU = true
+                evidence.isSpread = true
                 return (evidence, ended)
             }
         }

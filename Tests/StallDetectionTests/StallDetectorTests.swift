@@ -226,6 +226,20 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled, "and what it computes counts")
     }
 
+    /// The watchdog lost its CPU in every reading of a thread that is blocked.
+    @Test mutating func `readings that are spread are settled by the next one, or by the end`() {
+        var spread = ThreadEvidence(
+            cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
+        _ = detector.look(waiting(since: -1), spread, at: at(-1))
+        spread.isSpread = true
+        var last = StallStep()
+        follow(until: 340, evidence: { _ in spread }) { _, step in last = step }
+        #expect(last.incident == nil, "it may have waited for a CPU")
+        spread.isSpread = false
+        let step = detector.look(waiting(since: 350), spread, at: at(360), end: at(350))
+        #expect(step.incident?.verdict == .stalled)
+    }
+
     @Test
     func `a stall that nobody looked at is judged by what the thread did since the look before`() {
         func judged(
