@@ -267,6 +267,36 @@ import Testing
         }
     }
 
+    @Test func `an item that is removed from the common items leaves every common mode`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            let modes: [LoopMode] = [.default, "other", .common]
+            loop.addCommonMode("other")
+            let descriptor = stall_eventfd_create()
+            defer { close(descriptor) }
+            let timer = LoopTimer(after: .zero) { _ in Issue.record("it fires") }
+            let source = LoopSource { _ in }
+            let observer = LoopObserver { _, _ in Issue.record("it is called") }
+            let watched = DescriptorSource(descriptor: descriptor) { _, _ in }
+            loop.add(timer, toMode: .common)
+            loop.add(source, toMode: .common)
+            loop.add(observer, toMode: .common)
+            try loop.add(watched, toMode: .common)
+            loop.remove(timer, fromMode: .common)
+            loop.remove(source, fromMode: .common)
+            loop.remove(observer, fromMode: .common)
+            loop.remove(watched, fromMode: .common)
+            for mode in modes {
+                #expect(!loop.contains(timer, inMode: mode))
+                #expect(!loop.contains(source, inMode: mode))
+                #expect(!loop.contains(observer, inMode: mode))
+                #expect(!loop.contains(watched, inMode: mode))
+            }
+            #expect(loop.run(for: .zero) == .finished)
+            #expect(loop.run(mode: "other", for: .zero) == .finished)
+        }
+    }
+
     @Test func `an item belongs to one loop; a second one refuses it`() {
         onFreshThread {
             let timer = LoopTimer(after: .seconds(60)) { _ in }
