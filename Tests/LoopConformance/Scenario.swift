@@ -1,5 +1,7 @@
 // A row of the golden table: what happens, on which loop it was recorded, and whether we follow.
 
+internal import Foundation
+
 /// One named scenario. The trace uses E entry, T beforeTimers, S beforeSources, W beforeWaiting, A afterWaiting, X exit;
 /// `@` is milliseconds, rounded to 10.
 package struct Scenario: Sendable, CustomStringConvertible {
@@ -84,7 +86,18 @@ extension Scenario {
         let type = Unchecked(type)
         perform {
             let stage = Stage(type.value.current, scale: scale)
+            // The real loop can sleep for ever on a busy machine: in row N2, when the outer run's time is up while the nested one
+            // runs, nothing wakes it again. A scenario takes some tenths of a second.
+            let isOver = DispatchSemaphore(value: 0)
+            Thread {
+                var patience = 5 * scale
+                while isOver.wait(timeout: .now() + patience) == .timedOut {
+                    stage.loop.stop()
+                    patience = 0.1
+                }
+            }.start()
             play(stage)
+            isOver.signal()
             result.value.value = stage.trace
         }
         return result.value.value
