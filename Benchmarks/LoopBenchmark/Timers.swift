@@ -25,6 +25,9 @@ extension Bench {
                     }
                 }
             }
+            func slab(_ phase: TimerPhase, _ isLocked: Bool) -> Double {
+                perTimer { onThread { playSlab(size, phase, isLocked) } }
+            }
             let withCF = size <= 100_000
             compare(
                 "timer insert", size: size,
@@ -33,6 +36,8 @@ extension Bench {
                         perTimer { onThread { minimal_timers_insert(size32) } }
                     },
                     Contestant(name: "EventRunLoop") { ours(.insert) },
+                    Contestant(name: "slab, locked") { slab(.insert, true) },
+                    Contestant(name: "slab, no lock") { slab(.insert, false) },
                 ]
                     + (size <= 100_000
                         ? [
@@ -45,6 +50,8 @@ extension Bench {
                 [
                     Contestant(name: "C floor") { perTimer { minimal_timers_cancel(size32) } },
                     Contestant(name: "EventRunLoop") { ours(.cancel) },
+                    Contestant(name: "slab, locked") { slab(.cancel, true) },
+                    Contestant(name: "slab, no lock") { slab(.cancel, false) },
                 ]
                     + (withCF
                         ? [
@@ -57,6 +64,8 @@ extension Bench {
                 [
                     Contestant(name: "C floor") { perTimer { minimal_timers_fire(size32) } },
                     Contestant(name: "EventRunLoop") { ours(.fire) },
+                    Contestant(name: "slab, locked") { slab(.fire, true) },
+                    Contestant(name: "slab, no lock") { slab(.fire, false) },
                 ]
                     + (withCF && size <= 1_000
                         ? [Contestant(name: "CFRunLoop") { onThread { playTimersCF(size, .fire) } }]
@@ -69,6 +78,12 @@ extension Bench {
                     },
                     Contestant(name: "EventRunLoop") {
                         Double(onThread { playTimers(size, .redate) }) / 100_000
+                    },
+                    Contestant(name: "slab, locked") {
+                        Double(onThread { playSlab(size, .redate, true) }) / 100_000
+                    },
+                    Contestant(name: "slab, no lock") {
+                        Double(onThread { playSlab(size, .redate, false) }) / 100_000
                     },
                 ]
                     + (withCF
@@ -116,6 +131,41 @@ private func playTimers(_ size: Int, _ phase: TimerPhase) -> UInt64 {
         }
         return elapsed {
             for change in changes { change.timer.use { $0.nextFire = change.instant } }
+        }
+    }
+}
+
+/// The same with timers in a slab. To insert one is to make it.
+private func playSlab(_ size: Int, _ phase: TimerPhase, _ isLocked: Bool) -> UInt64 {
+    let slab = TimerSlab(capacity: size, isLocked: isLocked)
+    var random = Xorshift()
+    let start = MonotonicInstant(nanoseconds: now())
+    nonisolated(unsafe) var fired = 0
+    var handles: [TimerSlab.Handle] = []
+    handles.reserveCapacity(size)
+    let instants = (0..<size).map { _ in
+        (phase == .fire ? start : start + random.farDelay()).nanoseconds
+    }
+    let inserting = elapsed {
+        for instant in instants { handles.append(slab.insert(at: instant) { fired += 1 }) }
+    }
+    switch phase {
+    case .insert: return inserting
+    case .cancel:
+        let shuffled = handles.shuffled(using: &random)
+        return elapsed { for handle in shuffled { _ = slab.cancel(handle) } }
+    case .fire:
+        defer { precondition(fired == size) }
+        return elapsed { slab.fire(upTo: start.nanoseconds) }
+    case .redate:
+        let changes = (0..<100_000).map { _ in
+            (
+                handle: handles[Int(random.next() % UInt64(size))],
+                instant: (start + random.farDelay()).nanoseconds
+            )
+        }
+        return elapsed {
+            for change in changes { _ = slab.move(change.handle, to: change.instant) }
         }
     }
 }
