@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "StallAgent", targets: ["StallAgent"]),
         .library(name: "StallDoor", targets: ["StallDoor"]),
         .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
+        .library(name: "StallMetrics", targets: ["StallMetrics"]),
         .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
@@ -27,12 +28,16 @@ let package = Package(
         .trait(
             name: "NIO",
             description:
-                "Product StallAgentNIO: event loops of SwiftNIO, and the agent as a service.")
+                "Product StallAgentNIO: event loops of SwiftNIO, and the agent as a service."),
+        .trait(
+            name: "Metrics", description: "Product StallMetrics: stalls and loops in swift-metrics."
+        ),
     ],
     dependencies: [
-        // Fetched only where the trait is on.
+        // Fetched only where a trait is on.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -80,6 +85,15 @@ let package = Package(
                 .product(
                     name: "ServiceLifecycle", package: "swift-service-lifecycle",
                     condition: .when(traits: ["NIO"])),
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "StallMetrics",
+            dependencies: [
+                "StallAgent", "StallModel",
+                .product(
+                    name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])
+                ),
             ],
             swiftSettings: settings),
         .target(name: "CStallAgent"),

@@ -42,6 +42,7 @@ public final class StallMonitor: Sendable {
         let watches = WatchList()
         let settings = Mutex<SettingsFile?>(nil)
         let systemd = Mutex<SystemdNotifier?>(nil)
+        let intervals = Mutex<[IntervalThread]>([])
         /// The process that its threads are of.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
@@ -138,6 +139,11 @@ public final class StallMonitor: Sendable {
             ProcessExit.forget(self)
             agent.settings.withLock { $0.take() }?.stop()
             agent.systemd.withLock { $0.take() }?.stop()
+            let intervals = agent.intervals.withLock { intervals in
+                defer { intervals = [] }
+                return intervals
+            }
+            for interval in intervals { interval.stop() }
             TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
             agent.heart.stop()

@@ -7,7 +7,7 @@ package import StallModel
 package struct LoopTally: Sendable {
     package var at: MonotonicInstant
     /// Busy time up to `at`, also of the span that is going on.
-    var busy: Duration
+    package var busy: Duration
     var microStallCount: UInt64
     var microStallTime: UInt64
     var lengths: InlineArray<272, UInt32>

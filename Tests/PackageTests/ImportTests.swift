@@ -25,6 +25,9 @@ import Testing
             "StallAgent", "StallDoor", "StallModel", "CLinux", "NIOCore", "NIOPosix",
             "ServiceLifecycle", "Dispatch",
         ]),
+        "StallMetrics": [
+            "StallAgent", "StallModel", "Metrics", "CoreMetrics", "Synchronization",
+        ],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",

@@ -3,11 +3,13 @@
 //     truth-nio [PLANTS] [STORE]      200 plants by default; $TRUTH_PORT is the port of the plain route, for a load beside it
 //     SABOTAGE=1                      one loop is left unwatched: the last line must show it
 
+import CoreMetrics
 import Foundation
 import NIOCore
 import NIOPosix
 import StallAgent
 import StallAgentNIO
+import StallMetrics
 import Synchronization
 
 let arguments = CommandLine.arguments
@@ -17,6 +19,8 @@ let port = Int(ProcessInfo.processInfo.environment["TRUTH_PORT"] ?? "") ?? 18_08
 let isSabotaged = ProcessInfo.processInfo.environment["SABOTAGE"] == "1"
 let threshold = Duration.milliseconds(50)
 
+let metrics = CountingMetrics()
+MetricsSystem.bootstrap(metrics)
 var configuration = StallMonitor.Configuration(app: "truth-nio", version: "1", store: store)
 configuration.limits = .none
 let monitor = try StallMonitor.start(configuration)
@@ -31,6 +35,7 @@ if isSabotaged {
 }
 monitor.watch(ownGroup, as: "own", threshold: threshold)
 monitor.watchTasks(threshold: threshold)
+monitor.reportsMetrics(every: .seconds(1))
 monitor.watchNIOThreadPool(.singleton, as: "files", threshold: threshold)
 
 let channelPort = try serve(.channelRead, on: group)
@@ -116,5 +121,6 @@ Thread.detachNewThread {
 }
 isOver.wait()
 server.cancel()
+metrics.say()
 judge(plants.list, reports.withLock { $0 })
 exit(0)

@@ -1,0 +1,59 @@
+// What the watched loops have counted of themselves, for modules that report it elsewhere.
+
+internal import CLinux
+internal import StallDetection
+package import StallModel
+internal import Synchronization
+
+extension StallMonitor {
+    /// For how long each watched loop has been busy in its life while it was watched, and the time of the question.
+    package var busyTimes: (at: MonotonicInstant, loops: [(name: String, busy: Duration)]) {
+        let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        return (
+            now,
+            watches.all.map {
+                ($0.name, $0.loop.beacon.tally(at: now, runDelay: nil).busy)
+            }
+        )
+    }
+
+    /// Calls `body` at every interval on a thread of the agent's, until the monitor stops.
+    package func repeatedly(every interval: Duration, _ body: @escaping @Sendable () -> Void) {
+        guard let agent, !watches.isClosed, let pulse = IntervalThread(interval, body) else {
+            return
+        }
+        agent.intervals.withLock { $0.append(pulse) }
+    }
+}
+
+/// A thread that wakes up at an interval.
+final class IntervalThread: @unchecked Sendable {
+    // Unchecked because of the bell, which is a futex and lives for ever.
+    private let bell: UnsafeMutablePointer<stall_bell>
+    private let isStopped = Atomic<Bool>(false)
+    private let thread = Mutex<AgentThread?>(nil)
+
+    /// Nil without memory.
+    init?(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
+        guard let bell = stall_bell_create() else { return nil }
+        self.bell = bell
+        let thread = AgentThread(name: "stall-interval") { [self] in
+            while true {
+                stall_bell_announce(self.bell, UInt32(STALL_WATCHDOG_DOZING))
+                if isStopped.load(ordering: .acquiring) { return }
+                body()
+                let due = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + interval
+                stall_bell_sleep(self.bell, UInt32(STALL_WATCHDOG_DOZING), due.nanoseconds)
+            }
+        }
+        self.thread.withLock { $0 = thread }
+    }
+
+    /// Ends the thread; one that is stuck in the app's code is left behind.
+    func stop() {
+        isStopped.store(true, ordering: .releasing)
+        stall_bell_ring(bell)
+        guard let thread = thread.withLock({ $0.take() }) else { return }
+        if !thread.join(within: .seconds(1)) { thread.detach() }
+    }
+}
