@@ -37,13 +37,15 @@ import Testing
                 loop.run(for: .zero)
                 let numbers = [loop.wake.descriptor, loop.timerDescriptor]
                 let child = forkProcess {
-                    // Longer than the parent's own timer: a shared one would be set anew.
                     loop.perform(after: .milliseconds(1)) { loop.post { loop.stop() } }
                     guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { return 1 }
                     let isOwn = loop.forkGeneration == stall_fork_generation()
+                    stall_eventfd_write(loop.wake.descriptor)
                     return isOwn && loop.wake.descriptor >= 0 ? 0 : 2
                 }
                 guard wait(for: child) == 0 else { exit(1) }
+                // It would be readable if it were the child's as well.
+                guard !stall_descriptor_is_readable(loop.wake.descriptor) else { exit(4) }
                 loop.perform(after: .milliseconds(1)) { loop.post { loop.stop() } }
                 guard loop.run(mode: .default, for: .seconds(20)) == .stopped else { exit(2) }
                 exit([loop.wake.descriptor, loop.timerDescriptor] == numbers ? 0 : 3)
@@ -101,7 +103,9 @@ import Testing
                 } catch {
                     guard error == .stopped else { return 3 }
                 }
-                // Waits for no thread.
+                // Waits for no thread, nor the second one for the first.
+                thread!.stop()
+                thread!.stop()
                 thread = nil
                 return 0
             }
