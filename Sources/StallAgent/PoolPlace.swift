@@ -79,7 +79,9 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
 
     /// One member for all: the one with the lowest id that is at work.
     func findThread() -> RegisteredThread? {
-        if let shown, !shown.hasEnded, !isIdle(shown) { return shown }
+        if let shown, !shown.hasEnded, PoolThreads.isCooperative(shown.id), !isIdle(shown) {
+            return shown
+        }
         shown = nil
         // They come in the order of their ids.
         forEachMember { if shown == nil { shown = $0 } }

@@ -19,10 +19,13 @@ enum PoolThreads {
     /// Visits the workers of the queue that Swift's pool runs on.
     static func forEachCooperative(_ body: (RegisteredThread) -> Void) {
         StackSampler.forEachThread { id in
-            guard isThread(id, named: "oot.default-qos") else { return }
+            guard isCooperative(id) else { return }
             if let thread = try? RegisteredThread.found(id) { body(thread) }
         }
     }
+
+    /// A new thread has the name of the one that made it until it takes its own: Dispatch's manager looks like a worker at first.
+    static func isCooperative(_ id: ThreadID) -> Bool { isThread(id, named: "oot.default-qos") }
 
     /// Whether one of them is ready to run: what waits for a worker then only needs a CPU. So does a new worker, which has no
     /// name until it has run.
