@@ -88,6 +88,40 @@ import TestSupport
         #expect(try ids(directory("above.sqlite")).count == 15)
     }
 
+    /// What tells the two apart is pruned, and what is left is of the time when they were one.
+    @Test func `a copy that is pruned does not come again with the other one`() throws {
+        let (old, new) = (UnixTime(microseconds: 1 << 50), UnixTime(microseconds: 2 << 50))
+        func write(_ name: String, seed: UInt64, start: UnixTime, losses: Int = 0) throws {
+            var generator = ReportGenerator(seed: seed)
+            let store = try AgentStore(path: directory(name), run: generator.run)
+            // Each takes a revision.
+            for _ in 0..<losses { try store.countLosses(1, reason: .dropped) }
+            var report = generator.report(state: .ended)
+            report.start = start
+            try store.record(report, images: generator.images)
+            try store.close()
+        }
+        try write("a.sqlite", seed: 1, start: new)
+        try copy("a.sqlite", to: "b.sqlite")
+        try write("a.sqlite", seed: 2, start: old, losses: 20)
+        let place = StorePlace(of: directory("b.sqlite"))
+        try RawDatabase(directory("b.sqlite")).query(
+            "update source set inode = \(place.inode), device = \(place.device)")
+        try write("b.sqlite", seed: 3, start: old)
+        let central = directory("c.sqlite")
+        func ingest(_ names: String...) throws -> Int {
+            let ingest = try Ingest(into: central)
+            defer { try? ingest.close() }
+            return try ingest.run(names.map { directory($0) }).addedCount
+        }
+        #expect(try ingest("a.sqlite", "b.sqlite") == 3)
+        #expect(try pruneStore(path: central, startedBefore: new).deletedCount == 2)
+        #expect(try ingest("b.sqlite", "a.sqlite") == 0)
+        // Nor when one went on.
+        try write("a.sqlite", seed: 4, start: new)
+        #expect(try ingest("b.sqlite", "a.sqlite") == 1)
+    }
+
     @Test(arguments: [600, 1 << 40, 1 << 60])
     func `a store that claims another's name mutes nobody`(revision: Int) throws {
         try write(3, to: "good.sqlite", seed: 1)

@@ -60,13 +60,13 @@ final class SourceFamilies {
             switch try compare(branch, source, incoming, family, isStrict: isStrict) {
             case .same: return Place(target: branch, siblings: family.filter { $0.id != branch.id })
             case .different: break
-            case .unknown: undecided.append(branch)
+            case .related, .unknown: undecided.append(branch)
             }
         }
-        // What could tell is pruned. A file that did not change since has the revision that it was taken at.
-        if let branch = undecided.first(where: { $0.revision == source.revision })
-            ?? undecided.first
-        {
+        // What could tell is pruned, or was written before they went separate ways. A file that did not change since has the
+        // revision that it was taken at; one that did is behind it.
+        let fitting = undecided.filter { $0.revision <= source.revision }
+        if let branch = fitting.max(by: { $0.revision < $1.revision }) ?? undecided.first {
             return Place(target: branch, siblings: family.filter { $0.id != branch.id })
         }
         let isNew = !family.contains { $0.store == source.store }
@@ -119,7 +119,13 @@ final class SourceFamilies {
     /// Reports that began before it may have been pruned; nil when none were.
     func prunedBefore() throws -> Int64? { try findPruned.integer() }
 
-    private enum Comparison { case same, different, unknown }
+    private enum Comparison {
+        /// What both must have is there.
+        case same
+        /// Another source has it that was one store with this one.
+        case related
+        case different, unknown
+    }
 
     /// Whether a source and an incoming store were written by one agent, as far as both were written: the newest report,
     /// and the newest stretch of watched time, that the central store must have are there. Unknown when neither is there to
@@ -149,7 +155,7 @@ final class SourceFamilies {
                 guard known == last.id else { return .different }
                 found = .same
             } else if try holds(family, seq: last.seq, id: last.id) {
-                found = .same
+                found = .related
             } else if try !wasPruned(last.start_us) {
                 return .different
             }
@@ -159,8 +165,12 @@ final class SourceFamilies {
             // Stores that were taken by programs before schema version 4 have none.
             try anyExposure.integer(branch.id) == 1
         {
-            return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
-                ? .same : .different
+            func isHeld(by branches: [Branch]) throws -> Bool {
+                try holdsExposure(branches, revision: last.revision, start_us: last.start_us)
+            }
+            if try isHeld(by: [branch]) { return .same }
+            guard try isHeld(by: family) else { return .different }
+            return found == .same ? .same : .related
         }
         return found
     }
