@@ -19,13 +19,13 @@ enum Questions {
         try say("sum of one column of every report", scan, "SQLite alone")
         let store = try ReportStore.open(path: path)
         func ask(
-            _ what: String, _ filter: ReportFilter, _ dimension: RollUpDimension = .signature,
+            _ what: String, _ filter: ReportFilter, _ key: GroupKey = .signature,
             withDays: Bool = false
         ) throws {
             var groups = 0
             let times = try times {
-                groups = try store.rollUps(
-                    filter, by: dimension, withDays: withDays, grouper: rules
+                groups = try store.aggregates(
+                    AggregateQuestion(filter, by: key, withDays: withDays), grouper: rules
                 ).groups.count
             }
             try say("\(what): \(groups) groups", times)

@@ -426,40 +426,26 @@ private struct TimeText {
     }
 }
 
-// The words that stallctl writes for the model's cases.
+// The words of the model's cases, looked up for each line.
 
 extension StallState {
-    static let words: [String: StallState] = ["open": .open, "ended": .ended, "hang": .hang]
+    static let words = byWord
 }
-
 extension StallEnding {
-    static let words = Dictionary(uniqueKeysWithValues: allCases.map { ($0.word, $0) })
+    static let words = byWord
 }
-
 extension StallVerdict {
-    static let words: [String: StallVerdict] = [
-        "stalled": .stalled, "starved": .starved, "stopped": .stopped, "throttled": .throttled,
-        "debugger": .debugger, "saturated": .saturated,
-    ]
+    static let words = byWord
 }
 extension LoopPhase {
-    static let words: [String: LoopPhase] = [
-        "unknown": .unknown, "observer": .observer, "block": .block, "source": .source,
-        "timer": .timer, "descriptor": .descriptor, "main_queue": .mainQueue, "marked": .marked,
-    ]
+    static let words = byWord
 }
 extension CodeAddressKind {
-    static let words: [String: CodeAddressKind] = [
-        "interrupted": .interrupted, "return_address": .returnAddress, "async_resume": .asyncResume,
-    ]
+    static let words = byWord
 }
 extension CaptureMethod {
-    static let words: [String: CaptureMethod] = [
-        "signal_free": .signalFree, "signal": .signal, "late_signal": .lateSignal,
-    ]
+    static let words = byWord
 }
 extension ThreadRole {
-    static let words: [String: ThreadRole] = [
-        "holder": .holder, "member": .member, "other": .other,
-    ]
+    static let words = byWord
 }

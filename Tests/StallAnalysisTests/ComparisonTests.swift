@@ -7,23 +7,20 @@ import Testing
 /// Goal: a difference is called worse or better when it is not likely to be chance, and seldom otherwise.
 /// Method: cases by hand; then many random pairs drawn from the same and from different rates.
 @Suite struct ComparisonTests {
-    private func hotspot(_ name: String, _ milliseconds: [Int]) -> Hotspot {
+    private func hotspot(_ name: String, _ milliseconds: [Int]) -> StallAggregate {
         var hash = ContentHash()
         hash.combine(name)
         var totals = StallTotals()
         for duration in milliseconds { totals.add(.milliseconds(duration)) }
-        return Hotspot(
-            signature: Signature(hash: hash.value, keyFrames: [name], title: name), title: name,
-            frames: [name], count: totals.count, total: totals.total, p50: .zero, p95: .zero,
-            p99: .zero, max: totals.longest, squares: totals.squares, watched: totals,
-            apps: [], versions: [],
-            firstSeen: UnixTime(microseconds: 0), lastSeen: UnixTime(microseconds: 0),
-            example: UniqueID(bytes: [UInt8](repeating: 0, count: 16))!)
+        return StallAggregate(
+            ReportGroup(signature: hash.value, family: hash.value, title: name, frames: [name]),
+            totals: totals, watched: totals, first: UnixTime(microseconds: 0),
+            last: UnixTime(microseconds: 0))
     }
 
     private func side(_ groups: [String: [Int]], hours: Double? = nil) -> ComparedSide {
         ComparedSide(
-            hotspots: groups.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.map(hotspot),
+            groups: groups.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.map(hotspot),
             watched: hours.map { .seconds($0 * 3600) })
     }
 

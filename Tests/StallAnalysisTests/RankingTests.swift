@@ -32,7 +32,8 @@ import TestSupport
             host: host, pid: 1, bootID: "", startTicks: 0, started: UnixTime(microseconds: 0))
     }
 
-    private func ranked(by order: RankingOrder = .total, group: GroupKey = .signature) -> [Hotspot]
+    private func ranked(by order: RankingOrder = .total, group: GroupKey = .signature)
+        -> [StallAggregate]
     {
         rank(
             [
@@ -59,8 +60,8 @@ import TestSupport
         #expect(hotspots[1].p95 == .milliseconds(500))
         #expect(hotspots[1].max == .milliseconds(500))
         #expect(hotspots[0].versions == ["1.0", "2.0"])
-        #expect(hotspots[0].firstSeen == UnixTime(microseconds: 1))
-        #expect(hotspots[0].lastSeen == UnixTime(microseconds: 2))
+        #expect(hotspots[0].first == UnixTime(microseconds: 1))
+        #expect(hotspots[0].last == UnixTime(microseconds: 2))
         #expect(hotspots[0].example?.description.hasPrefix("01") == true)
         #expect(hotspots[0].title == "sleep in sleepInTimer() <- tick()")
     }

@@ -32,8 +32,8 @@ import TestSupport
     func found(
         _ path: String, _ filter: ReportFilter = ReportFilter(), withDays: Bool = false
     ) throws -> [String: [Int64]] {
-        let answer = try ReportStore.open(path: path).rollUps(
-            filter, withDays: withDays, grouper: rules)
+        let answer = try ReportStore.open(path: path).aggregates(
+            AggregateQuestion(filter, withDays: withDays), grouper: rules)
         return Dictionary(
             uniqueKeysWithValues: answer.groups.map {
                 (
@@ -91,13 +91,14 @@ import TestSupport
             #expect(try found(central, withDays: true) == expected(central))
             #expect(try checkStore(path: central).map(\.description) == [])
         }
-        let answer = try ReportStore.open(path: central).rollUps(.init(), grouper: rules)
+        let answer = try ReportStore.open(path: central).aggregates(
+            AggregateQuestion(), grouper: rules)
         let reports = try ReportStore.open(path: central).reports(.init())
         #expect(answer.counts == Dictionary(grouping: reports, by: \.verdict).mapValues(\.count))
         #expect(answer.first == reports.map(\.start).min())
         #expect(answer.last == reports.map(\.start).max())
-        for group in try ReportStore.open(path: central).rollUps(
-            .init(), withDays: true, grouper: rules
+        for group in try ReportStore.open(path: central).aggregates(
+            AggregateQuestion(withDays: true), grouper: rules
         ).groups {
             #expect(group.days.values.reduce(0) { $0 + $1.count } == group.count)
             #expect(group.days.values.reduce(.zero) { $0 + $1.total } == group.total)
@@ -105,8 +106,8 @@ import TestSupport
             // A sum of squares is between those of equal parts and of a single one.
             let total = group.total / .seconds(1)
             let slack = 1e-10 * Double(group.count)  // buckets of few microseconds are coarse
-            #expect(group.squares >= total * total / Double(group.count) * 0.96 - slack)
-            #expect(group.squares <= total * total * 1.04 + slack)
+            #expect(group.totals.squares >= total * total / Double(group.count) * 0.96 - slack)
+            #expect(group.totals.squares <= total * total * 1.04 + slack)
         }
     }
 
@@ -121,29 +122,27 @@ import TestSupport
         }
         try store.close()
         try ingest([path])
-        for dimension in RollUpDimension.allCases {
-            let here = try ReportStore.open(path: path).rollUps(
-                .init(), by: dimension, withDays: true, grouper: rules)
-            let there = try ReportStore.open(path: central).rollUps(
-                .init(), by: dimension, withDays: true, grouper: rules)
-            func comparable(_ groups: [RollUp]) -> [String: [AnyHashable]] {
+        for key in GroupKey.allCases where key != .inclusive {
+            let here = try ReportStore.open(path: path).aggregates(
+                AggregateQuestion(by: key, withDays: true), grouper: rules)
+            let there = try ReportStore.open(path: central).aggregates(
+                AggregateQuestion(by: key, withDays: true), grouper: rules)
+            func comparable(_ groups: [StallAggregate]) -> [String: [AnyHashable]] {
                 Dictionary(
                     uniqueKeysWithValues: groups.map {
                         (
-                            "\($0.name) \($0.group.title) \($0.group.signature)",
+                            "\($0.group.title) \($0.group.signature)",
                             [
-                                $0.count, $0.total, $0.cpuTime, $0.min, $0.max, $0.first, $0.last,
-                                $0.example, $0.apps, $0.versions, $0.loops, $0.days,
+                                $0.group, $0.count, $0.total, $0.max, $0.first, $0.last, $0.example,
+                                $0.apps, $0.versions, $0.loops, $0.causes, $0.days,
                             ]
                         )
                     })
             }
-            #expect(comparable(here.groups) == comparable(there.groups), "\(dimension)")
+            #expect(comparable(here.groups) == comparable(there.groups), "\(key)")
             #expect(here.counts == there.counts)
             for exact in here.groups {
-                let near = there.groups.first {
-                    $0.name == exact.name && $0.group == exact.group
-                }
+                let near = there.groups.first { $0.group == exact.group }
                 let error = try #require(near).p50.milliseconds - exact.p50.milliseconds
                 #expect(exact.count > 1 || error == 0)
             }
@@ -205,21 +204,24 @@ import TestSupport
         try store.close()
         try ingest([path])
         let reader = try ReportStore.open(path: central)
-        for dimension in RollUpDimension.allCases {
+        for key in GroupKey.allCases where key != .inclusive {
             for since in [nil, UnixTime(microseconds: start + 2_000_000_000_000)] {
                 var filter = ReportFilter()
                 filter.since = since
                 filter.loops = Bool.random(using: &random) ? ["main"] : []
-                let all = try reader.rollUps(filter, by: dimension, withDays: true, grouper: rules)
-                let orders: [(LargestGroups.Order, (RollUp) -> Duration)] = [
+                let all = try reader.aggregates(
+                    AggregateQuestion(filter, by: key, withDays: true), grouper: rules)
+                let orders: [(RankingOrder, (StallAggregate) -> Duration)] = [
                     (.total, \.total), (.count, { .seconds($0.count) }), (.max, \.max),
                     (.p95, \.p95),
                 ]
                 for (order, size) in orders {
                     for count in [1, 3, 1000] {
-                        let some = try reader.rollUps(
-                            filter, by: dimension, withDays: true,
-                            largest: LargestGroups(count: count, by: order), grouper: rules)
+                        let some = try reader.aggregates(
+                            AggregateQuestion(
+                                filter, by: key, withDays: true,
+                                largest: LargestGroups(count: count, by: order)),
+                            grouper: rules)
                         let ranked = all.groups.sorted {
                             (size($0), $0.total) > (size($1), $1.total)
                         }

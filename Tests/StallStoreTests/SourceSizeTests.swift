@@ -61,11 +61,8 @@ import TestSupport
         try write(2, to: "a.sqlite", seed: 1)
         try RawDatabase(directory("a.sqlite")).query(
             """
-            drop table name_conflict; alter table location drop column namer;
-            drop index source_origin; alter table source drop column origin;
-            alter table source drop column line_count; alter table source drop column machine;
-            alter table source drop column boot_id; alter table source drop column device;
-            alter table source drop column inode; pragma user_version = 12;
+            alter table signature drop column wait;
+            alter table signature drop column has_app_frame; pragma user_version = 13;
             create table filler (x); insert into filler values (zeroblob(6000000))
             """)
         let before = try Data(contentsOf: URL(filePath: directory("a.sqlite")))

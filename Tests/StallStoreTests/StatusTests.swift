@@ -51,8 +51,8 @@ import TestSupport
         let samples = reports.reduce(0) { $0 + $1.samples.count }
         #expect(status.sampleCount == (isCentral ? nil : samples), sourceLocation: sourceLocation)
         // What was lost in stalls, as a ranking of the loops has it.
-        let loops = try store.rollUps(ReportFilter(), by: .loop, grouper: rules).groups
-        let lost = Dictionary(uniqueKeysWithValues: loops.map { ($0.name, $0.total) })
+        let loops = try store.aggregates(AggregateQuestion(by: .loop), grouper: rules).groups
+        let lost = Dictionary(uniqueKeysWithValues: loops.map { ($0.group.title, $0.total) })
         #expect(status.lostByLoop == lost, sourceLocation: sourceLocation)
         guard isCentral else { return }
         let database = try RawDatabase(path)

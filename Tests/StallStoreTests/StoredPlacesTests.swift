@@ -96,7 +96,8 @@ import Testing
         #expect(try stored("central.sqlite").allSatisfy { best[$0.location] == $0.frames })
         #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
         let reader = try ReportStore.open(path: directory("central.sqlite"))
-        let groups = try reader.rollUps(ReportFilter(), grouper: rules).groups.map(\.group.title)
+        let groups = try reader.aggregates(AggregateQuestion(), grouper: rules).groups.map(
+            \.group.title)
         let expected = try reader.reports(ReportFilter()).filter { $0.verdict == .stalled }
             .map { rules.group(of: $0).title }
         #expect(Set(groups) == Set(expected) && groups.contains { $0.contains("best") })

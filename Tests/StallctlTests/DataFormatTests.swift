@@ -1,4 +1,5 @@
 import Foundation
+import StallAnalysis
 import StallModel
 import Testing
 

@@ -53,14 +53,12 @@ import Testing
 
     private func rankings(_ name: String, by group: GroupKey = .signature) throws -> [Ranking] {
         let store = try ReportStore.open(path: directory(name))
-        let question = RankingQuestion(
-            store: store, filter: ReportFilter(), rules: .builtIn, group: group)
-        let exact = try Ranking(store: store, filter: ReportFilter(), by: .rate, group: group)
-        guard var near = try question.fromRollUps(by: .rate, limit: 20, withDays: true) else {
-            return [exact]
-        }
-        try near.addExposure(from: store, ReportFilter(), by: .rate)
-        return [exact, near]
+        let question = RankingQuestion(store: store, by: group)
+        let exact = try question.exactRanking(by: .rate)
+        guard try store.rulesHash() != nil else { return [exact] }
+        var large = question
+        large.exactLimit = 0
+        return [exact, try large.ranking(by: .rate, limit: 20)]
     }
 
     @Test(arguments: [["timed.sqlite", "untimed.sqlite"], ["untimed.sqlite", "timed.sqlite"]])
@@ -123,14 +121,12 @@ import Testing
             var (all, part) = (StallTotals(), StallTotals())
             for _ in 0..<timed + untimed { all.add(.seconds(1)) }
             for _ in 0..<timed { part.add(.seconds(1)) }
-            let signature = Signature(hash: 1, keyFrames: ["a"], title: "a")
+            let group = ReportGroup(signature: 1, family: 1, title: "a", frames: ["a"])
             return ComparedSide(
-                hotspots: [
-                    Hotspot(
-                        signature: signature, title: "a", frames: ["a"], count: all.count,
-                        total: all.total, p50: .zero, p95: .zero, p99: .zero, max: all.longest,
-                        squares: all.squares, watched: part, apps: [], versions: [],
-                        firstSeen: SampleReports.noon, lastSeen: SampleReports.noon, example: nil)
+                groups: [
+                    StallAggregate(
+                        group, totals: all, watched: part, first: SampleReports.noon,
+                        last: SampleReports.noon)
                 ], watched: watched)
         }
         let same = Comparison(side(20, 0), side(20, 400))
@@ -163,8 +159,7 @@ import Testing
         try ingest(["timed.sqlite"])
         let store = try ReportStore.open(path: directory("central.sqlite"))
         #expect(try store.prunedBefore() == nil)
-        let question = RankingQuestion(
-            store: store, filter: ReportFilter(), rules: .builtIn, group: .signature)
+        let question = RankingQuestion(store: store, by: .signature)
         #expect(try !question.lacksReports)
     }
 }
@@ -202,9 +197,8 @@ import Testing
         for number in order { _ = try ingest.run([directory("\(number).sqlite")]) }
         try ingest.close()
         let store = try ReportStore.open(path: directory("central.sqlite"))
-        let question = RankingQuestion(
-            store: store, filter: ReportFilter(), rules: .builtIn, group: .signature)
-        let exact = try Ranking(store: store, filter: ReportFilter(), by: .total, group: .signature)
+        let question = RankingQuestion(store: store, by: .signature)
+        let exact = try question.exactRanking(by: .total)
         #expect(exact.rows.map(\.count) == [11])
         for limit in [nil, 1] {
             let near = try #require(

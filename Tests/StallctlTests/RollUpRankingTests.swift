@@ -36,35 +36,33 @@ import Testing
     }
 
     private func days(_ first: UnixTime, _ last: UnixTime) throws -> TimeBuckets {
-        try TrendOverTime.buckets(from: first, through: last, .day, .gmt)
+        try .utc(from: first, through: last, in: .day)
     }
 
     @Test(arguments: GroupKey.allCases.filter { $0 != .inclusive && $0 != .host })
     func `roll-ups rank as reports do`(group: GroupKey) throws {
         try withCentralStore { store in
-            let question = RankingQuestion(
-                store: store, filter: ReportFilter(), rules: .builtIn, group: group)
-            let exact = try Ranking(
-                store: store, filter: ReportFilter(), by: .total, group: group, buckets: days)
+            let question = RankingQuestion(store: store, filter: ReportFilter(), by: group)
+            let exact = try question.exactRanking(by: .total, buckets: days)
             // Of few groups the days are read for those alone.
             for limit in [nil, 1] {
                 let near = try #require(
                     try question.fromRollUps(
                         by: .total, limit: limit, withDays: true, buckets: days))
-                #expect(near.hotspots.count == min(limit ?? .max, exact.hotspots.count))
+                #expect(near.groups.count == min(limit ?? .max, exact.groups.count))
                 #expect(near.buckets == exact.buckets)
-                for (near, exact) in zip(near.hotspots, exact.hotspots) {
+                for (near, exact) in zip(near.groups, exact.groups) {
                     expectSame(near, exact)
                 }
             }
         }
     }
 
-    private func expectSame(_ near: Hotspot, _ exact: Hotspot) {
-        #expect(near.title == exact.title && near.signature.hash == exact.signature.hash)
+    private func expectSame(_ near: StallAggregate, _ exact: StallAggregate) {
+        #expect(near.title == exact.title && near.group == exact.group)
         #expect(near.count == exact.count && near.total == exact.total)
         #expect(near.max == exact.max && near.causes == exact.causes)
-        #expect(abs(near.squares / exact.squares - 1) < 0.032)
+        #expect(abs(near.totals.squares / exact.totals.squares - 1) < 0.032)
         #expect(near.trend.count == exact.trend.count)
         for (near, exact) in zip(near.trend, exact.trend) {
             #expect(near.count == exact.count && near.total == exact.total)
@@ -83,18 +81,17 @@ import Testing
                 return filter
             }
             func comparison(_ rankings: [Ranking]) -> Comparison {
-                let sides = rankings.map { ComparedSide(hotspots: $0.hotspots, watched: nil) }
+                let sides = rankings.map { ComparedSide(groups: $0.groups, watched: nil) }
                 return Comparison(sides[0], sides[1])
             }
             let near = comparison(
                 try filters.map { filter in
-                    let question = RankingQuestion(
-                        store: store, filter: filter, rules: .builtIn, group: .signature)
+                    let question = RankingQuestion(store: store, filter: filter, by: .signature)
                     return try #require(try question.fromRollUps(by: .total, withDays: false))
                 })
             let exact = comparison(
                 try filters.map {
-                    try Ranking(store: store, filter: $0, by: .total, group: .signature)
+                    try RankingQuestion(store: store, filter: $0).exactRanking(by: .total)
                 })
             #expect(near.groups.map(\.title) == exact.groups.map(\.title))
             #expect(near.groups.map(\.change) == exact.groups.map(\.change))
@@ -122,10 +119,8 @@ import Testing
             _ = try ingest.run([path.path, early.path])
             try ingest.close()
             let store = try ReportStore.open(path: central)
-            let question = RankingQuestion(
-                store: store, filter: ReportFilter(), rules: .builtIn, group: .signature)
-            let exact = try Ranking(
-                store: store, filter: ReportFilter(), by: .total, group: .signature, buckets: days)
+            let question = RankingQuestion(store: store, filter: ReportFilter(), by: .signature)
+            let exact = try question.exactRanking(by: .total, buckets: days)
             let near = try #require(
                 try question.fromRollUps(by: .total, withDays: true, buckets: days))
             #expect(near.overview.first == exact.overview.first)

@@ -22,6 +22,21 @@ import Testing
         try expectSnapshot(view.lines, "show")
     }
 
+    /// The holder's group is decided as all groups are: by the rules in force, not by the built-in ones.
+    @Test func `the holder of a lock is named by the rules in force`() throws {
+        let report = SampleReports.report()
+        func lines(_ rules: String) throws -> String {
+            ReportView(
+                report: report, stackLimit: 1, rules: try GroupingRules(rules, file: "r"),
+                terminal: .plain
+            ).lines.joined(separator: "\n")
+        }
+        #expect(try lines("").contains("'compactor' in compactDatabase()"))
+        let skipped = try lines("skip function compactDatabase()")
+        #expect(skipped.contains("held by thread 4719 'compactor'"))
+        #expect(!skipped.contains("'compactor' in compactDatabase()"))
+    }
+
     @Test func `stacks that look the same are one`() {
         var report = SampleReports.report()
         let frames = report.samples[0].frames
@@ -79,9 +94,9 @@ import Testing
         view.ranking.buckets = TimeBuckets(
             from: noon, through: UnixTime(microseconds: noon.microseconds + 7_200_000_000), count: 8
         )
-        for index in view.ranking.hotspots.indices {
-            view.ranking.hotspots[index].causes = [[.lock, .throttled, .cpu][index]: .seconds(1)]
-            view.ranking.hotspots[index].trend = (0..<8).map { part in
+        for index in view.ranking.groups.indices {
+            view.ranking.groups[index].causes = [[.lock, .throttled, .cpu][index]: .seconds(1)]
+            view.ranking.groups[index].trend = (0..<8).map { part in
                 var totals = StallTotals()
                 totals.add(.seconds(part * (index + 1) % 5))
                 return totals
@@ -92,7 +107,11 @@ import Testing
                 run: SampleReports.run(), loop: "main", place: 1, reason: .place, count: 21,
                 total: .seconds(12))
         ]
-        view.holders = [SampleReports.id(1): "held by thread 4719 'compactor'"]
+        view.holders = [
+            SampleReports.id(1): NamedLockHolder(
+                holder: LockHolder(
+                    thread: ThreadID(rawValue: 4719), name: "compactor", isDeadlock: false))
+        ]
         // Commands stay whole: they are copied.
         let lines = view.lines.filter { !$0.contains("stallctl ") }
         #expect(lines.allSatisfy { $0.displayWidth <= columns })
@@ -101,7 +120,8 @@ import Testing
 
     @Test func `top of nothing says what was left out`() {
         let starved = SampleReports.summary(SampleReports.report(verdict: .starved))
-        let ranking = Ranking(reports: [starved], runs: [SampleReports.run()], hotspots: [])
+        let ranking = Ranking(
+            overview: Overview([starved], runs: [SampleReports.run()], example: nil), groups: [])
         let view = TopView(ranking: ranking, limit: 20, frameCount: 2, terminal: .plain)
         #expect(view.lines == ["No stalls.  Not ranked: 1 starved."])
     }
@@ -125,7 +145,7 @@ import Testing
     }
 
     /// Two stretches of one loop, and what limits have held back.
-    var exposure: ExposureView {
+    var exposure: ExposureSummary {
         let run = SampleReports.run()
         func stretch(_ busy: Duration) -> LoopExposure {
             LoopExposure(
@@ -139,7 +159,7 @@ import Testing
                 run: run, loop: "main", place: place, reason: reason, count: 7,
                 total: .seconds(4))
         }
-        return ExposureView(
+        return ExposureSummary(
             exposure: [stretch(.seconds(6)), stretch(.seconds(12))], lost: ["main": .seconds(9)],
             suppressed: [held(1, .place), held(1, .hour), held(2, .place)])
     }
@@ -155,7 +175,7 @@ import Testing
         let json =
             try JSONLines.line(row) + JSONLines.line(top(on: .plain).ranking.rows[0])
             + JSONLines.line(listing(hosts: ["web-2"]).rows[0])
-            + JSONLines.line(StatusView.Row(status, exposure))
+            + JSONLines.line(StatusRow(StatusAnswer(status: status, exposure: exposure)))
         try expectSnapshot(json, "json")
     }
 
@@ -189,7 +209,9 @@ import Testing
         report.activity = name
         let runs = [run, SampleReports.run(host: "other")]
         let ranking = Ranking(
-            reports: [SampleReports.summary(report)], runs: runs, hotspots: [hotspot(name)])
+            overview: Overview(
+                [SampleReports.summary(report)], runs: runs, example: SampleReports.id(1)),
+            groups: [aggregate(name)])
         let entry = Listing.Entry(
             report: SampleReports.summary(report), run: run,
             signature: report.signature(by: DefaultGrouper()))
@@ -209,19 +231,22 @@ import Testing
         #expect(!lines.joined().unicodeScalars.contains { $0.steersTerminal })
     }
 
-    private func hotspot(
+    private func aggregate(
         _ name: String, callers: [String] = [], count: Int = 1, total: Int = 1000,
         number: UInt64 = 1
-    ) -> Hotspot {
-        Hotspot(
-            signature: Signature(hash: Int64(number), keyFrames: [name] + callers, title: name),
-            title: name, frames: [name] + callers, count: count, total: .milliseconds(total),
-            p50: .milliseconds(total / count), p95: .milliseconds(total / count + 200),
-            p99: .milliseconds(total / count + 250),
-            max: .milliseconds(total / count + 300), apps: ["photos"],
-            versions: ["2.2.9", "2.3.0"],
-            firstSeen: SampleReports.noon, lastSeen: SampleReports.noon,
-            example: SampleReports.id(number))
+    ) -> StallAggregate {
+        var totals = StallTotals()
+        totals.count = count
+        totals.total = .milliseconds(total)
+        totals.longest = .milliseconds(total / count + 300)
+        return StallAggregate(
+            ReportGroup(
+                signature: Int64(number), family: Int64(number), title: name,
+                frames: [name] + callers),
+            totals: totals, p50: .milliseconds(total / count),
+            p95: .milliseconds(total / count + 200), p99: .milliseconds(total / count + 250),
+            apps: ["photos"], versions: ["2.2.9", "2.3.0"], first: SampleReports.noon,
+            last: SampleReports.noon, example: SampleReports.id(number))
     }
 
     private func top(on terminal: Terminal) -> TopView {
@@ -237,21 +262,23 @@ import Testing
                     lasting: 118_000),
                 run: index % 2)
         }
-        let hotspots = [
-            hotspot(
+        let groups = [
+            aggregate(
                 "sleepInTimer()", callers: ["Timeline.tick()", "main"], count: 61, total: 118_000,
                 number: 1),
-            hotspot(
+            aggregate(
                 "Gallery.drawComplexLayout(of:in:with:)",
                 callers: ["closure in Gallery.relayout(for:animated:)"], count: 88, total: 52_000,
                 number: 2),
-            hotspot("saveEverything()", count: 1, total: 600, number: 3),
+            aggregate("saveEverything()", count: 1, total: 600, number: 3),
         ]
         return TopView(
             ranking: Ranking(
-                reports: reports,
-                runs: [SampleReports.run(), SampleReports.run(host: "web-1", number: 901)],
-                hotspots: hotspots),
+                overview: Overview(
+                    reports,
+                    runs: [SampleReports.run(), SampleReports.run(host: "web-1", number: 901)],
+                    example: groups.first?.example),
+                groups: groups),
             limit: 2, frameCount: 2, storeOption: "my stalls.sqlite", terminal: terminal)
     }
 
@@ -274,15 +301,17 @@ import Testing
     }
 
     private var status: StoreStatus {
-        StoreStatus(
-            path: "stalls.sqlite", role: .central, schemaVersion: 1, bytes: 1_234_567,
-            sourceCount: 20,
-            runCount: 12, reportCount: 214, sampleCount: nil, stackCount: 312,
-            reportsByState: [.ended: 211, .open: 1, .hang: 2],
-            reportsByVerdict: [.stalled: 209, .starved: 4, .stopped: 1],
-            rollUpCount: 41, rollUpDayCount: 2, rollUpReportCount: 260, apps: ["photos", "videos"],
-            hosts: ["web-1", "web-2"], first: SampleReports.noon,
-            last: UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000),
-            lostByLoop: [:], losses: [.suppressed: 37, .evicted: 0])
+        var status = StoreStatus(
+            path: "stalls.sqlite", role: .central, schemaVersion: 1, bytes: 1_234_567)
+        (status.sourceCount, status.runCount) = (20, 12)
+        (status.reportCount, status.stackCount) = (214, 312)
+        status.reportsByState = [.ended: 211, .open: 1, .hang: 2]
+        status.reportsByVerdict = [.stalled: 209, .starved: 4, .stopped: 1]
+        (status.rollUpCount, status.rollUpDayCount, status.rollUpReportCount) = (41, 2, 260)
+        (status.apps, status.hosts) = (["photos", "videos"], ["web-1", "web-2"])
+        status.first = SampleReports.noon
+        status.last = UnixTime(microseconds: SampleReports.noon.microseconds + 86_400_000_000)
+        status.losses = [.suppressed: 37, .evicted: 0]
+        return status
     }
 }

@@ -67,6 +67,9 @@ package struct CallTree: Sendable {
     /// The time of stalls, or parts of stalls, of which there is no stack.
     package private(set) var withoutStack = Duration.zero
 
+    /// There was no stall, whatever its stacks.
+    package private(set) var isSelectionEmpty = false
+
     private struct Edge: Hashable {
         var parent: Int32
         var function: Int
@@ -136,6 +139,18 @@ package struct CallTree: Sendable {
         }
         sortChildren()
         (edges, functions, paths) = ([:], [:], [:])
+    }
+
+    /// The tree of the stalls that a filter selects.
+    package init(
+        of store: any QueryableStore, _ filter: ReportFilter, direction: TreeDirection,
+        selection: TreeSelection = TreeSelection(), rules: GroupingRules
+    ) throws {
+        let stalls = try store.stackSets(filter)
+        self.init(
+            stalls, frames: try store.frames(ofStacks: Set(stalls.entries.lazy.flatMap(\.stacks))),
+            direction: direction, selection: selection, rules: rules)
+        isSelectionEmpty = stalls.entries.isEmpty
     }
 
     private mutating func addWithoutStack(_ entry: StackSets.Entry) {

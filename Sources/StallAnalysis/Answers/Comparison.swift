@@ -7,12 +7,12 @@ package import StallModel
 
 /// One of two sets that are compared.
 package struct ComparedSide: Sendable {
-    package var hotspots: [Hotspot]
+    package var groups: [StallAggregate]
     /// How long loops were watched; nil when that is not known.
     package var watched: Duration?
 
-    package init(hotspots: [Hotspot], watched: Duration?) {
-        self.hotspots = hotspots
+    package init(groups: [StallAggregate], watched: Duration?) {
+        self.groups = groups
         self.watched = watched
     }
 }
@@ -65,9 +65,8 @@ package struct RateRatio: Hashable, Sendable {
 
 /// One group on both sides.
 package struct ComparedGroup: Sendable {
-    package var signature: Signature
+    package var group: ReportGroup
     package var title: String
-    package var frames: [String]
     package var first: StallTotals
     package var second: StallTotals
     /// The part of them that is compared: of watched loops, where watched time is known on both sides.
@@ -90,6 +89,12 @@ package struct Comparison: Sendable {
     /// How long each side was watched, when both are known.
     package let watched: (first: Duration, second: Duration)?
 
+    package init(_ first: Ranking, _ second: Ranking) {
+        self.init(
+            ComparedSide(groups: first.groups, watched: first.watched.total),
+            ComparedSide(groups: second.groups, watched: second.watched.total))
+    }
+
     package init(_ first: ComparedSide, _ second: ComparedSide) {
         let watched: (first: Duration, second: Duration)? =
             if let one = first.watched, let other = second.watched, one > .zero, other > .zero {
@@ -99,21 +104,23 @@ package struct Comparison: Sendable {
             }
         let exposure = watched.map { $0.second / $0.first } ?? 1
         var order: [Int64] = []
-        var hotspots: [Int64: (first: Hotspot?, second: Hotspot?)] = [:]
-        for hotspot in first.hotspots {
-            order.append(hotspot.signature.hash)
-            hotspots[hotspot.signature.hash] = (hotspot, nil)
+        var pairs: [Int64: (first: StallAggregate?, second: StallAggregate?)] = [:]
+        for one in first.groups {
+            order.append(one.group.signature)
+            pairs[one.group.signature] = (one, nil)
         }
-        for hotspot in second.hotspots {
-            let hash = hotspot.signature.hash
-            if hotspots[hash] == nil { order.append(hash) }
-            hotspots[hash, default: (nil, nil)].second = hotspot
+        for other in second.groups {
+            let signature = other.group.signature
+            if pairs[signature] == nil { order.append(signature) }
+            pairs[signature, default: (nil, nil)].second = other
         }
         var (firstTotals, secondTotals) = (StallTotals(), StallTotals())
         var compared = (first: StallTotals(), second: StallTotals())
-        let groups = order.map { hash -> ComparedGroup in
-            let pair = hotspots[hash]!
-            let (one, other) = (StallTotals(pair.first), StallTotals(pair.second))
+        let groups = order.map { signature -> ComparedGroup in
+            let pair = pairs[signature]!
+            let (one, other) = (
+                pair.first?.totals ?? StallTotals(), pair.second?.totals ?? StallTotals()
+            )
             firstTotals.add(one)
             secondTotals.add(other)
             let part =
@@ -128,14 +135,14 @@ package struct Comparison: Sendable {
             let ratio = RateRatio(part.first, part.second, exposure: exposure)
             let shown = (pair.second ?? pair.first)!
             return ComparedGroup(
-                signature: shown.signature, title: shown.title, frames: shown.frames, first: one,
-                second: other, compared: part, ratio: ratio,
+                group: shown.group, title: shown.title, first: one, second: other, compared: part,
+                ratio: ratio,
                 change: GroupChange((one, other), part, ratio, exposure: exposure))
         }
         self.groups = groups.sorted { left, right in
             let (one, other) = (left.difference(exposure), right.difference(exposure))
-            return (other, left.title, left.signature.hash) < (
-                one, right.title, right.signature.hash
+            return (other, left.title, left.group.signature) < (
+                one, right.title, right.group.signature
             )
         }
         (self.first, self.second) = (firstTotals, secondTotals)
@@ -159,17 +166,6 @@ extension ComparedGroup {
     /// How much the time lost changed, per time that the first side was watched.
     fileprivate func difference(_ exposure: Double) -> Double {
         abs(compared.second.total / .seconds(1) / exposure - compared.first.total / .seconds(1))
-    }
-}
-
-extension StallTotals {
-    fileprivate init(_ hotspot: Hotspot?) {
-        self.init()
-        guard let hotspot else { return }
-        count = hotspot.count
-        total = hotspot.total
-        squares = hotspot.squares
-        longest = hotspot.max
     }
 }
 

@@ -1,11 +1,6 @@
 // One line of a rules file.
 
-/// What a thread waits for, as far as function names tell.
-package enum WaitClass: String, CaseIterable, Hashable, Sendable {
-    case sleep, lock, disk, network, ipc, io
-    /// For any of several descriptors.
-    case poll
-}
+package import StallModel
 
 /// What to do with the frames or groups that a rule fits.
 package enum RuleAction: Hashable, Sendable {

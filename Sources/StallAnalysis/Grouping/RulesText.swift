@@ -5,6 +5,8 @@
 //
 // The actions and selectors are in GroupingRule.swift; docs/grouping.md explains them with examples.
 
+internal import StallModel
+
 /// The rules of one file, in order.
 struct RulesText {
     /// The format that is read here. A file may say in its first line which one it is in: `rules 1`.

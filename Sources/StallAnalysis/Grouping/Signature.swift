@@ -3,20 +3,9 @@
 
 package import StallModel
 
-/// Names the group that a stall belongs to. The hash is the same in every process and store.
+/// The group that a stall belongs to, and how it was decided.
 package struct Signature: Hashable, Sendable {
-    package var hash: Int64
-    /// Up to three functions, the one that accounts for the stall first, then its callers.
-    package var keyFrames: [String]
-    /// What people read: `sleep in sleepInTimer() <- Timeline.tick()`.
-    package var title: String
-    /// The first key frame alone, hashed: groups stalls of one function whoever called it.
-    package var family: Int64
-    package var wait: WaitClass?
-    /// The key frames are not the app's: none of its functions was on the stacks.
-    package var isWithoutAppFrame: Bool
-    /// The stacks were cut before the callers: it names the group of a whole stack with the same function.
-    package var isCut: Bool
+    package var group: ReportGroup
     /// The rule of the user's that merged or split the group, by file and line.
     package var rule: String?
 
@@ -24,13 +13,35 @@ package struct Signature: Hashable, Sendable {
         hash: Int64, keyFrames: [String], title: String, family: Int64? = nil,
         wait: WaitClass? = nil, isWithoutAppFrame: Bool = false, isCut: Bool = false
     ) {
-        self.hash = hash
-        self.keyFrames = keyFrames
-        self.title = title
-        self.family = family ?? hash
-        self.wait = wait
-        self.isWithoutAppFrame = isWithoutAppFrame
-        self.isCut = isCut
+        group = ReportGroup(
+            signature: hash, family: family ?? hash, title: title, frames: keyFrames, wait: wait,
+            isWithoutAppFrame: isWithoutAppFrame, isCut: isCut)
+    }
+
+    package fileprivate(set) var hash: Int64 {
+        get { group.signature }
+        set { group.signature = newValue }
+    }
+    /// Up to three functions, the one that accounts for the stall first, then its callers.
+    package fileprivate(set) var keyFrames: [String] {
+        get { group.frames }
+        set { group.frames = newValue }
+    }
+    /// What people read: `sleep in sleepInTimer() <- Timeline.tick()`.
+    package fileprivate(set) var title: String {
+        get { group.title }
+        set { group.title = newValue }
+    }
+    /// The first key frame alone, hashed: groups stalls of one function whoever called it.
+    package fileprivate(set) var family: Int64 {
+        get { group.family }
+        set { group.family = newValue }
+    }
+    package var wait: WaitClass? { group.wait }
+    package var isWithoutAppFrame: Bool { group.isWithoutAppFrame }
+    package fileprivate(set) var isCut: Bool {
+        get { group.isCut }
+        set { group.isCut = newValue }
     }
 
     /// Stands in a title whose functions are not the app's.

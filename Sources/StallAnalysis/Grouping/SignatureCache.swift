@@ -15,7 +15,7 @@ package struct SignatureCache {
     private let rules: GroupingRules
     private var classified = ClassifiedFrames()
     private var stacks: [Key: ClassifiedStack] = [:]
-    private var signatures: [Stall: Signature] = [:]
+    private var groups: [Stall: ReportGroup] = [:]
 
     private struct Key: Hashable {
         var stack: Int64
@@ -28,18 +28,18 @@ package struct SignatureCache {
         self.rules = rules
     }
 
-    package mutating func signature(of report: ReportSummary, in run: ProcessRun?) -> Signature {
+    package mutating func group(of report: ReportSummary, in run: ProcessRun?) -> ReportGroup {
         let stall = Stall(stacks: report.stacks, executable: run?.buildID)
-        if let known = signatures[stall] { return known }
-        let answer = StallAnalysis.signature(of: stacks(of: stall), rules: rules)
-        signatures[stall] = answer
+        if let known = groups[stall] { return known }
+        let answer = StallAnalysis.signature(of: stacks(of: stall), rules: rules).group
+        groups[stall] = answer
         return answer
     }
 
     /// Each function that counts and was on the report's stacks, with its share of the report's time.
     package mutating func functions(
         of report: ReportSummary, in run: ProcessRun?
-    ) -> [(signature: Signature, share: Double)] {
+    ) -> [(group: ReportGroup, share: Double)] {
         let stacks = stacks(of: Stall(stacks: report.stacks, executable: run?.buildID))
         let total = stacks.reduce(0) { $0 + max($1.weight, 1) }
         var weights: [PathStep: Double] = [:]
@@ -48,7 +48,7 @@ package struct SignatureCache {
                 weights[step, default: 0] += max(stack.weight, 1)
             }
         }
-        return weights.map { (Signature(function: $0), $1 / total) }
+        return weights.map { (ReportGroup(function: $0.title), $1 / total) }
     }
 
     private mutating func stacks(of stall: Stall) -> [WeightedFrames] {
@@ -101,29 +101,7 @@ package final class DefaultGrouper: ReportGrouper {
                 WeightedFrames(stack: $0, weight: Double(sample.weight.nanoseconds))
             }
         }
-        return ReportGroup(StallAnalysis.signature(of: stacks, rules: rules))
-    }
-}
-
-extension Signature {
-    /// What is known of the signature that a group was made from: its title says the rest.
-    package init(_ group: ReportGroup) {
-        let words = group.title.split(separator: " ", maxSplits: 2)
-        let wait =
-            words.count == 3 && words[1] == "in" ? WaitClass(rawValue: String(words[0])) : nil
-        self.init(
-            hash: group.signature, keyFrames: group.frames, title: group.title,
-            family: group.family, wait: wait,
-            isWithoutAppFrame: group.title.contains(Signature.noAppFrameMark)
-                || group.frames.isEmpty, isCut: group.isCut)
-    }
-}
-
-extension ReportGroup {
-    package init(_ signature: Signature) {
-        self.init(
-            signature: signature.hash, family: signature.family, title: signature.title,
-            frames: signature.keyFrames, isCut: signature.isCut)
+        return StallAnalysis.signature(of: stacks, rules: rules).group
     }
 }
 

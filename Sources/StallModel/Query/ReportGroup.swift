@@ -10,16 +10,23 @@ package struct ReportGroup: Hashable, Sendable {
     package var title: String
     /// The functions that name the group, the accounting one first.
     package var frames: [String]
+    /// What the samples mostly waited for, as far as functions tell; nil when they mostly ran.
+    package var wait: WaitClass?
+    /// The frames are not the app's: none of its functions was on the stacks.
+    package var isWithoutAppFrame: Bool
     /// The stacks were cut before the callers: it counts in the group of whole stacks that it is the beginning of.
     package var isCut: Bool
 
     package init(
-        signature: Int64, family: Int64, title: String, frames: [String], isCut: Bool = false
+        signature: Int64, family: Int64, title: String, frames: [String], wait: WaitClass? = nil,
+        isWithoutAppFrame: Bool = false, isCut: Bool = false
     ) {
         self.signature = signature
         self.family = family
         self.title = title
         self.frames = frames
+        self.wait = wait
+        self.isWithoutAppFrame = isWithoutAppFrame
         self.isCut = isCut
     }
 }

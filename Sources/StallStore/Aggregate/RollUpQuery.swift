@@ -7,10 +7,7 @@ internal import StallModel
 /// One question for roll-ups, on one snapshot of a store.
 struct RollUpQuery {
     let connection: Connection
-    let filter: ReportFilter
-    let dimension: RollUpDimension
-    let withDays, withExamples: Bool
-    let largest: LargestGroups?
+    let question: AggregateQuestion
     private var cohorts = KnownCohorts()
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
@@ -25,27 +22,25 @@ struct RollUpQuery {
     /// Groups of cut stacks that are parts of others now.
     private var joins: [Int: Int] = [:]
 
-    init(
-        _ connection: Connection, filter: ReportFilter, dimension: RollUpDimension, withDays: Bool,
-        withExamples: Bool, largest: LargestGroups?
-    ) {
+    init(_ connection: Connection, _ question: AggregateQuestion) {
         self.connection = connection
-        self.filter = filter
-        self.dimension = dimension
-        self.withDays = withDays
-        self.withExamples = withExamples
-        self.largest = largest
+        self.question = question
     }
 
+    private var filter: ReportFilter { question.filter }
+    private var key: GroupKey { question.key }
+    private var withDays: Bool { question.withDays }
+    private var largest: LargestGroups? { question.largest }
+
     /// - Parameter grouper: For reports whose group is not stored.
-    mutating func answer(_ grouper: any ReportGrouper) throws -> RollUpAnswer {
+    mutating func answer(_ grouper: any ReportGrouper) throws -> AggregateAnswer {
         let isGrouped = try connection.isGrouped
         if isGrouped {
             if needsGroups { groups = try SignatureRows.groups(connection) }
-            if dimension == .signature { special = try SpecialSignatures(connection) }
+            if key == .signature { special = try SpecialSignatures(connection) }
         }
         // Cells know nothing of hosts.
-        guard isGrouped && filter.hosts.isEmpty && dimension != .host else {
+        guard isGrouped && filter.hosts.isEmpty && key != .host else {
             try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
             try joinCutGroups()
             return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
@@ -61,7 +56,7 @@ struct RollUpQuery {
         }
         // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
         // listed takes half the time of reading it of all.
-        let ranksFirst = dimension.isOfFunctions && largest.order != .p95
+        let ranksFirst = key.isOfFunctions && largest.order != .p95
         for span in spans {
             if ranksFirst { try rankCells(span) } else { try addCells(span) }
         }
@@ -200,7 +195,7 @@ struct RollUpQuery {
     private func selection(of listed: [Int]) -> Selection {
         var contains = Array(repeating: false, count: sums.count)
         for index in listed { contains[index] = true }
-        let signatures = dimension.isOfFunctions ? keys.rows { contains[$0] } : nil
+        let signatures = key.isOfFunctions ? keys.rows { contains[$0] } : nil
         return Selection(contains: contains, signatures: signatures)
     }
 
@@ -252,7 +247,7 @@ struct RollUpQuery {
                 if groups[decision.signature] == nil {
                     let group = decided[Int(decision.signature) - 1]
                     groups[decision.signature] = group
-                    if dimension == .signature { special.add(group, row: decision.signature) }
+                    if key == .signature { special.add(group, row: decision.signature) }
                 }
             }
             guard let signature = report.signature else { continue }
@@ -302,7 +297,7 @@ struct RollUpQuery {
 
     /// Counts groups whose stacks were all cut in those that they are the beginnings of.
     private mutating func joinCutGroups() throws {
-        guard dimension == .signature, !special.cut.isEmpty,
+        guard key == .signature, !special.cut.isEmpty,
             sums.contains(where: { !$0.isWhole })
         else { return }
         groups.merge(
@@ -327,25 +322,28 @@ struct RollUpQuery {
     }
 
     /// Whether groups are told apart by more than the numbers of their rows.
-    private var needsGroups: Bool { dimension == .family || dimension == .function }
+    private var needsGroups: Bool { key == .family || key == .function }
 
     /// The sum that a cell or report belongs to.
     private mutating func index(cohort: Int, signature: Int64, host: String) throws -> Int {
-        let row = dimension.isOfFunctions ? signature : Int64(cohort)
-        if dimension != .host, let index = keys.index(ofRow: row) { return index }
-        let index = keys.index(try key(cohort, signature, host), row: row)
+        let row = key.isOfFunctions ? signature : Int64(cohort)
+        if key != .host, let index = keys.index(ofRow: row) { return index }
+        let index = keys.index(try rowKey(cohort, signature, host), row: row)
         if index == sums.count { sums.append(RollUpSum()) }
         return index
     }
 
     /// What makes the group of a cell or report.
-    private func key(_ cohort: Int, _ signature: Int64, _ host: String) throws -> RollUpKeys.Key {
+    private func rowKey(
+        _ cohort: Int, _ signature: Int64, _ host: String
+    ) throws -> RollUpKeys.Key {
         func group() throws -> ReportGroup {
             guard let group = groups[signature] else { throw noGroup }
             return group
         }
-        return switch dimension {
-        case .signature: .number(special.first[signature] ?? signature)
+        return switch key {
+        // No store adds up by all functions of a stack: its callers do not ask for it.
+        case .signature, .inclusive: .number(special.first[signature] ?? signature)
         case .family: .number(try group().family)
         case .function: .name(try group().frames.first ?? "")
         case .cause: .name(cohorts[cohort].cause?.word ?? "")
@@ -372,9 +370,9 @@ struct RollUpQuery {
     /// All groups but those that are parts of others.
     private var shownIndices: [Int] { sums.indices.filter { joins[$0] == nil } }
 
-    private mutating func makeAnswer(listing listed: [Int]) throws -> RollUpAnswer {
+    private mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
-        var answer = RollUpAnswer(counts: [:])
+        var answer = AggregateAnswer()
         func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<Cohort, String>) -> [String] {
             Set(cohorts.map { self.cohorts[$0][keyPath: name] }).sorted()
         }
@@ -408,7 +406,7 @@ struct RollUpQuery {
             guard let group = signatures.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
             else { throw noGroup }
             var example: UniqueID?
-            if withExamples {
+            if question.withExamples {
                 try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
                 example = try findID.step() ? findID.uniqueID(at: 0) : nil
                 findID.reset()
@@ -421,20 +419,28 @@ struct RollUpQuery {
             answer.durations.merge(sum.totals.histogram)
             let quantiles = sum.quantiles([0.5, 0.95, 0.99])
             answer.groups.append(
-                RollUp(
-                    name: keys.names[index], group: group, count: Int(sum.totals.count),
-                    total: .nanoseconds(sum.totals.total_ns), watched: sum.watched,
-                    cpuTime: .nanoseconds(sum.totals.cpu_ns), min: .nanoseconds(sum.totals.min_ns),
-                    max: .nanoseconds(sum.totals.max_ns), p50: quantiles[0], p95: quantiles[1],
-                    p99: quantiles[2], squares: sum.squares,
+                StallAggregate(
+                    by: key, named(group, keys.names[index]), totals: sum.all,
+                    watched: sum.watched, p50: quantiles[0], p95: quantiles[1],
+                    p99: quantiles[2], causes: causes, apps: names(sum.cohorts.keys, \.app),
+                    versions: names(sum.cohorts.keys, \.version),
+                    loops: names(sum.cohorts.keys, \.loop),
                     first: UnixTime(microseconds: sum.totals.first_us),
                     last: UnixTime(microseconds: sum.totals.last_us), example: example,
-                    apps: names(sum.cohorts.keys, \.app),
-                    versions: names(sum.cohorts.keys, \.version),
-                    loops: names(sum.cohorts.keys, \.loop), causes: causes,
                     days: sum.days))
         }
         return answer
+    }
+
+    /// The group that a sum is of.
+    ///
+    /// - Parameters:
+    ///   - heaviest: The one of its signatures that lost the most time.
+    ///   - name: What makes the group where no function does.
+    private func named(_ heaviest: ReportGroup, _ name: String) -> ReportGroup {
+        if key.isOfFunctions { return heaviest.grouped(by: key) }
+        // Of these only the cause may be unknown; an app or a loop may have an empty name.
+        return ReportGroup(fact: key == .cause && name.isEmpty ? nil : name, of: key)
     }
 }
 

@@ -21,11 +21,11 @@ struct RollUpSum {
     /// The nanoseconds by cohort, by signature and by day.
     private(set) var cohorts: [Int: Int64] = [:]
     private var signatures: [Int64: Int64] = [:]
-    private(set) var days: [Int: RollUp.Day] = [:]
+    private(set) var days: [Int: StallTotals] = [:]
 
     /// Counts so many stalls for a day.
     mutating func note(day: Int64, count: Int64, total: Int64, longest: Int64) {
-        var sum = days[Int(day)] ?? RollUp.Day()
+        var sum = days[Int(day)] ?? StallTotals()
         sum.count = Int(Int64(sum.count).addingSaturated(count))
         sum.total += .nanoseconds(total)
         sum.longest = max(sum.longest, .nanoseconds(longest))
@@ -64,8 +64,10 @@ struct RollUpSum {
     }
 
     /// Of loops whose watched time is recorded.
-    var watched: StallTotals {
-        guard unwatchedCount == 0 else { return watchedPart }
+    var watched: StallTotals { unwatchedCount == 0 ? all : watchedPart }
+
+    /// All stalls of the group.
+    var all: StallTotals {
         var all = StallTotals()
         all.count = Int(totals.count)
         all.total = .nanoseconds(totals.total_ns)
@@ -83,11 +85,7 @@ struct RollUpSum {
         durations += other.durations
         cohorts.merge(other.cohorts) { $0 &+ $1 }
         signatures.merge(other.signatures) { $0 &+ $1 }
-        days.merge(other.days) { one, other in
-            RollUp.Day(
-                count: one.count + other.count, total: one.total + other.total,
-                longest: max(one.longest, other.longest))
-        }
+        for (day, sum) in other.days { days[day, default: StallTotals()].add(sum) }
         addSize(of: other)
     }
 
@@ -101,12 +99,12 @@ struct RollUpSum {
     var lost: Duration { .nanoseconds(lost_ns) }
 
     mutating func noteSize(
-        _ order: LargestGroups.Order, count: Int64, total: Int64, longest: Int64, isWatched: Bool
+        _ order: RankingOrder, count: Int64, total: Int64, longest: Int64, isWatched: Bool
     ) {
         lost_ns = lost_ns.addingSaturated(total)
         switch order {
         case .total: break
-        case .watched: size = size.addingSaturated(isWatched ? total : 0)
+        case .rate: size = size.addingSaturated(isWatched ? total : 0)
         case .count: size = size.addingSaturated(count)
         case .max:
             size = max(size, longest)
@@ -115,7 +113,7 @@ struct RollUpSum {
         }
     }
 
-    func size(_ order: LargestGroups.Order) -> (Int64, Int64) {
+    func size(_ order: RankingOrder) -> (Int64, Int64) {
         (order == .p95 ? quantiles([0.95])[0].nanoseconds : size, lost_ns)
     }
 
@@ -209,11 +207,11 @@ struct RollUpKeys {
     }
 }
 
-extension RollUpDimension {
+extension GroupKey {
     /// Whether the signature alone tells the group.
     var isOfFunctions: Bool {
         switch self {
-        case .signature, .family, .function: true
+        case .signature, .family, .function, .inclusive: true
         case .cause, .loop, .version, .host, .app: false
         }
     }

@@ -12,8 +12,8 @@ struct SignatureRows {
         find = try connection.prepare("select id from signature where hash = ? and title = ?")
         add = try connection.prepare(
             """
-            insert into signature (hash, family, title, is_cut, is_variant)
-            select ?1, ?2, ?3, ?4, exists (select 1 from signature where hash = ?1)
+            insert into signature (hash, family, title, is_cut, wait, has_app_frame, is_variant)
+            select ?1, ?2, ?3, ?4, ?5, ?6, exists (select 1 from signature where hash = ?1)
             """)
         addFrame = try connection.prepare(
             "insert into signature_frame (signature, position, name) values (?, ?, ?)")
@@ -22,7 +22,9 @@ struct SignatureRows {
     /// The row of a group, which is added when it is missing.
     func row(of group: ReportGroup) throws -> Int64 {
         if let id = try find.integer(group.signature, group.title) { return id }
-        let id = try add.insert(group.signature, group.family, group.title, group.isCut)
+        let id = try add.insert(
+            group.signature, group.family, group.title, group.isCut, group.wait?.rawValue,
+            !group.isWithoutAppFrame)
         for (position, name) in group.frames.enumerated() {
             try addFrame.run(id, Int64(position), name)
         }
@@ -53,11 +55,16 @@ struct SignatureRows {
     ) throws -> [Int64: ReportGroup] {
         var groups: [Int64: ReportGroup] = [:]
         let rows = try connection.prepare(
-            "select id, hash, family, title, is_cut from signature where \(condition)")
+            """
+            select id, hash, family, title, is_cut, wait, has_app_frame from signature
+            where \(condition)
+            """)
         while try rows.step() {
             groups[rows.integer(at: 0)] = ReportGroup(
                 signature: rows.integer(at: 1), family: rows.integer(at: 2),
-                title: rows.text(at: 3), frames: [], isCut: rows.integer(at: 4) != 0)
+                title: rows.text(at: 3), frames: [],
+                wait: rows.optionalText(at: 5).flatMap(WaitClass.init),
+                isWithoutAppFrame: rows.integer(at: 6) == 0, isCut: rows.integer(at: 4) != 0)
         }
         let frames = try connection.prepare(
             """

@@ -39,6 +39,7 @@ package let embeddedMigrations = [
     Migration(name: "0011_add_ending", bytes: PackageResources._011_add_ending_sql),
     Migration(name: "0012_add_watched_loops", bytes: PackageResources._012_add_watched_loops_sql),
     Migration(name: "0013_add_origins", bytes: PackageResources._013_add_origins_sql),
+    Migration(name: "0014_add_group_facts", bytes: PackageResources._014_add_group_facts_sql),
 ]
 
 /// The `user_version` of a store of the newest schema.

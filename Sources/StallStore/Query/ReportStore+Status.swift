@@ -1,7 +1,7 @@
 // The store in numbers. Of a central store roll-ups know nearly all of them; reports are only read of days that some were
 // pruned from. An agent's store has a quota, and is read.
 
-internal import StallModel
+package import StallModel
 
 extension ReportStore {
     /// The store in numbers.
@@ -20,16 +20,12 @@ extension ReportStore {
             }
             var status = StoreStatus(
                 path: path, role: role, schemaVersion: file.schemaVersion,
-                bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0),
-                sourceCount: try count("select count(*) from source"),
-                runCount: try count("select count(*) from process_run"),
-                reportCount: 0, sampleCount: nil,
-                stackCount: try count("select count(*) from stack"),
-                reportsByState: [:], reportsByVerdict: [:], rollUpCount: 0, rollUpDayCount: 0,
-                rollUpReportCount: 0,
-                apps: try list("select distinct app from process_run order by app"),
-                hosts: try list("select distinct host from process_run order by host"),
-                first: nil, last: nil, lostByLoop: [:], watchedLostByLoop: [:], losses: [:])
+                bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0))
+            status.sourceCount = try count("select count(*) from source")
+            status.runCount = try count("select count(*) from process_run")
+            status.stackCount = try count("select count(*) from stack")
+            status.apps = try list("select distinct app from process_run order by app")
+            status.hosts = try list("select distinct host from process_run order by host")
             if let firstWholeDay = try connection.firstWholeDay() {
                 try status.addCells(connection, firstWholeDay: firstWholeDay)
                 try status.addReports(connection, before: firstWholeDay)

@@ -1,4 +1,4 @@
-// Reads a store: an agent's or a central one alike, also while its owner writes to it.
+// A store in SQLite as one asks it questions: an agent's or a central one alike, also while its owner writes to it.
 //
 // A question is answered from one snapshot. SQL filters the reports and the caller aggregates them:
 // measured, that is five times faster over millions of rows than a `group by`.
@@ -8,7 +8,7 @@ package import StallModel
 /// A store as one asks it questions. Nothing here writes.
 ///
 /// **Thread safety:** one thread at a time.
-package final class ReportStore {
+package final class ReportStore: QueryableStore {
     let file: StoreFile
 
     /// The path it was opened at.
@@ -67,25 +67,15 @@ package final class ReportStore {
         }
     }
 
-    /// The stalls that the filter selects, added up by what they have in common.
+    /// The stalls that a filter selects, added up by what they have in common.
     ///
-    /// Cost: grows with groups and days, not with reports, in a central store; with reports in an
-    /// agent's store, for hosts, and for the parts of days at the edges of the filter's time.
-    ///
-    /// - Parameters:
-    ///   - dimension: What makes one group.
-    ///   - withDays: Also add up each group's days; reads more rows.
-    ///   - withExamples: Also look each listed group's longest report up, somewhere in the file.
-    ///   - largest: Which groups are listed; without it all. The others are only counted.
-    ///   - grouper: Decides the groups of an agent's reports, which are not stored.
-    package func rollUps(
-        _ filter: ReportFilter, by dimension: RollUpDimension = .signature, withDays: Bool = false,
-        withExamples: Bool = true, largest: LargestGroups? = nil, grouper: any ReportGrouper
-    ) throws(StoreError) -> RollUpAnswer {
+    /// **Cost:** grows with groups and days, not with reports, in a central store; with reports in an agent's store, for
+    /// hosts, and for the parts of days at the edges of the filter's time.
+    package func aggregates(
+        _ question: AggregateQuestion, grouper: any ReportGrouper
+    ) throws(StoreError) -> AggregateAnswer {
         try answer { connection in
-            var query = RollUpQuery(
-                connection, filter: filter, dimension: dimension, withDays: withDays,
-                withExamples: withExamples, largest: largest)
+            var query = RollUpQuery(connection, question)
             return try query.answer(grouper)
         }
     }

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -63,7 +62,7 @@ struct Diff: ParsableCommand {
 
     func run() throws {
         let sides = try [first, second].map(side)
-        let rankings = try Ranking.fastest(sides.map(\.question))
+        let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
             let nothing = try NothingToCompare(
                 side.question, side.set, side.name, isWatched: ranking.watched.total != nil)
@@ -71,10 +70,7 @@ struct Diff: ParsableCommand {
             if failAbove != nil, !nothing.isWatched { throw nothing }
             say("stallctl: \(nothing)".printable)
         }
-        let compared = rankings.map {
-            ComparedSide(hotspots: $0.hotspots, watched: $0.watched.total)
-        }
-        let comparison = Comparison(compared[0], compared[1])
+        let comparison = Comparison(rankings[0], rankings[1])
         if rows.output.json {
             try Output.write(json: DiffRow.rows(comparison))
         } else if rows.csv {
@@ -109,9 +105,8 @@ struct Diff: ParsableCommand {
             filter.until = [filter.until, until].compactMap(\.self).min()
         case .store(let other): path = other
         }
-        let question = try RankingQuestion(
-            store: ReportStore.open(path: path), filter: filter,
-            rules: grouping.rules(forStore: source.path), group: group)
+        let question = try grouping.question(
+            to: StoreOptions.open(path: path), filter, by: group, rulesOf: source.path)
         return (text, set, question)
     }
 }

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -88,15 +87,14 @@ struct Export: ParsableCommand {
         }
     }
 
-    private func writeCSV(from store: ReportStore) throws {
+    private func writeCSV(from store: any QueryableStore) throws {
         switch rows {
         case .reports:
             let rows = try reportRows(from: store).lazy.map(ReportCSV.fields)
             try Output.write(csv: ReportCSV.header, rows, isRaw: csvRaw, to: output)
         case .groups:
-            let ranking = try Ranking(
-                store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-                by: .total, group: .signature)
+            let ranking = try grouping.question(to: store, filters.filter)
+                .exactRanking(by: .total)
             let rows = ranking.rows.lazy.map(HotspotCSV.fields)
             try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
         case .frames:
@@ -106,7 +104,7 @@ struct Export: ParsableCommand {
     }
 
     /// The reports, newest first, each with the addresses that its own process had.
-    private func reportRows(from store: ReportStore) throws -> some Collection<ReportRow> {
+    private func reportRows(from store: any QueryableStore) throws -> some Collection<ReportRow> {
         let reports = try store.reports(filters.filter, limit: limit)
         var images: [UniqueID: [Image]] = [:]
         for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }

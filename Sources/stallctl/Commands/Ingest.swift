@@ -177,9 +177,9 @@ struct IngestCommand: ParsableCommand {
         var metrics = Metrics(path: path)
         metrics.add(summary, at: .now)
         let store = try ReportStore.open(path: store)
-        let rollUps = try store.rollUps(
-            ReportFilter(), withExamples: false,
+        let stalls = try store.aggregates(
+            AggregateQuestion(withExamples: false),
             grouper: DefaultGrouper(rules: grouping.rules(forStore: store.path)))
-        try metrics.write(to: path, rollUps, rollUps.durations, at: .now)
+        try metrics.write(to: path, stalls, at: .now)
     }
 }

@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(

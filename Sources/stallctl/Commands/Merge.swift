@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Merge: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -44,11 +43,9 @@ struct Merge: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let ranking = try Ranking(
-            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-            by: .total, group: .signature)
-        let merged = try groups.map { try ranking.hotspots.one(named: $0, inStore: store.path) }
-        guard Set(merged.map(\.signature.hash)).count == merged.count else {
+        let ranking = try grouping.question(to: store, filters.filter).exactRanking(by: .total)
+        let merged = try groups.map { try ranking.groups.one(named: $0, inStore: store.path) }
+        guard Set(merged.map(\.group.signature)).count == merged.count else {
             throw ValidationError("\(groups.joined(separator: " and ")) are one group already.")
         }
         let rule = MergeRule(merged, into: into)
@@ -64,7 +61,7 @@ struct Merge: ParsableCommand {
 struct MergeRule {
     let text: String
 
-    init(_ groups: [Hotspot], into name: String?) {
+    init(_ groups: [StallAggregate], into name: String?) {
         let paths = groups.map { $0.frames.joined(separator: " <- ").quotedGlob }
         let into = name ?? groups[0].frames.joined(separator: " <- ").withoutQuotes
         text = "merge path " + paths.joined(separator: " ") + " into \"\(into)\""

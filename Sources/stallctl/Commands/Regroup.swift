@@ -58,9 +58,9 @@ struct RegroupRow: Encodable {
 
     init(_ moved: RegroupedReports) {
         signatureBefore = moved.before.map { hexadecimal($0.signature) }
-        titleBefore = moved.before.map { Signature($0).title(under: nil) }
+        titleBefore = moved.before.map { $0.title(under: nil) }
         signature = hexadecimal(moved.after.signature)
-        title = Signature(moved.after).title(under: nil)
+        title = moved.after.title(under: nil)
         count = moved.count
     }
 }

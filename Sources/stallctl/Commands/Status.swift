@@ -1,8 +1,8 @@
 // `status`: what a store holds and what it could not keep. StatusView.swift tells.
 
 internal import ArgumentParser
+internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,20 +18,14 @@ struct Status: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let status = try store.status()
+        let answer = try StatusAnswer(of: store)
         let quarantine = Quarantine(store: store.path)
-        let exposure = try ExposureView(
-            exposure: store.watchedLoops(ReportFilter(), withLengths: true),
-            lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
-            suppressed: store.suppressedStalls(ReportFilter()))
         if output.json {
-            try Output.write(json: [
-                StatusView.Row(status, exposure, quarantinedCount: quarantine.count)
-            ])
+            try Output.write(json: [StatusRow(answer, quarantinedCount: quarantine.count)])
         } else {
             try Output.write(
-                lines: StatusView.lines(for: status, on: output.colors.terminal)
-                    + StatusView.lines(for: quarantine) + exposure.lines)
+                lines: StatusView.lines(for: answer.status, on: output.colors.terminal)
+                    + StatusView.lines(for: quarantine) + answer.exposure.lines)
         }
     }
 }

@@ -1,9 +1,8 @@
-// `top`: what to fix first. Ranking.swift asks and ranks, TopView.swift tells people.
+// `top`: what to fix first. RankingQuestion asks and ranks, TopView.swift tells people.
 
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -67,9 +66,8 @@ struct Top: ParsableCommand {
     func run() throws {
         let store = try source.open()
         guard !watch else { return try watch(store) }
-        let ranking = try Ranking.fastest(
-            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-            by: by, group: group, limit: limit)
+        let question = try grouping.question(to: store, filters.filter, by: group)
+        let ranking = try question.ranking(by: by, limit: limit)
         if rows.output.json {
             try Output.write(json: ranking.rows.prefix(limit))
         } else if rows.csv {
@@ -78,7 +76,7 @@ struct Top: ParsableCommand {
         } else {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
-                holders: try ranking.holders(in: store, limit: limit),
+                holders: try ranking.lockHolders(in: store, limit: limit, rules: question.rules),
                 terminal: rows.output.colors.terminal)
             try Output.write(lines: view.lines)
         }

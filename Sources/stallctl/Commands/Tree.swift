@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Tree: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -68,15 +67,13 @@ struct Tree: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let stalls = try store.stackSets(filters.filter)
         var selection = TreeSelection()
         selection.focus = focus.map(NamePattern.init)
         selection.ignore = ignore.map(NamePattern.init)
         selection.frames = frames
-        let tree = CallTree(
-            stalls, frames: try store.frames(ofStacks: Set(stalls.entries.lazy.flatMap(\.stacks))),
-            direction: invert ? .topDown : .bottomUp, selection: selection,
-            rules: try grouping.rules(forStore: store.path))
+        let tree = try CallTree(
+            of: store, filters.filter, direction: invert ? .topDown : .bottomUp,
+            selection: selection, rules: grouping.rules(forStore: store.path))
         let shown = ShownTree(tree, minShare: minShare / 100, depth: depth)
         if output.json {
             try Output.write(json: shown.rows)
@@ -85,11 +82,11 @@ struct Tree: ParsableCommand {
                 tree: shown, arrow: invert ? "-> " : "<- ", terminal: output.colors.terminal)
             try Output.write(lines: view.lines)
         }
-        if tree.stallCount == 0, !stalls.entries.isEmpty {
+        if tree.stallCount == 0, !tree.isSelectionEmpty {
             let names = (focus + ignore).map { "'\($0)'" }.joined(separator: ", ")
             say("stallctl: no stack is left by --focus and --ignore of \(names)".printable)
         }
-        if stalls.entries.isEmpty { try filters.explainEmptyAnswer(from: store) }
+        if tree.isSelectionEmpty { try filters.explainEmptyAnswer(from: store) }
     }
 }
 

@@ -1,10 +1,9 @@
-// `trend`: how a group, or all, did over time. Ranking asks, TrendView.swift tells.
+// `trend`: how a group, or all, did over time. TrendQuestion asks, TrendView.swift tells.
 
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct Trend: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -21,11 +20,6 @@ struct Trend: ParsableCommand {
               stallctl trend --json | jq -r '[.begin, .total_ms] | @tsv'
             """)
 
-    /// How long a part of the time is.
-    enum Unit: String, CaseIterable, ExpressibleByArgument {
-        case hour, day
-    }
-
     @OptionGroup var source: StoreOptions
 
     @Argument(help: ArgumentHelp("Which groups: a name in their titles.", valueName: "name"))
@@ -37,7 +31,7 @@ struct Trend: ParsableCommand {
         help: ArgumentHelp(
             "The parts of the time. Without it: hours up to two days, then days.", valueName: "unit"
         ))
-    var by: Unit?
+    var by: TrendUnit?
 
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var rows: RowOptions
@@ -46,9 +40,11 @@ struct Trend: ParsableCommand {
         let store = try source.open()
         let terminal = rows.output.colors.terminal
         let isData = rows.csv || rows.output.json
-        let trend = try TrendOverTime(
-            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-            name: name, unit: by, timeZone: isData ? .gmt : terminal.timeZone)
+        let zone = isData ? .gmt : terminal.timeZone
+        let question = TrendQuestion(
+            try grouping.question(to: store, filters.filter), name: name, unit: by
+        ) { try .ofCalendar(from: $0, through: $1, in: $2, of: zone) }
+        let trend = try question.trend()
         if rows.output.json {
             try Output.write(json: trend.rows)
         } else if rows.csv {
@@ -59,3 +55,5 @@ struct Trend: ParsableCommand {
         if trend.totals.count == 0 { try filters.explainEmptyAnswer(from: store) }
     }
 }
+
+extension TrendUnit: ExpressibleByArgument {}

@@ -1,7 +1,8 @@
 // `why`: how one report was grouped. Explanation.swift finds out and tells.
 
 internal import ArgumentParser
-internal import StallStore
+internal import StallAnalysis
+internal import StallModel
 
 struct Why: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -57,7 +57,7 @@ struct Metrics {
 
     /// Writes the file, at once or not at all.
     func write(
-        to path: String, _ rollUps: RollUpAnswer, _ durations: DurationHistogram, at time: UnixTime
+        to path: String, _ stalls: AggregateAnswer, at time: UnixTime
     ) throws {
         var lines: [String] = []
         func family(_ name: String, _ type: String, _ help: String) {
@@ -75,12 +75,11 @@ struct Metrics {
             lines.append("stallctl_last_success_timestamp_seconds \(lastSuccess)")
         }
         family("stallctl_stalls", "gauge", "Stalls in the store by group, the worst groups first.")
-        let groups = rollUps.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
+        let groups = stalls.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
         for group in groups.prefix(Self.groupLimit) {
-            let title = Signature(group.group).title(under: group.cause)
             lines.append(
                 "stallctl_stalls{signature=\"\(hexadecimal(group.group.signature))\","
-                    + "title=\"\(Self.escaped(title))\"} \(group.count)")
+                    + "title=\"\(Self.escaped(group.title))\"} \(group.count)")
         }
         let others = groups.dropFirst(Self.groupLimit).reduce(0) { $0 + $1.count }
         if others > 0 {
@@ -88,7 +87,7 @@ struct Metrics {
         }
         family("stallctl_stall_duration_seconds", "histogram", "How long the stalls lasted.")
         for bound in Self.bounds {
-            let count = durations.count(upTo: .seconds(bound))
+            let count = stalls.durations.count(upTo: .seconds(bound))
             lines.append("stallctl_stall_duration_seconds_bucket{le=\"\(bound)\"} \(count)")
         }
         let count = groups.reduce(0) { $0 + $1.count }

@@ -1,12 +1,11 @@
 // An empty answer to a filter is often a typing mistake.
 
 internal import StallModel
-internal import StallStore
 
 extension FilterOptions {
     /// Says on stderr what the store does hold when nothing matched: the closest name, or those
     /// there are.
-    func explainEmptyAnswer(from store: ReportStore) throws {
+    func explainEmptyAnswer(from store: any QueryableStore) throws {
         guard !isEmpty else { return }
         let loops = try store.loops()
         let runs = loops.map(\.run)

@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 struct FilterOptions: ParsableArguments {
     @Option(

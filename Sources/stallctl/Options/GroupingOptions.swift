@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
+internal import StallModel
 
 struct GroupingOptions: ParsableArguments {
     @Option(
@@ -27,6 +28,21 @@ struct GroupingOptions: ParsableArguments {
                 path: path, reason: isThere ? "they are not text in UTF-8" : "no such file")
         }
         return try GroupingRules(text, file: path)
+    }
+
+    /// What a ranking of a store is asked for; of groups that were decided under other rules it is said so.
+    func question(
+        to store: any QueryableStore, _ filter: ReportFilter, by key: GroupKey = .signature,
+        rulesOf path: String? = nil
+    ) throws -> RankingQuestion {
+        var question = RankingQuestion(
+            store: store, filter: filter, rules: try rules(forStore: path ?? store.path), by: key)
+        question.noteOtherRules = {
+            say(
+                "stallctl: \(store.path) is grouped by other rules than these, so every report is read: 'stallctl regroup' applies them"
+                    .printable)
+        }
+        return question
     }
 
     /// The first of: the option, `stallwatch.rules` beside the store, the one in the configuration folder of the XDG

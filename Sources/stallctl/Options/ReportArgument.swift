@@ -1,6 +1,7 @@
 // The one report that a command is about.
 
 internal import ArgumentParser
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 
@@ -17,14 +18,14 @@ struct ReportArgument: ParsableArguments {
 
     /// The report that is meant; an unknown id is answered with the one of the newest
     /// that it nearly is.
-    func find(in store: ReportStore) throws -> StallReport { try findAll(in: store)[0] }
+    func find(in store: any QueryableStore) throws -> StallReport { try findAll(in: store)[0] }
 
     /// The same, and what other sources say of the same report.
-    func findAll(in store: ReportStore) throws -> [StallReport] {
+    func findAll(in store: any QueryableStore) throws -> [StallReport] {
         do {
             return try store.reports(idPrefix: id)
         } catch {
-            guard case .unknownReport(let prefix) = error else { throw error }
+            guard case StoreError.unknownReport(let prefix) = error else { throw error }
             let ids = try store.newest(ReportFilter(), count: 10_000).reports.lazy.map(\.id)
             throw UnknownReport(
                 path: store.path, prefix: prefix, suggestion: ShortIDs.nearMiss(of: prefix, in: ids)
@@ -42,5 +43,17 @@ private struct UnknownReport: Error, CustomStringConvertible {
     var description: String {
         "\(path): no report's id begins with \(prefix); "
             + (suggestion.map { "did you mean \($0)?" } ?? "'stallctl list' prints the ids")
+    }
+}
+
+extension ShortIDs {
+    /// The beginning of an id that differs from `prefix` by one slip of a finger. Of a single digit any id's
+    /// beginning does: nil.
+    static func nearMiss(of prefix: String, in ids: some Sequence<UniqueID>) -> String? {
+        let typed = prefix.lowercased().filter { $0 != "-" }
+        guard typed.count > 1 else { return nil }
+        let lengths = [typed.count, typed.count + 1, typed.count - 1].filter { $0 > 0 }
+        return ids.lazy.flatMap { id in lengths.map { String(id.description.prefix($0)) } }
+            .first { Suggestion.editDistance(typed, $0) == 1 }
     }
 }

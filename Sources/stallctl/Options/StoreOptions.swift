@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Glibc
+internal import StallModel
 internal import StallStore
 
 struct StoreOptions: ParsableArguments {
@@ -36,14 +37,19 @@ struct StoreOptions: ParsableArguments {
     }
 
     /// Opens the store for reading.
-    func open() throws -> ReportStore {
+    func open() throws -> any QueryableStore {
         let (path, environment) = (path, ProcessInfo.processInfo.environment)
         if store == nil, path == Self.statePath(environment),
             !FileManager.default.fileExists(atPath: path)
         {
             throw NoStore(statePath: path)
         }
-        return try ReportStore.open(path: path)
+        return try Self.open(path: path)
+    }
+
+    /// Opens a store for reading.
+    static func open(path: String) throws -> any QueryableStore {
+        try ReportStore.open(path: path)
     }
 
     /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in

@@ -19,23 +19,6 @@ enum JSONLines {
     }
 }
 
-/// A value that is written as `null` when there is none, so that its key is always there.
-@propertyWrapper
-struct Nullable<Value: Encodable>: Encodable {
-    var wrappedValue: Value?
-
-    init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if let wrappedValue {
-            try container.encode(wrappedValue)
-        } else {
-            try container.encodeNil()
-        }
-    }
-}
-
 extension String {
     /// JSON text with what would steer a terminal, which occurs in its strings only, as `\uXXXX`.
     fileprivate var escapingSteeringCharacters: String {

@@ -1,19 +1,10 @@
-// Times: local and short for people, RFC 3339 in UTC for data. Parsing is in TimeArgument.swift.
+// Times for people: local and short. Data says RFC 3339 (StallAnalysis). Parsing is in TimeArgument.swift.
 
 internal import Foundation
 internal import Glibc
 internal import StallModel
 
 extension UnixTime {
-    /// `2026-11-21T14:03:22.417000Z`, as data says it.
-    ///
-    /// **Source:** RFC 3339, section 5.6.
-    var rfc3339: String {
-        let (date, microsecond) = civil(secondsFromGMT: 0)
-        return "\(date.year)-\(date.month)-\(date.day)T\(date.hour):\(date.minute):\(date.second)."
-            + String(microsecond).padded(with: "0", to: 6) + "Z"
-    }
-
     /// `21 Nov 09:00`, with the year when it is not the present one.
     func shortText(on terminal: Terminal) -> String {
         let (date, _) = civil(in: terminal.timeZone)

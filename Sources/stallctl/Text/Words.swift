@@ -1,30 +1,8 @@
-// The model's cases as words, which scripts depend on, and as clauses of sentences.
+// The model's cases as clauses of sentences.
 
 internal import StallModel
-internal import StallStore
-
-extension StallState {
-    var word: String {
-        switch self {
-        case .open: "open"
-        case .ended: "ended"
-        case .hang: "hang"
-        }
-    }
-}
 
 extension StallVerdict {
-    var word: String {
-        switch self {
-        case .stalled: "stalled"
-        case .starved: "starved"
-        case .stopped: "stopped"
-        case .throttled: "throttled"
-        case .debugger: "debugger"
-        case .saturated: "saturated"
-        }
-    }
-
     /// Why it is not ranked; nil when it is.
     var excuse: String? {
         switch self {
@@ -39,19 +17,6 @@ extension StallVerdict {
 }
 
 extension LoopPhase {
-    var word: String {
-        switch self {
-        case .unknown: "unknown"
-        case .observer: "observer"
-        case .block: "block"
-        case .source: "source"
-        case .timer: "timer"
-        case .descriptor: "descriptor"
-        case .mainQueue: "main_queue"
-        case .marked: "marked"
-        }
-    }
-
     /// What ran, as a part of a sentence; nil when it is not known.
     var clause: String? {
         switch self {
@@ -63,16 +28,6 @@ extension LoopPhase {
         case .descriptor: "in a descriptor's callout"
         case .mainQueue: "in a block of the main queue"
         case .marked: "in work that the app marked"
-        }
-    }
-}
-
-extension CodeAddressKind {
-    var word: String {
-        switch self {
-        case .interrupted: "interrupted"
-        case .returnAddress: "return_address"
-        case .asyncResume: "async_resume"
         }
     }
 }
@@ -91,25 +46,7 @@ extension StallEnding {
     }
 }
 
-extension CaptureMethod {
-    var word: String {
-        switch self {
-        case .signalFree: "signal_free"
-        case .signal: "signal"
-        case .lateSignal: "late_signal"
-        }
-    }
-}
-
 extension ThreadRole {
-    var word: String {
-        switch self {
-        case .holder: "holder"
-        case .member: "member"
-        case .other: "other"
-        }
-    }
-
     /// Why a report holds the thread, to follow its name.
     var clause: String {
         switch self {
@@ -139,27 +76,7 @@ extension CauseClass {
     }
 }
 
-extension StoreRole {
-    var word: String {
-        switch self {
-        case .agent: "agent"
-        case .central: "central"
-        }
-    }
-}
-
 extension LossReason {
-    var word: String {
-        switch self {
-        case .suppressed: "suppressed"
-        case .dropped: "dropped"
-        case .unwritable: "unwritable"
-        case .evicted: "evicted"
-        case .callback: "callback"
-        case .blind: "blind"
-        }
-    }
-
     /// What became of such stalls, as the rest of a sentence that begins with their number.
     var clause: String {
         switch self {

@@ -6,11 +6,13 @@ internal import StallModel
 extension StallReport {
     /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase()   lock, confidence 98 %`; then what
     /// that rests on. Nothing when there is no cause.
-    func causeLines(on terminal: Terminal) -> [String] {
+    func causeLines(by grouper: DefaultGrouper, on terminal: Terminal) -> [String] {
         guard let cause else { return [] }
         let confidence =
             "\(cause.cause.word), confidence \(Int((cause.confidence * 100).rounded())) %"
-        var lines = [causeSentence(cause).printable + "   " + terminal.paint(confidence, .strong)]
+        var lines = [
+            causeSentence(cause, grouper).printable + "   " + terminal.paint(confidence, .strong)
+        ]
         if cause.shares.count > 1 {
             let shares = cause.shares.map {
                 "\($0.cause.word) \(Int(($0.fraction * 100).rounded())) %"
@@ -26,11 +28,11 @@ extension StallReport {
         return lines
     }
 
-    private func causeSentence(_ cause: StallCause) -> String {
+    private func causeSentence(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {
         let share = cause.shares.first { $0.cause == cause.cause }?.fraction ?? 1
         let (verb, object) = cause.cause.clause
         let spent = "\(loop) \(verb) \((duration * share).precise)"
-        if cause.cause == .lock { return spent + " for " + lockClause(cause) }
+        if cause.cause == .lock { return spent + " for " + lockClause(cause, grouper) }
         let call = cause.evidence("system call").map { " in \($0)" }
         let waits = ![.cpu, .unknown, .starved, .throttled, .stopped].contains(cause.cause)
         return spent + (object.isEmpty || object.hasPrefix(";") ? object : " " + object)
@@ -38,7 +40,7 @@ extension StallReport {
     }
 
     /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
-    private func lockClause(_ cause: StallCause) -> String {
+    private func lockClause(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {
         let lock = cause.evidence("lock") ?? "a lock"
         guard let holder = cause.holder else {
             let process = cause.evidence("held by")
@@ -47,18 +49,11 @@ extension StallReport {
         let holders = threads.filter { $0.role == .holder }
         guard !holders.isEmpty else { return lock + " held by thread \(holder.label)" }
         let chain = holders.map { thread in
-            "thread \(thread.label)" + (appFrame(of: thread).map { " in \($0)" } ?? "")
+            "thread \(thread.label)"
+                + (appFunction(of: thread, by: grouper).map { " in \($0)" } ?? "")
         }
         return lock + " held by " + chain.joined(separator: ", which waits for ")
             + (holder.isDeadlock ? ", which waits for \(loop): a deadlock" : "")
-    }
-
-    /// The innermost function of the app on another thread's stack.
-    func appFrame(of thread: ThreadSnapshot) -> String? {
-        guard !thread.frames.isEmpty else { return nil }
-        let signature = StallAnalysis.signature(
-            of: [(thread.frames, .seconds(1))], executable: run.buildID)
-        return signature.isWithoutAppFrame ? nil : signature.keyFrames.first
     }
 }
 

@@ -1,79 +1,9 @@
-// `diff` as data and for people.
+// `diff` for people, and as CSV.
 
 internal import StallAnalysis
 internal import StallModel
 
-/// One group on both sides, or all together, as data: the shape of `diff --json`. Scripts depend on the names.
-struct DiffRow: Encodable {
-    let schema = "stallctl.diff/1"
-    /// `total` for all groups together, which comes first, or `group`.
-    var kind: String
-    var change: String
-    @Nullable var signature: String?
-    var title: String
-    var frames: [String]
-    var countA: Int
-    var countB: Int
-    var totalMsA: Double
-    var totalMsB: Double
-    /// Null where the watched time is not known on both sides.
-    @Nullable var rateMsPerHourA: Double?
-    @Nullable var rateMsPerHourB: Double?
-    /// How many times as much B lost, per watched hour where that is known; null when A lost nothing.
-    @Nullable var ratio: Double?
-    /// The true ratio is between these 19 times of 20; null for no bound.
-    @Nullable var ratioLow: Double?
-    @Nullable var ratioHigh: Double?
-    /// What rates and ratio are of: the stalls of loops whose watched time is recorded, where it is on both sides; else all.
-    var comparedCountA: Int
-    var comparedCountB: Int
-    var comparedTotalMsA: Double
-    var comparedTotalMsB: Double
-
-    static func rows(_ comparison: Comparison) -> [DiffRow] {
-        let total = DiffRow(
-            kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
-            comparison.first, comparison.second, comparison.compared, comparison.ratio, comparison)
-        return [total]
-            + comparison.groups.map { group in
-                DiffRow(
-                    kind: "group", group.change, signature: hexadecimal(group.signature.hash),
-                    title: group.title, frames: group.frames, group.first, group.second,
-                    group.compared, group.ratio, comparison)
-            }
-    }
-
-    private init(
-        kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
-        _ first: StallTotals, _ second: StallTotals,
-        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
-        _ comparison: Comparison
-    ) {
-        self.kind = kind
-        self.change = change.rawValue
-        self.signature = signature
-        self.title = title
-        self.frames = frames
-        countA = first.count
-        countB = second.count
-        totalMsA = first.total.milliseconds
-        totalMsB = second.total.milliseconds
-        rateMsPerHourA = comparison.watched.map {
-            compared.first.total.milliseconds / ($0.first / .seconds(3600))
-        }
-        rateMsPerHourB = comparison.watched.map {
-            compared.second.total.milliseconds / ($0.second / .seconds(3600))
-        }
-        comparedCountA = compared.first.count
-        comparedCountB = compared.second.count
-        comparedTotalMsA = compared.first.total.milliseconds
-        comparedTotalMsB = compared.second.total.milliseconds
-        func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
-        self.ratio = finite(ratio.value)
-        ratioLow = finite(ratio.low)
-        ratioHigh = finite(ratio.high)
-    }
-
+extension DiffRow {
     static let csvHeader = [
         "kind", "change", "signature", "title", "frames", "count_a", "count_b", "total_ms_a",
         "total_ms_b", "rate_ms_per_hour_a", "rate_ms_per_hour_b", "ratio", "ratio_low",
@@ -172,7 +102,7 @@ struct DiffView {
                 let time = watched.map { totals.total / ($0 / .seconds(3600)) } ?? totals.total
                 return .init(time.compact + unit)
             }
-            let frames = group.frames.isEmpty ? [group.title] : group.frames
+            let frames = group.group.frames.isEmpty ? [group.title] : group.group.frames
             return [
                 .init(group.change.rawValue, style: group.change.style),
                 .init(

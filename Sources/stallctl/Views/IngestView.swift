@@ -1,5 +1,6 @@
 // What `ingest` did, in words and as data.
 
+internal import StallAnalysis
 internal import StallModel
 internal import StallStore
 

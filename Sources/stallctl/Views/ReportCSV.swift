@@ -1,5 +1,7 @@
 // The shapes of `export --format csv`. Scripts depend on the column names.
 
+internal import StallAnalysis
+
 /// One row a report.
 enum ReportCSV {
     static let header = [

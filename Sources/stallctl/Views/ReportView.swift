@@ -9,11 +9,12 @@ struct ReportView {
     var rules = GroupingRules.builtIn
     var terminal: Terminal
 
-    private var signature: Signature { report.signature(by: DefaultGrouper(rules: rules)) }
+    private var grouper: DefaultGrouper { DefaultGrouper(rules: rules) }
+    private var signature: Signature { report.signature(by: grouper) }
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
-        var lines = [sentence] + report.causeLines(on: terminal) + circumstances
+        var lines = [sentence] + report.causeLines(by: grouper, on: terminal) + circumstances
         lines += [""] + timeline.lines + [""]
         for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
             lines += stackLines(stack, number: index + 1, of: timeline) + [""]
@@ -66,7 +67,7 @@ struct ReportView {
                 + "\(report.threshold.precise); it was noticed \(report.detectionDelay.compact) late."
         )
         if !signature.keyFrames.isEmpty {
-            let title = signature.title(under: report.cause?.cause)
+            let title = signature.group.title(under: report.cause?.cause)
             lines.append("Grouped as: \(title.printable)")
         }
         if report.samples.isEmpty, report.state == .ended, report.threshold > .zero {
@@ -93,7 +94,7 @@ struct ReportView {
     private func threadLines(_ thread: ThreadSnapshot) -> [String] {
         let title = terminal.paint("Thread \(thread.label.printable)", .strong) + thread.role.clause
         if let failure = thread.failure { return [title, "     no stack: \(failure.printable)"] }
-        let app = report.appFrame(of: thread)
+        let app = report.appFunction(of: thread, by: grouper)
         let naming = thread.frames.firstIndex { SymbolKey(frame: $0).display == app }
         return [title]
             + frameLines(thread.frames, naming: naming, isTruncated: thread.isTruncated)

@@ -1,7 +1,6 @@
-// A store in a few sentences, and the same as data.
+// A store in a few sentences.
 
 internal import StallModel
-internal import StallStore
 
 enum StatusView {
     static func lines(for status: StoreStatus, on terminal: Terminal) -> [String] {
@@ -62,68 +61,6 @@ enum StatusView {
 
     private static func parts(_ counts: [(count: Int, clause: String)]) -> String {
         counts.filter { $0.count > 0 }.map { "\($0.count) \($0.clause)" }.joined(separator: ", ")
-    }
-
-    /// A store in numbers, as data.
-    struct Row: Encodable {
-        let schema = "stallctl.status/1"
-        var store: String
-        var role: String
-        var schemaVersion: Int
-        var bytes: Int64
-        var sourceCount: Int
-        var runCount: Int
-        var reportCount: Int
-        /// Null for a central store.
-        @Nullable var sampleCount: Int?
-        var stackCount: Int
-        var rollUpCount: Int
-        var rollUpDayCount: Int
-        /// The reports that the roll-ups count, pruned ones among them; what `top` ranks.
-        var rollUpReportCount: Int
-        /// Files that ingest found broken and does not try again.
-        var quarantinedCount: Int
-        var states: [String: Int]
-        var verdicts: [String: Int]
-        var apps: [String]
-        var hosts: [String]
-        @Nullable var firstSeen: String?
-        @Nullable var lastSeen: String?
-        var losses: [String: Int]
-        /// Each loop that was watched.
-        var loops: [WatchedLoop]
-        var suppressed: SuppressedRow
-
-        init(_ status: StoreStatus, _ exposure: ExposureView, quarantinedCount: Int = 0) {
-            store = status.path
-            role = status.role.word
-            schemaVersion = status.schemaVersion
-            bytes = status.bytes
-            sourceCount = status.sourceCount
-            runCount = status.runCount
-            reportCount = status.reportCount
-            sampleCount = status.sampleCount
-            stackCount = status.stackCount
-            rollUpCount = status.rollUpCount
-            rollUpDayCount = status.rollUpDayCount
-            rollUpReportCount = status.rollUpReportCount
-            self.quarantinedCount = quarantinedCount
-            states = Self.words(status.reportsByState, \.word)
-            verdicts = Self.words(status.reportsByVerdict, \.word)
-            apps = status.apps
-            hosts = status.hosts
-            firstSeen = status.first?.rfc3339
-            lastSeen = status.last?.rfc3339
-            losses = Self.words(status.losses, \.word)
-            loops = exposure.loops
-            suppressed = exposure.suppressed
-        }
-
-        private static func words<Key>(_ counts: [Key: Int], _ word: (Key) -> String) -> [String:
-            Int]
-        {
-            Dictionary(counts.map { (word($0.key), $0.value) }) { $0 + $1 }
-        }
     }
 }
 

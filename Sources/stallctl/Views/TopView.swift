@@ -10,13 +10,13 @@ struct TopView {
     /// The store as it was given with --store, to repeat in the commands to try next.
     var storeOption: String?
     /// Who held the lock, by the example of a group.
-    var holders: [UniqueID: String] = [:]
+    var holders: [UniqueID: NamedLockHolder] = [:]
     var terminal: Terminal
     /// The screen is drawn again and again: nothing is said of what to type next.
     var isLive = false
 
     var lines: [String] {
-        guard !ranking.hotspots.isEmpty else {
+        guard !ranking.groups.isEmpty else {
             return (["No stalls." + notRanked("  ")] + SuppressedRow(ranking.suppressed).lines)
                 .flatMap { $0.wrapped(to: terminal.columns) }
         }
@@ -35,7 +35,7 @@ struct TopView {
         return isLive ? lines : lines + next
     }
 
-    private var groupCount: Int { ranking.hotspots.count + ranking.restCount }
+    private var groupCount: Int { ranking.groups.count + ranking.restCount }
 
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
     private var header: String {
@@ -81,23 +81,23 @@ struct TopView {
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing, spare: 3),
             .init("COUNT", .trailing), .init("P50", .trailing, spare: 4),
             .init("P95", .trailing, spare: 2), .init("CAUSE", spare: 1), .init("TREND", spare: 5),
-            .init(ranking.group.title),
+            .init(ranking.key.title),
         ]
-        let rows = ranking.hotspots.prefix(limit).enumerated().map {
-            index, hotspot -> [Table.Cell] in
-            let frames = hotspot.frames.isEmpty ? [hotspot.title] : hotspot.frames
+        let rows = ranking.groups.prefix(limit).enumerated().map {
+            index, group -> [Table.Cell] in
+            let frames = group.frames.isEmpty ? [group.title] : group.frames
             var callers = frames.prefix(frameCount).dropFirst().map { "  <- " + $0 }
-            if let holder = hotspot.example.flatMap({ holders[$0] }) {
-                callers.insert("  " + holder, at: 0)
+            if let holder = group.example.flatMap({ holders[$0] }) {
+                callers.insert("  " + holder.clause, at: 0)
             }
-            if hotspot.signature.isWithoutAppFrame { callers.append("  (no app frame)") }
+            if group.group.isWithoutAppFrame { callers.append("  (no app frame)") }
             return [
-                .init("\(index + 1)"), .init(hotspot.total.compact, style: .strong),
-                .init(percent(hotspot.total, of: total)), .init("\(hotspot.count)"),
-                .init(hotspot.p50.compact), .init(hotspot.p95.compact),
-                .init(hotspot.causeText),
+                .init("\(index + 1)"), .init(group.total.compact, style: .strong),
+                .init(percent(group.total, of: total)), .init("\(group.count)"),
+                .init(group.p50.compact), .init(group.p95.compact),
+                .init(group.causeText),
                 .init(
-                    ranking.hasTrend ? Sparkline.text(hotspot.trend.map(\.total.milliseconds)) : ""),
+                    ranking.hasTrend ? Sparkline.text(group.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),
             ]
         }
@@ -125,15 +125,24 @@ struct TopView {
     }
 }
 
-extension Hotspot {
+extension StallAggregate {
     /// `lock`; `mostly lock` where a part of the time had other causes or none, `lock, disk, ...` where none had half of it.
     fileprivate var causeText: String {
         let causes = causesByTime
-        guard let first = causes.first else { return signature.wait?.cause?.word ?? "" }
+        guard let first = causes.first else { return group.wait?.cause?.word ?? "" }
         if first.total / total >= 0.95 { return first.cause.word }
         if first.total / total > 0.5 { return "mostly " + first.cause.word }
         let second = causes.dropFirst().first.map { ", " + $0.cause.word } ?? ""
         return first.cause.word + second + ", ..."
+    }
+}
+
+extension NamedLockHolder {
+    /// `held by 'compactor' in compactDatabase()`
+    fileprivate var clause: String {
+        let name = holder.name.map { "'\($0)'" } ?? "thread \(holder.thread.rawValue)"
+        return (holder.isDeadlock ? "deadlock with " : "held by ") + name
+            + (function.map { " in \($0)" } ?? "")
     }
 }
 

@@ -1,95 +1,13 @@
-// Stalls over time: asked of the store, as data, and for people.
+// `trend` for people, and as CSV. The days and hours are those of the reader's zone.
 
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
-/// The stalls of some groups in days or hours.
-struct TrendOverTime {
-    var unit: Trend.Unit
-    /// The title of the one group, or how many there are.
-    var title: String
-    var buckets: TimeBuckets?
-    /// One for each bucket.
-    var parts: [StallTotals]
-    var totals: StallTotals
-    /// The zone whose days and hours these are.
-    var timeZone: TimeZone
-}
-
-extension TrendOverTime {
-    /// - Parameter name: A name in the titles of the groups; nil for all stalls.
-    init(
-        store: ReportStore, filter: ReportFilter, rules: GroupingRules, name: String?,
-        unit: Trend.Unit?, timeZone: TimeZone
-    ) throws {
-        self.timeZone = timeZone
-        let question = RankingQuestion(
-            store: store, filter: filter, rules: rules, group: .signature)
-        var ranking = try Self.ranking(question, unit: unit, timeZone: &self.timeZone)
-        if let name {
-            let all = ranking.hotspots
-            ranking.hotspots = all.filter { $0.isMeant(by: name) }
-            guard !ranking.hotspots.isEmpty || all.isEmpty else {
-                throw UnclearGroup(path: store.path, name: name, found: [], known: all)
-            }
-        }
-        let hotspots = ranking.hotspots
-        buckets = ranking.buckets
-        parts = Array(repeating: StallTotals(), count: ranking.buckets?.count ?? 0)
-        totals = StallTotals()
-        for hotspot in hotspots {
-            for (index, part) in hotspot.trend.enumerated() {
-                parts[index].add(part)
-                totals.add(part)
-            }
-        }
-        title =
-            name == nil
-            ? "All groups"
-            : hotspots.count == 1 ? hotspots[0].title : counted(hotspots.count, "group")
-        let isDays = buckets.map {
-            $0.bounds[1].microseconds - $0.bounds[0].microseconds > 3_600_000_000
-        }
-        self.unit = unit ?? (isDays == true ? .day : .hour)
-    }
-
-    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of UTC.
-    private static func ranking(
-        _ question: RankingQuestion, unit: Trend.Unit?, timeZone: inout TimeZone
-    ) throws -> Ranking {
-        let lacksReports = try question.lacksReports
-        func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> Trend.Unit {
-            let days = Double(last.microseconds - first.microseconds) / 86_400e6
-            return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
-        }
-        if unit != .hour,
-            let ranking = try question.fromRollUps(
-                by: .total, withDays: true,
-                buckets: { try buckets(from: $0, through: $1, .day, .gmt) }),
-            ranking.isLarge || lacksReports, let first = ranking.overview.first,
-            let last = ranking.overview.last,
-            unitNeeded(first, last) == .day
-        {
-            timeZone = .gmt
-            return ranking
-        }
-        let timeZone = timeZone
-        return try Ranking(
-            store: question.store, filter: question.filter, rules: question.rules, by: .total,
-            group: question.group
-        ) { first, last in
-            try buckets(from: first, through: last, unitNeeded(first, last), timeZone)
-        }
-    }
-
-    /// The most rows that anybody would read, and that a mistaken clock may cost.
-    private static let longest = 10_000
-
+extension TimeBuckets {
     /// Whole days or hours of the zone from the first instant to the last one.
-    static func buckets(
-        from first: UnixTime, through last: UnixTime, _ unit: Trend.Unit, _ timeZone: TimeZone
+    static func ofCalendar(
+        from first: UnixTime, through last: UnixTime, in unit: TrendUnit, of timeZone: TimeZone
     ) throws -> TimeBuckets {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = timeZone
@@ -98,7 +16,7 @@ extension TrendOverTime {
             timeIntervalSince1970: (Double(first.microseconds) / 1_000_000).rounded(.down))
         var date = calendar.dateInterval(of: component, for: start)?.start ?? start
         var bounds: [UnixTime] = []
-        while bounds.count <= longest {
+        while bounds.count <= TimeBuckets.largestCount {
             bounds.append(
                 UnixTime(microseconds: Int64(date.timeIntervalSince1970.rounded()) * 1_000_000))
             if let end = bounds.last, bounds.count > 1, end > last {
@@ -106,38 +24,11 @@ extension TrendOverTime {
             }
             date = calendar.date(byAdding: component, value: 1, to: date)!
         }
-        throw TooLong(unit: unit.rawValue)
-    }
-
-    var rows: [TrendRow] {
-        guard let bounds = buckets?.bounds else { return [] }
-        return parts.enumerated().map { index, part in
-            TrendRow(
-                begin: bounds[index].rfc3339, end: bounds[index + 1].rfc3339, title: title,
-                count: part.count, totalMs: part.total.milliseconds,
-                maxMs: part.longest.milliseconds)
-        }
+        throw TimeSpanError(unit: unit)
     }
 }
 
-private struct TooLong: Error, CustomStringConvertible {
-    var unit: String
-
-    var description: String {
-        "there are more than 10000 \(unit)s between the first stall and the last; --since and --until take a part of them"
-    }
-}
-
-/// One day or hour as data: the shape of `trend --json`. Scripts depend on the names.
-struct TrendRow: Encodable {
-    let schema = "stallctl.trend/1"
-    var begin: String
-    var end: String
-    var title: String
-    var count: Int
-    var totalMs: Double
-    var maxMs: Double
-
+extension TrendRow {
     static let csvHeader = ["begin", "end", "title", "count", "total_ms", "max_ms"]
 
     var csvFields: [CSVWriter.Field] {
@@ -150,7 +41,7 @@ struct TrendRow: Encodable {
 
 /// `trend` for people.
 struct TrendView {
-    var trend: TrendOverTime
+    var trend: StallTrend
     var terminal: Terminal
 
     /// As long as there is room beside the other columns, which take less than 50.
@@ -159,9 +50,8 @@ struct TrendView {
     var lines: [String] {
         var terminal = terminal
         // The days of roll-ups are those of UTC.
-        let isOtherZone =
-            trend.timeZone.secondsFromGMT() != terminal.timeZone.secondsFromGMT()
-        terminal.timeZone = trend.timeZone
+        let isOtherZone = trend.isOfUTC && terminal.timeZone.secondsFromGMT() != 0
+        if trend.isOfUTC { terminal.timeZone = .gmt }
         guard let bounds = trend.buckets?.bounds, trend.totals.count > 0 else {
             return ["No stalls."]
         }

@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Glibc
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
 /// What the keys have chosen.
 struct WatchChoice: Equatable {
@@ -64,7 +63,7 @@ struct WatchView {
 
 extension Top {
     /// Draws the ranking again and again until a key or a signal ends it.
-    func watch(_ store: ReportStore) throws {
+    func watch(_ store: any QueryableStore) throws {
         // What ends other programs ends this one as well, now that the terminal is as it was.
         guard let end = try drawUntilEnd(store) else { return }
         var ending = sigset_t()
@@ -76,13 +75,13 @@ extension Top {
     }
 
     /// - Returns: The signal that ended it, if one did.
-    private func drawUntilEnd(_ store: ReportStore) throws -> CInt? {
+    private func drawUntilEnd(_ store: any QueryableStore) throws -> CInt? {
         guard let live = LiveTerminal() else {
             throw ValidationError(
                 "--watch draws on a terminal; standard input and output must be one.")
         }
         var choice = WatchChoice(order: by, group: group)
-        let rules = try grouping.rules(forStore: store.path)
+        var question = try grouping.question(to: store, filters.filter)
         while !choice.isDone {
             var terminal = rows.output.colors.terminal
             let size = live.size
@@ -91,9 +90,8 @@ extension Top {
             // A heading, two lines around the table, the lines below it.
             let shown = Swift.max(1, Swift.min(limit, size.rows - 6))
             do {
-                let ranking = try Ranking.fastest(
-                    store: store, filter: filters.filter, rules: rules, by: choice.order,
-                    group: choice.group, limit: shown)
+                question.key = choice.group
+                let ranking = try question.ranking(by: choice.order, limit: shown)
                 content =
                     TopView(
                         ranking: ranking, limit: shown, frameCount: frames, terminal: terminal,

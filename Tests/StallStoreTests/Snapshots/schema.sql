@@ -203,7 +203,7 @@ CREATE TABLE "signature" (
     -- The stacks were cut before the callers.
     is_cut integer not null default 0,
     -- Another row has the hash too.
-    is_variant integer not null default 0,
+    is_variant integer not null default 0, wait text, has_app_frame integer not null default 1,
     unique (hash, title)
 ) strict;
 

@@ -1,35 +1,35 @@
 // A report's cause as data: the value of `cause` in `show --json`. Scripts depend on the names.
 
-internal import StallModel
+package import StallModel
 
-struct CauseRow: Encodable {
+package struct CauseRow: Encodable {
     /// The class with the largest share: `lock`, `disk`, ...
-    var `class`: String
+    package var `class`: String
     /// From 0 to 1.
-    var confidence: Double
+    package var confidence: Double
     /// All classes that took part, the largest first.
-    var shares: [ShareRow]
-    var evidence: [EvidenceRow]
+    package var shares: [ShareRow]
+    package var evidence: [EvidenceRow]
     /// Who held the lock, where that could be told.
-    @Nullable var lockHolder: HolderRow?
+    @Nullable package var lockHolder: HolderRow?
 
-    struct ShareRow: Encodable {
+    package struct ShareRow: Encodable {
         var `class`: String
         var fraction: Double
     }
 
-    struct EvidenceRow: Encodable {
+    package struct EvidenceRow: Encodable {
         var name: String
         var value: String
     }
 
-    struct HolderRow: Encodable {
+    package struct HolderRow: Encodable {
         var thread: Int32
         @Nullable var name: String?
         var deadlock: Bool
     }
 
-    init(_ cause: StallCause) {
+    package init(_ cause: StallCause) {
         `class` = cause.cause.word
         confidence = cause.confidence
         shares = cause.shares.map { ShareRow(class: $0.cause.word, fraction: $0.fraction) }

@@ -1,30 +1,31 @@
 // What a ranking says of all reports together.
 
-internal import StallModel
+package import StallModel
 
-struct Overview {
+package struct Overview: Sendable {
     /// How many reports there are of each verdict.
-    var counts: [StallVerdict: Int] = [:]
+    package var counts: [StallVerdict: Int] = [:]
     /// `photos 2.3.0`, in alphabetical order; of the ranked reports, like all below.
-    var apps: [String] = []
+    package var apps: [String] = []
     /// Empty when they are not known.
-    var hosts: [String] = []
-    var first: UnixTime?
-    var last: UnixTime?
-    var openCount = 0
-    var hangCount = 0
-    var totalLost = Duration.zero
+    package var hosts: [String] = []
+    package var first: UnixTime?
+    package var last: UnixTime?
+    package var openCount = 0
+    package var hangCount = 0
+    package var totalLost = Duration.zero
     /// The ranked stalls of loops whose watched time is recorded.
-    var watched = StallTotals()
+    package var watched = StallTotals()
     /// Enough of the id of the first group's example to be typed.
-    var example: String?
+    package var example: String?
 
-    var stallCount: Int { counts[.stalled] ?? 0 }
-    var isEmpty: Bool { counts.isEmpty }
+    package var stallCount: Int { counts[.stalled] ?? 0 }
+    package var isEmpty: Bool { counts.isEmpty }
 }
 
 extension Overview {
-    init(_ reports: [ReportSummary], runs: [ProcessRun], example: UniqueID?) {
+    package init(_ reports: [ReportSummary], runs: [ProcessRun], example: UniqueID?) {
+        self.init()
         var seen: Set<Int> = []
         for report in reports {
             counts[report.verdict, default: 0] += 1
@@ -45,7 +46,8 @@ extension Overview {
         }
     }
 
-    init(_ answer: RollUpAnswer, example: UniqueID?) {
+    init(_ answer: AggregateAnswer, example: UniqueID?) {
+        self.init()
         counts = answer.counts
         apps = answer.builds
         first = answer.firstRanked

@@ -1,96 +1,9 @@
-// The newest reports with the group that each belongs to, as data and for people.
+// `list` for people, and as CSV.
 
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
 
-struct Listing {
-    /// One report and the group it is in.
-    struct Entry {
-        var report: ReportSummary
-        var run: ProcessRun
-        var signature: Signature
-    }
-
-    /// The newest first.
-    var entries: [Entry]
-    /// How many reports the filter selects, as far as they were counted.
-    var reportCount: Int
-    /// There are more than that.
-    var isCountCut = false
-    /// Of all reports that were counted.
-    var shortIDs: ShortIDs
-
-    var rows: [ListingRow] { entries.map(ListingRow.init) }
-}
-
-extension Listing {
-    /// So many reports beyond those that are shown are counted.
-    private static let furtherCount = 1000
-
-    init(
-        store: ReportStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
-    ) throws {
-        let counted = limit + Self.furtherCount
-        let selection = try store.newest(filter, count: counted)
-        let newest = selection.reports.prefix(limit)
-        let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
-        let grouper = DefaultGrouper(rules: rules)
-        let entries = newest.map { report in
-            let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
-            let run = selection.runs[report.run]
-            return Entry(
-                report: report, run: run,
-                signature: grouper.signature(of: stacks, executable: run.buildID))
-        }
-        self.init(
-            entries: entries, reportCount: selection.reports.count,
-            isCountCut: selection.reports.count == counted,
-            shortIDs: ShortIDs(shown: newest.map(\.id), among: selection.reports.lazy.map(\.id)))
-    }
-}
-
-/// One report in a list, as data: the shape of `list --json`. Scripts depend on the names.
-struct ListingRow: Encodable {
-    let schema = "stallctl.listing/1"
-    var id: String
-    var start: String
-    var durationMs: Double
-    var state: String
-    /// What ended it; null while it lasts, and where nobody knows.
-    @Nullable var ending: String?
-    var verdict: String
-    var app: String
-    var version: String
-    var host: String
-    var pid: Int32
-    var loop: String
-    var signature: String
-    var title: String
-    var frames: [String]
-    @Nullable var wait: String?
-    /// Null where nothing looked for one.
-    @Nullable var cause: String?
-
-    init(_ entry: Listing.Entry) {
-        id = entry.report.id.description
-        start = entry.report.start.rfc3339
-        durationMs = entry.report.duration.milliseconds
-        state = entry.report.state.word
-        ending = entry.report.ending?.word
-        verdict = entry.report.verdict.word
-        app = entry.run.app
-        version = entry.run.version
-        host = entry.run.host
-        pid = entry.run.pid
-        loop = entry.report.loop
-        signature = hexadecimal(entry.signature.hash)
-        title = entry.signature.title(under: entry.report.cause)
-        frames = entry.signature.keyFrames
-        wait = entry.signature.wait?.rawValue
-        cause = entry.report.cause?.word
-    }
-
+extension ListingRow {
     static let csvHeader = [
         "id", "start", "duration_ms", "state", "verdict", "app", "version", "host", "pid", "loop",
         "signature", "title", "wait", "frames", "cause", "ending",

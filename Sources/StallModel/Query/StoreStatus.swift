@@ -1,13 +1,18 @@
 // What a store says about itself and what it holds.
 
-package import StallModel
-
 /// Who writes a store. The raw value is the file's SQLite application id; never change one.
 package enum StoreRole: Int32, Hashable, Sendable {
     /// Written by the agents of one or more processes ("STL1").
     case agent = 0x5354_4c31
     /// Written by `ingest` from other stores ("STLC").
     case central = 0x5354_4c43
+
+    package var word: String {
+        switch self {
+        case .agent: "agent"
+        case .central: "central"
+        }
+    }
 }
 
 /// Why an agent saw a stall and did not keep it. The raw values are stored; never renumber them.
@@ -35,37 +40,36 @@ package struct StoreStatus: Hashable, Sendable {
     /// Of the file and its write-ahead log.
     package var bytes: Int64
     /// The stores that its reports were first written to.
-    package var sourceCount: Int
-    package var runCount: Int
-    package var reportCount: Int
-    /// Nil in a central store: nobody has asked how many there are of all apps, and only every report could tell.
+    package var sourceCount = 0
+    package var runCount = 0
+    package var reportCount = 0
+    /// Nil in a central store, where only every report could tell.
     package var sampleCount: Int?
-    package var stackCount: Int
-    package var reportsByState: [StallState: Int]
-    package var reportsByVerdict: [StallVerdict: Int]
+    package var stackCount = 0
+    package var reportsByState: [StallState: Int] = [:]
+    package var reportsByVerdict: [StallVerdict: Int] = [:]
     /// The totals of a day and a group, and how many days they are of; none in an agent's store.
-    package var rollUpCount: Int
-    package var rollUpDayCount: Int
+    package var rollUpCount = 0
+    package var rollUpDayCount = 0
     /// The reports that those count: also those that were pruned since.
-    package var rollUpReportCount: Int
+    package var rollUpReportCount = 0
     /// In alphabetical order.
-    package var apps: [String]
-    package var hosts: [String]
+    package var apps: [String] = []
+    package var hosts: [String] = []
     /// When the first and the last report started.
     package var first: UnixTime?
     package var last: UnixTime?
     /// The time lost in stalls, by the name of the loop; of pruned reports as well.
-    package var lostByLoop: [String: Duration]
+    package var lostByLoop: [String: Duration] = [:]
     /// The part of it that was lost in loops whose watched time is recorded.
     package var watchedLostByLoop: [String: Duration] = [:]
     /// Stalls that were seen and not kept.
-    package var losses: [LossReason: Int]
-}
+    package var losses: [LossReason: Int] = [:]
 
-/// The reports that a filter selects, lean enough to rank millions.
-package struct ReportSelection: Hashable, Sendable {
-    /// The process runs that `ReportSummary.run` indexes.
-    package var runs: [ProcessRun]
-    /// In no order that means anything.
-    package var reports: [ReportSummary]
+    package init(path: String, role: StoreRole, schemaVersion: Int, bytes: Int64) {
+        self.path = path
+        self.role = role
+        self.schemaVersion = schemaVersion
+        self.bytes = bytes
+    }
 }

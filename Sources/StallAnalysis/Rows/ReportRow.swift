@@ -1,60 +1,59 @@
 // One report as data: the shape of `show --json`, `list --json` and `export --format json`.
 // Scripts depend on the names.
 
-internal import StallAnalysis
-internal import StallModel
+package import StallModel
 
-struct ReportRow: Encodable {
-    let schema = "stallctl.report/1"
-    var id: String
-    var app: String
-    var version: String
-    @Nullable var buildId: String?
-    var host: String
-    var pid: Int32
-    var loop: String
-    var mode: String
-    var phase: String
-    @Nullable var activity: String?
-    var start: String
-    var durationMs: Double
-    var cpuMs: Double
-    var thresholdMs: Double
-    var detectionDelayMs: Double
-    var state: String
+package struct ReportRow: Encodable {
+    package let schema = "stallctl.report/1"
+    package var id: String
+    package var app: String
+    package var version: String
+    @Nullable package var buildId: String?
+    package var host: String
+    package var pid: Int32
+    package var loop: String
+    package var mode: String
+    package var phase: String
+    @Nullable package var activity: String?
+    package var start: String
+    package var durationMs: Double
+    package var cpuMs: Double
+    package var thresholdMs: Double
+    package var detectionDelayMs: Double
+    package var state: String
     /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it lasts, and where nobody knows.
-    @Nullable var ending: String?
-    var verdict: String
+    @Nullable package var ending: String?
+    package var verdict: String
     /// Why it stalled; null when nothing looked for a cause.
-    @Nullable var cause: CauseRow?
+    @Nullable package var cause: CauseRow?
     /// The group, and the functions that make it, app frame first.
-    var signature: String
-    var family: String
-    var title: String
-    var frames: [String]
+    package var signature: String
+    package var family: String
+    package var title: String
+    package var frames: [String]
     /// None of the app's functions was on the stacks; `frames` are the system's.
-    var withoutAppFrame: Bool
+    package var withoutAppFrame: Bool
     /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
-    @Nullable var wait: String?
-    var samples: [SampleRow]
+    @Nullable package var wait: String?
+    package var samples: [SampleRow]
     /// When each function was on the stack, the longest first; late samples do not count.
-    var timeline: [PresenceRow]
-    var threads: [ThreadRow]
+    package var timeline: [PresenceRow]
+    package var threads: [ThreadRow]
     /// Threads that the agent had neither room nor time to look at.
-    var skippedThreads: Int
+    package var skippedThreads: Int
     /// What captures and names have cost the agent.
-    var agentMs: Double
+    package var agentMs: Double
     /// The binaries on the report's stacks, where the loader had put them.
-    var images: [ImageRow]
+    package var images: [ImageRow]
     /// The life of the process.
-    var run: RunRow
+    package var run: RunRow
     /// The store that it was first written to, and its number there: with them `ingest` takes it
     /// once. Null where that was not asked for.
-    @Nullable var store: String?
-    @Nullable var seq: Int64?
-    @Nullable var revision: Int64?
+    @Nullable package var store: String?
+    @Nullable package var seq: Int64?
+    @Nullable package var revision: Int64?
 
-    init(
+    package init(
         _ report: StallReport, images: [Image], origin: ReportOrigin? = nil,
         grouper: DefaultGrouper = DefaultGrouper()
     ) {
@@ -80,7 +79,7 @@ struct ReportRow: Encodable {
         cause = report.cause.map(CauseRow.init)
         self.signature = hexadecimal(signature.hash)
         family = hexadecimal(signature.family)
-        title = signature.title(under: report.cause?.cause)
+        title = signature.group.title(under: report.cause?.cause)
         frames = signature.keyFrames
         withoutAppFrame = signature.isWithoutAppFrame
         wait = signature.wait?.rawValue
@@ -105,13 +104,13 @@ struct ReportRow: Encodable {
 }
 
 /// One life of one process.
-struct RunRow: Encodable {
-    var id: String
-    var bootId: String
-    var startTicks: UInt64
-    var started: String
+package struct RunRow: Encodable {
+    package var id: String
+    package var bootId: String
+    package var startTicks: UInt64
+    package var started: String
 
-    init(_ run: ProcessRun) {
+    package init(_ run: ProcessRun) {
         id = run.id.description
         bootId = run.bootID
         startTicks = run.startTicks
@@ -120,13 +119,13 @@ struct RunRow: Encodable {
 }
 
 /// A binary that was mapped into the process.
-struct ImageRow: Encodable {
-    var path: String
-    @Nullable var buildId: String?
-    var loadAddress: String
-    var endAddress: String
+package struct ImageRow: Encodable {
+    package var path: String
+    @Nullable package var buildId: String?
+    package var loadAddress: String
+    package var endAddress: String
 
-    init(_ image: Image) {
+    package init(_ image: Image) {
         path = image.path
         buildId = image.buildID?.description
         loadAddress = "0x" + String(image.loadAddress, radix: 16)
@@ -135,16 +134,16 @@ struct ImageRow: Encodable {
 }
 
 /// When a function was on the stack.
-struct PresenceRow: Encodable {
-    var function: String
-    @Nullable var image: String?
-    var fromMs: Double
+package struct PresenceRow: Encodable {
+    package var function: String
+    @Nullable package var image: String?
+    package var fromMs: Double
     /// Null: to the end.
-    @Nullable var untilMs: Double?
+    @Nullable package var untilMs: Double?
     /// Of the time that samples stand for, 0 to 1.
-    var share: Double
+    package var share: Double
 
-    init(_ frame: Frame, _ presence: Timeline.Presence) {
+    package init(_ frame: Frame, _ presence: Timeline.Presence) {
         function = frame.title
         image = frame.imagePath
         fromMs = presence.from.milliseconds
@@ -154,19 +153,19 @@ struct PresenceRow: Encodable {
 }
 
 /// One look at the stalled thread.
-struct SampleRow: Encodable {
-    var offsetMs: Double
-    var weightMs: Double
-    var late: Bool
-    var thread: Int32
-    @Nullable var method: String?
-    var truncated: Bool
-    var captureCostMs: Double
-    @Nullable var failure: String?
+package struct SampleRow: Encodable {
+    package var offsetMs: Double
+    package var weightMs: Double
+    package var late: Bool
+    package var thread: Int32
+    @Nullable package var method: String?
+    package var truncated: Bool
+    package var captureCostMs: Double
+    @Nullable package var failure: String?
     /// Innermost first.
-    var stack: [FrameRow]
+    package var stack: [FrameRow]
 
-    init(_ sample: Sample, loadAddresses: [String: UInt64]) {
+    package init(_ sample: Sample, loadAddresses: [String: UInt64]) {
         offsetMs = sample.offset.milliseconds
         weightMs = sample.weight.milliseconds
         late = sample.isLate
@@ -180,22 +179,22 @@ struct SampleRow: Encodable {
 }
 
 /// One function on a stack.
-struct FrameRow: Encodable {
-    @Nullable var function: String?
-    @Nullable var rawName: String?
-    @Nullable var image: String?
-    @Nullable var buildId: String?
+package struct FrameRow: Encodable {
+    @Nullable package var function: String?
+    @Nullable package var rawName: String?
+    @Nullable package var image: String?
+    @Nullable package var buildId: String?
     /// Where it was in that process, when the place of its image is known: `0x55d0c8a01f40`.
-    @Nullable var address: String?
+    @Nullable package var address: String?
     /// From the image's load address: `0x1f40`.
-    var offset: String
-    @Nullable var file: String?
-    @Nullable var line: Int?
-    var inlined: Bool
-    var guessed: Bool
-    var kind: String
+    package var offset: String
+    @Nullable package var file: String?
+    @Nullable package var line: Int?
+    package var inlined: Bool
+    package var guessed: Bool
+    package var kind: String
 
-    init(_ frame: Frame, loadAddresses: [String: UInt64]) {
+    package init(_ frame: Frame, loadAddresses: [String: UInt64]) {
         function = frame.function
         rawName = frame.rawName
         image = frame.imagePath
@@ -212,19 +211,19 @@ struct FrameRow: Encodable {
 }
 
 /// A thread that was looked at: the stalled one, whose stacks are in the samples, or another one.
-struct ThreadRow: Encodable {
-    var id: Int32
-    @Nullable var name: String?
+package struct ThreadRow: Encodable {
+    package var id: Int32
+    @Nullable package var name: String?
     /// `stalled`, `holder`, `member` or `other`.
-    var role: String
-    var sampleCount: Int
-    @Nullable var method: String?
-    var truncated: Bool
-    @Nullable var failure: String?
+    package var role: String
+    package var sampleCount: Int
+    @Nullable package var method: String?
+    package var truncated: Bool
+    @Nullable package var failure: String?
     /// Innermost first; empty for the stalled thread.
-    var stack: [FrameRow]
+    package var stack: [FrameRow]
 
-    init(stalled thread: ThreadID, sampleCount: Int) {
+    package init(stalled thread: ThreadID, sampleCount: Int) {
         id = thread.rawValue
         role = "stalled"
         self.sampleCount = sampleCount
@@ -232,7 +231,7 @@ struct ThreadRow: Encodable {
         stack = []
     }
 
-    init(_ thread: ThreadSnapshot, loadAddresses: [String: UInt64]) {
+    package init(_ thread: ThreadSnapshot, loadAddresses: [String: UInt64]) {
         id = thread.thread.rawValue
         name = thread.name
         role = thread.role.word
@@ -241,14 +240,5 @@ struct ThreadRow: Encodable {
         truncated = thread.isTruncated
         failure = thread.failure
         stack = thread.frames.map { FrameRow($0, loadAddresses: loadAddresses) }
-    }
-}
-
-extension StallReport {
-    /// The group that its samples put it in; late ones have no say.
-    func signature(by grouper: DefaultGrouper) -> Signature {
-        grouper.signature(
-            of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },
-            executable: run.buildID)
     }
 }

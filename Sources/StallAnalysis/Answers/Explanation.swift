@@ -1,0 +1,65 @@
+// Why a report is in its group: what the rules made of each frame, and which frames name the group.
+
+package import StallModel
+
+package struct Explanation {
+    /// One different stack of the report.
+    package struct Stack {
+        package var sampleCount: Int
+        package var weight: Duration
+        package var frames: [Explained]
+    }
+
+    /// One frame of a stack.
+    package struct Explained {
+        package var classified: ClassifiedFrame
+        /// 1 for the frame that names the group, 2 and 3 for its callers; nil for all others.
+        package var keyNumber: Int?
+        /// It runs the loop that ran the callout; what it is says nothing about the stall.
+        package var isBelowLoop: Bool
+
+        package var rule: String {
+            ([classified.rule] + classified.notes).joined(separator: "; ")
+                + (isBelowLoop ? ", outside of the loop's callout" : "")
+        }
+    }
+
+    package var report: StallReport
+    package var signature: Signature
+    package var title: String { signature.group.title(under: report.cause?.cause) }
+    /// The heaviest first.
+    package var stacks: [Stack]
+
+    package init(_ report: StallReport, rules: GroupingRules = .builtIn) {
+        let signature = report.signature(by: DefaultGrouper(rules: rules))
+        self.report = report
+        self.signature = signature
+        stacks = Timeline(report: report, signature: signature).stacks.map { stack in
+            Stack(
+                sampleCount: stack.sampleCount, weight: stack.weight,
+                frames: Self.explain(
+                    stack.frames.map {
+                        ClassifiedFrame($0, executable: report.run.buildID, rules: rules)
+                    }, signature))
+        }
+    }
+
+    /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's
+    /// callout.
+    private static func explain(
+        _ frames: [ClassifiedFrame], _ signature: Signature
+    ) -> [Explained] {
+        var isFound: Set<Int> = []
+        var isBelowLoop = false
+        return frames.map { classified in
+            isBelowLoop = isBelowLoop || classified.isLoop
+            let isCandidate = classified.counts || signature.isWithoutAppFrame
+            let index = signature.keyFrames.firstIndex(of: classified.key.display)
+            let isKey =
+                isCandidate && !isBelowLoop && index.map { isFound.insert($0).inserted } == true
+            return Explained(
+                classified: classified, keyNumber: isKey ? index.map { $0 + 1 } : nil,
+                isBelowLoop: isBelowLoop && classified.counts)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// The newest reports with the group that each belongs to.
+
+package import StallModel
+
+package struct Listing {
+    /// One report and the group it is in.
+    package struct Entry {
+        package var report: ReportSummary
+        package var run: ProcessRun
+        package var signature: Signature
+
+        package init(report: ReportSummary, run: ProcessRun, signature: Signature) {
+            self.report = report
+            self.run = run
+            self.signature = signature
+        }
+    }
+
+    /// The newest first.
+    package var entries: [Entry]
+    /// How many reports the filter selects, as far as they were counted.
+    package var reportCount: Int
+    /// There are more than that.
+    package var isCountCut = false
+    /// Of all reports that were counted.
+    package var shortIDs: ShortIDs
+
+    package init(
+        entries: [Entry], reportCount: Int, isCountCut: Bool = false, shortIDs: ShortIDs
+    ) {
+        self.entries = entries
+        self.reportCount = reportCount
+        self.isCountCut = isCountCut
+        self.shortIDs = shortIDs
+    }
+}
+
+extension Listing {
+    /// So many reports beyond those that are shown are counted.
+    private static let furtherCount = 1000
+
+    package init(
+        store: any QueryableStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int
+    ) throws {
+        let counted = limit + Self.furtherCount
+        let selection = try store.newest(filter, count: counted)
+        let newest = selection.reports.prefix(limit)
+        let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
+        let grouper = DefaultGrouper(rules: rules)
+        let entries = newest.map { report in
+            let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
+            let run = selection.runs[report.run]
+            return Entry(
+                report: report, run: run,
+                signature: grouper.signature(of: stacks, executable: run.buildID))
+        }
+        self.init(
+            entries: entries, reportCount: selection.reports.count,
+            isCountCut: selection.reports.count == counted,
+            shortIDs: ShortIDs(shown: newest.map(\.id), among: selection.reports.lazy.map(\.id)))
+    }
+}

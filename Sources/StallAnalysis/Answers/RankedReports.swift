@@ -1,0 +1,161 @@
+// Reports grouped, added up and ordered one by one: exact, under any rules, and as slow as they are many. Only stalls that
+// the app itself caused are ranked; a process that was stopped or starved says nothing about its functions.
+
+package import StallModel
+
+/// Groups the reports whose verdict is `stalled` and orders the groups, the worst first.
+///
+/// - Parameters:
+///   - runs: The process runs that the reports point into.
+///   - frames: The frames of the reports' stacks, innermost first.
+///   - buckets: How each group's trend is divided.
+package func rank(
+    _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
+    by order: RankingOrder = .total, group key: GroupKey = .signature, buckets: TimeBuckets? = nil,
+    rules: GroupingRules = .builtIn
+) -> [StallAggregate] {
+    var cache = SignatureCache(frames: frames, rules: rules)
+    var groups: [ReportGroup: [Stall]] = [:]
+    for (index, report) in reports.enumerated() where report.verdict == .stalled {
+        let run = runs.indices.contains(report.run) ? runs[report.run] : nil
+        if key == .inclusive {
+            for (group, share) in cache.functions(of: report, in: run) {
+                let part = Double(report.duration.nanoseconds) * share
+                groups[group, default: []].append(
+                    Stall(report: index, duration: .nanoseconds(Int64(part.rounded()))))
+            }
+        } else {
+            let group = key.group(of: report, in: run) { cache.group(of: report, in: run) }
+            groups[group, default: []].append(Stall(report: index, duration: report.duration))
+        }
+    }
+    let aggregates = joined(groups).map { group, stalls in
+        StallAggregate(group, stalls, by: key, reports: reports, runs: runs, buckets: buckets)
+    }
+    return sorted(aggregates, by: order)
+}
+
+/// Orders groups, the worst first.
+package func sorted(_ groups: [StallAggregate], by order: RankingOrder) -> [StallAggregate] {
+    groups.sorted(by: order.isWorse)
+}
+
+/// A report's part in a group.
+private struct Stall {
+    /// Index into the reports.
+    var report: Int
+    var duration: Duration
+}
+
+/// Groups with one hash, and the groups of cut stacks with the group of whole stacks that they are the beginning of.
+private func joined(_ groups: [ReportGroup: [Stall]]) -> [(ReportGroup, [Stall])] {
+    // What stalls of one group waited for may differ, and some stacks may be cut, so that titles do: of whole stacks the
+    // heaviest speaks.
+    let weighed = groups.map { (group: $0, stalls: $1, total: totalDuration($1)) }
+    let variants = weighed.sorted { left, right in
+        if left.group.isCut != right.group.isCut { return right.group.isCut }
+        return (right.total, left.group.title) < (left.total, right.group.title)
+    }
+    var numbers: [Int64: Int] = [:]
+    var joined: [(group: ReportGroup, stalls: [Stall])] = []
+    for (group, stalls, _) in variants {
+        if let number = numbers[group.signature] {
+            joined[number].stalls += stalls
+        } else {
+            numbers[group.signature] = joined.count
+            joined.append((group, stalls))
+        }
+    }
+    let joins = joinsOfCutGroups(
+        joined.map { group, stalls in
+            JoinableGroup(
+                signature: group.signature, family: group.family, frames: group.frames,
+                isCut: group.isCut, total: totalDuration(stalls))
+        })
+    for (cut, whole) in joins { joined[whole].stalls += joined[cut].stalls }
+    return joined.indices.filter { joins[$0] == nil }.map { joined[$0] }
+}
+
+private func totalDuration(_ stalls: [Stall]) -> Duration {
+    stalls.reduce(.zero) { $0 + $1.duration }
+}
+
+extension RankingOrder {
+    /// Equal groups are ordered by what people see, so that the same data always ranks the same.
+    fileprivate func isWorse(_ left: StallAggregate, _ right: StallAggregate) -> Bool {
+        switch self {
+        case .count where left.count != right.count: left.count > right.count
+        case .p95 where left.p95 != right.p95: left.p95 > right.p95
+        case .rate where left.ratePerHour != right.ratePerHour:
+            (left.ratePerHour ?? 0) > (right.ratePerHour ?? 0)
+        case .max where left.max != right.max: left.max > right.max
+        default:
+            left.total != right.total
+                ? left.total > right.total
+                : (left.title, left.group.signature) < (right.title, right.group.signature)
+        }
+    }
+}
+
+extension GroupKey {
+    fileprivate func group(
+        of report: ReportSummary, in run: ProcessRun?, _ group: () -> ReportGroup
+    ) -> ReportGroup {
+        let fact: String? =
+            switch self {
+            case .signature, .inclusive, .family, .function: nil
+            case .cause: report.cause?.word
+            case .loop: report.loop
+            case .version: run.map { "\($0.app) \($0.version)" }
+            case .host: run?.host
+            case .app: run?.app
+            }
+        switch self {
+        case .signature, .inclusive, .family, .function: return group().grouped(by: self)
+        case .cause, .loop, .version, .host, .app: return ReportGroup(fact: fact, of: self)
+        }
+    }
+}
+
+extension StallAggregate {
+    fileprivate init(
+        _ group: ReportGroup, _ stalls: [Stall], by key: GroupKey, reports: [ReportSummary],
+        runs: [ProcessRun], buckets: TimeBuckets?
+    ) {
+        // In order, so that sums of fractions are the same whatever order the reports came in.
+        let stalls = stalls.sorted { $0.duration < $1.duration }
+        let durations = stalls.map(\.duration)
+        let runs = Set(stalls.map { reports[$0.report].run })
+            .compactMap { runs.indices.contains($0) ? runs[$0] : nil }
+        let longest = stalls.max {
+            ($0.duration, reports[$1.report].start) < ($1.duration, reports[$0.report].start)
+        }!
+        let starts = stalls.lazy.map { reports[$0.report].start }
+        var (totals, watched) = (StallTotals(), StallTotals())
+        var trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)
+        var causes: [CauseClass: Duration] = [:]
+        for stall in stalls {
+            totals.add(stall.duration)
+            if reports[stall.report].isWatched { watched.add(stall.duration) }
+            if let cause = reports[stall.report].cause {
+                causes[cause, default: .zero] += stall.duration
+            }
+            guard let bucket = buckets?.index(of: reports[stall.report].start) else { continue }
+            trend[bucket].add(stall.duration)
+        }
+        self.init(
+            by: key, group, totals: totals, watched: watched, p50: quantile(0.5, of: durations),
+            p95: quantile(0.95, of: durations), p99: quantile(0.99, of: durations),
+            causes: causes, apps: Set(runs.map(\.app)).sorted(),
+            versions: Set(runs.map(\.version)).sorted(),
+            loops: Set(stalls.map { reports[$0.report].loop }).sorted(), first: starts.min()!,
+            last: starts.max()!, example: reports[longest.report].id, trend: trend)
+    }
+}
+
+/// The smallest of the durations that at least this part of them does not exceed (nearest rank, no interpolation).
+package func quantile(_ part: Double, of sorted: [Duration]) -> Duration {
+    guard !sorted.isEmpty else { return .zero }
+    let rank = Int((part * Double(sorted.count)).rounded(.up))
+    return sorted[min(max(rank, 1), sorted.count) - 1]
+}

@@ -1,0 +1,102 @@
+// What a store holds, how long each loop was watched and how it did, and what was held back.
+
+package import StallModel
+
+/// The answer to "what is in this store".
+package struct StatusAnswer: Sendable {
+    package var status: StoreStatus
+    package var exposure: ExposureSummary
+
+    package init(status: StoreStatus, exposure: ExposureSummary) {
+        self.status = status
+        self.exposure = exposure
+    }
+
+    package init(of store: any QueryableStore) throws {
+        let status = try store.status()
+        try self.init(
+            status: status,
+            exposure: ExposureSummary(
+                exposure: store.watchedLoops(ReportFilter(), withLengths: true),
+                lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
+                suppressed: store.suppressedStalls(ReportFilter())))
+    }
+}
+
+/// What all stretches of one loop's watched time add up to.
+package struct WatchedLoop: Encodable, Sendable {
+    package var loop: String
+    package var watchedMs: Double
+    package var busyMs: Double
+    package var iterations: Int
+    /// Null when no iteration ended.
+    @Nullable package var iterationP99Ms: Double?
+    package var microStallCount: Int
+    package var microStallMs: Double
+    /// How long its thread was ready to run and had no CPU.
+    package var readyDelayMs: Double
+    /// The time lost in ranked stalls of loops whose watched time is recorded, per hour of it.
+    package var rateMsPerHour: Double
+    /// The time lost in ranked stalls of loops of this name whose watched time is not recorded.
+    package var unwatchedLostMs: Double
+}
+
+/// The stalls that have no report on purpose.
+package struct SuppressedRow: Encodable, Sendable {
+    package var count: Int
+    package var totalMs: Double
+    package var placeCount: Int
+    package var reasons: [String: Int]
+}
+
+package struct ExposureSummary: Sendable {
+    package let loops: [WatchedLoop]
+    package let suppressed: SuppressedRow
+
+    /// - Parameters:
+    ///   - exposure: Of stretches, or of what those of a loop add up to.
+    ///   - lost: The time lost in ranked stalls, by loop.
+    ///   - watchedLost: The part of it that was lost in loops whose watched time is recorded.
+    package init(
+        exposure: [LoopExposure], lost: [String: Duration] = [:],
+        watchedLost: [String: Duration] = [:], suppressed: [SuppressedStalls]
+    ) {
+        loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
+            .map { loop, stretches in
+                let watched = watchedLost[loop] ?? .zero
+                return WatchedLoop(
+                    loop, stretches, lost: watched, unwatched: (lost[loop] ?? .zero) - watched)
+            }
+        self.suppressed = SuppressedRow(suppressed)
+    }
+}
+
+extension SuppressedRow {
+    package init(_ stalls: [SuppressedStalls]) {
+        self.init(
+            count: stalls.reduce(0) { $0 + $1.count },
+            totalMs: stalls.reduce(Duration.zero) { $0 + $1.total }.milliseconds,
+            placeCount: Set(stalls.map(\.place)).count,
+            reasons: stalls.reduce(into: [:]) { $0[$1.reason.word, default: 0] += $1.count })
+    }
+}
+
+extension WatchedLoop {
+    fileprivate init(
+        _ loop: String, _ stretches: [LoopExposure], lost: Duration, unwatched: Duration
+    ) {
+        func sum(_ part: (LoopExposure) -> Duration) -> Double {
+            stretches.reduce(Duration.zero) { $0 + part($1) }.milliseconds
+        }
+        var lengths = LengthHistogram()
+        for stretch in stretches { lengths.add(stretch.lengths) }
+        let watchedMs = sum(\.watched)
+        self.init(
+            loop: loop, watchedMs: watchedMs, busyMs: sum(\.busy), iterations: lengths.count,
+            iterationP99Ms: lengths.quantile(0.99)?.milliseconds,
+            microStallCount: stretches.reduce(0) { $0 + $1.microStallCount },
+            microStallMs: sum(\.microStallTime), readyDelayMs: sum(\.readyDelay),
+            rateMsPerHour: watchedMs > 0 ? lost.milliseconds / watchedMs * 3_600_000 : 0,
+            unwatchedLostMs: unwatched.milliseconds)
+    }
+}

@@ -1,0 +1,130 @@
+// How a group, or all stalls, did over time.
+
+package import StallModel
+
+/// How long a part of a trend is.
+package enum TrendUnit: String, CaseIterable, Sendable {
+    case hour, day
+}
+
+/// The stalls of some groups in days or hours.
+package struct StallTrend: Sendable {
+    package var unit: TrendUnit
+    /// The title of the one group, or how many there are.
+    package var title: String
+    package var buckets: TimeBuckets?
+    /// One for each bucket.
+    package var parts: [StallTotals]
+    package var totals: StallTotals
+    /// The days are those of UTC, whatever zone was asked for: roll-ups know no others.
+    package var isOfUTC: Bool
+}
+
+/// What a trend is asked for.
+package struct TrendQuestion {
+    package var ranking: RankingQuestion
+    /// A name in the titles of the groups; nil for all stalls.
+    package var name: String?
+    /// Nil for hours up to two days, then days.
+    package var unit: TrendUnit?
+    /// Whole days or hours of the reader's zone from the first instant to the last one.
+    package var buckets: (UnixTime, UnixTime, TrendUnit) throws -> TimeBuckets
+
+    package init(
+        _ ranking: RankingQuestion, name: String? = nil, unit: TrendUnit? = nil,
+        buckets: @escaping (UnixTime, UnixTime, TrendUnit) throws -> TimeBuckets = {
+            try TimeBuckets.utc(from: $0, through: $1, in: $2)
+        }
+    ) {
+        self.ranking = ranking
+        self.name = name
+        self.unit = unit
+        self.buckets = buckets
+    }
+}
+
+extension TrendQuestion {
+    /// The stalls of the groups that are meant, in parts of the time.
+    ///
+    /// - Throws: ``UnclearGroup`` when no group has the name.
+    package func trend() throws -> StallTrend {
+        let (ranking, isOfUTC) = try ranked()
+        var groups = ranking.groups
+        if let name {
+            groups = groups.filter { $0.isMeant(by: name) }
+            guard !groups.isEmpty || ranking.groups.isEmpty else {
+                throw UnclearGroup(
+                    path: self.ranking.store.path, name: name, found: [], known: ranking.groups)
+            }
+        }
+        var parts = Array(repeating: StallTotals(), count: ranking.buckets?.count ?? 0)
+        var totals = StallTotals()
+        for group in groups {
+            for (index, part) in group.trend.enumerated() {
+                parts[index].add(part)
+                totals.add(part)
+            }
+        }
+        let isOfDays = ranking.buckets.map {
+            $0.bounds[1].microseconds - $0.bounds[0].microseconds > 3_600_000_000
+        }
+        let title =
+            name == nil
+            ? "All groups" : groups.count == 1 ? groups[0].title : "\(groups.count) groups"
+        return StallTrend(
+            unit: unit ?? (isOfDays == true ? .day : .hour), title: title,
+            buckets: ranking.buckets, parts: parts, totals: totals, isOfUTC: isOfUTC)
+    }
+
+    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of UTC.
+    private func ranked() throws -> (Ranking, isOfUTC: Bool) {
+        let lacksReports = try ranking.lacksReports
+        func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> TrendUnit {
+            let days = Double(last.microseconds - first.microseconds) / 86_400e6
+            return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
+        }
+        if unit != .hour,
+            let answer = try ranking.fromRollUps(
+                by: .total, withDays: true, buckets: { try .utc(from: $0, through: $1, in: .day) }),
+            ranking.isLarge(answer) || lacksReports, let first = answer.overview.first,
+            let last = answer.overview.last, unitNeeded(first, last) == .day
+        {
+            return (answer, true)
+        }
+        let exact = try ranking.exactRanking(by: .total) { first, last in
+            try buckets(first, last, unitNeeded(first, last))
+        }
+        return (exact, false)
+    }
+}
+
+extension TimeBuckets {
+    /// The most parts that anybody would read, and that a mistaken clock may cost.
+    package static let largestCount = 10_000
+
+    /// Whole days or hours of UTC from the first instant to the last one.
+    package static func utc(
+        from first: UnixTime, through last: UnixTime, in unit: TrendUnit
+    ) throws(TimeSpanError) -> TimeBuckets {
+        let step: Int64 = unit == .day ? 86_400_000_000 : 3_600_000_000
+        let remainder = first.microseconds % step
+        let begin = first.microseconds - (remainder < 0 ? remainder + step : remainder)
+        let (span, overflow) = last.microseconds.subtractingReportingOverflow(begin)
+        guard !overflow, span / step < largestCount else { throw TimeSpanError(unit: unit) }
+        let count = max(span, 0) / step + 1
+        return TimeBuckets(
+            bounds: (0...count).map { UnixTime(microseconds: begin + $0 * step) })
+    }
+}
+
+/// There are more parts than anybody would read.
+package struct TimeSpanError: Error, CustomStringConvertible {
+    package var unit: TrendUnit
+
+    package init(unit: TrendUnit) { self.unit = unit }
+
+    package var description: String {
+        "there are more than \(TimeBuckets.largestCount) \(unit.rawValue)s between the first stall and the last; "
+            + "--since and --until take a part of them"
+    }
+}

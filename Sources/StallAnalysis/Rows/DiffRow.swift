@@ -1,0 +1,75 @@
+// One group on both sides as data: the shape of `diff --json`.
+
+package import StallModel
+
+/// One group on both sides, or all together, as data: the shape of `diff --json`. Scripts depend on the names.
+package struct DiffRow: Encodable {
+    package let schema = "stallctl.diff/1"
+    /// `total` for all groups together, which comes first, or `group`.
+    package var kind: String
+    package var change: String
+    @Nullable package var signature: String?
+    package var title: String
+    package var frames: [String]
+    package var countA: Int
+    package var countB: Int
+    package var totalMsA: Double
+    package var totalMsB: Double
+    /// Null where the watched time is not known on both sides.
+    @Nullable package var rateMsPerHourA: Double?
+    @Nullable package var rateMsPerHourB: Double?
+    /// How many times as much B lost, per watched hour where that is known; null when A lost nothing.
+    @Nullable package var ratio: Double?
+    /// The true ratio is between these 19 times of 20; null for no bound.
+    @Nullable package var ratioLow: Double?
+    @Nullable package var ratioHigh: Double?
+    /// What rates and ratio are of: the stalls of loops whose watched time is recorded, where it is on both sides; else all.
+    package var comparedCountA: Int
+    package var comparedCountB: Int
+    package var comparedTotalMsA: Double
+    package var comparedTotalMsB: Double
+
+    package static func rows(_ comparison: Comparison) -> [DiffRow] {
+        let total = DiffRow(
+            kind: "total", comparison.change, signature: nil, title: "all together", frames: [],
+            comparison.first, comparison.second, comparison.compared, comparison.ratio, comparison)
+        return [total]
+            + comparison.groups.map { group in
+                DiffRow(
+                    kind: "group", group.change, signature: hexadecimal(group.group.signature),
+                    title: group.title, frames: group.group.frames, group.first, group.second,
+                    group.compared, group.ratio, comparison)
+            }
+    }
+
+    private init(
+        kind: String, _ change: GroupChange, signature: String?, title: String, frames: [String],
+        _ first: StallTotals, _ second: StallTotals,
+        _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio,
+        _ comparison: Comparison
+    ) {
+        self.kind = kind
+        self.change = change.rawValue
+        self.signature = signature
+        self.title = title
+        self.frames = frames
+        countA = first.count
+        countB = second.count
+        totalMsA = first.total.milliseconds
+        totalMsB = second.total.milliseconds
+        rateMsPerHourA = comparison.watched.map {
+            compared.first.total.milliseconds / ($0.first / .seconds(3600))
+        }
+        rateMsPerHourB = comparison.watched.map {
+            compared.second.total.milliseconds / ($0.second / .seconds(3600))
+        }
+        comparedCountA = compared.first.count
+        comparedCountB = compared.second.count
+        comparedTotalMsA = compared.first.total.milliseconds
+        comparedTotalMsB = compared.second.total.milliseconds
+        func finite(_ value: Double) -> Double? { value.isFinite ? value : nil }
+        self.ratio = finite(ratio.value)
+        ratioLow = finite(ratio.low)
+        ratioHigh = finite(ratio.high)
+    }
+}

@@ -1,0 +1,64 @@
+// A store in numbers as data: the shape of `status --json`. Scripts depend on the names.
+
+internal import StallModel
+
+/// A store in numbers, as data.
+package struct StatusRow: Encodable {
+    package let schema = "stallctl.status/1"
+    package var store: String
+    package var role: String
+    package var schemaVersion: Int
+    package var bytes: Int64
+    package var sourceCount: Int
+    package var runCount: Int
+    package var reportCount: Int
+    /// Null for a central store.
+    @Nullable package var sampleCount: Int?
+    package var stackCount: Int
+    package var rollUpCount: Int
+    package var rollUpDayCount: Int
+    /// The reports that the roll-ups count, pruned ones among them; what `top` ranks.
+    package var rollUpReportCount: Int
+    /// Files that ingest found broken and does not try again.
+    package var quarantinedCount: Int
+    package var states: [String: Int]
+    package var verdicts: [String: Int]
+    package var apps: [String]
+    package var hosts: [String]
+    @Nullable package var firstSeen: String?
+    @Nullable package var lastSeen: String?
+    package var losses: [String: Int]
+    /// Each loop that was watched.
+    package var loops: [WatchedLoop]
+    package var suppressed: SuppressedRow
+
+    package init(_ answer: StatusAnswer, quarantinedCount: Int = 0) {
+        let (status, exposure) = (answer.status, answer.exposure)
+        store = status.path
+        role = status.role.word
+        schemaVersion = status.schemaVersion
+        bytes = status.bytes
+        sourceCount = status.sourceCount
+        runCount = status.runCount
+        reportCount = status.reportCount
+        sampleCount = status.sampleCount
+        stackCount = status.stackCount
+        rollUpCount = status.rollUpCount
+        rollUpDayCount = status.rollUpDayCount
+        rollUpReportCount = status.rollUpReportCount
+        self.quarantinedCount = quarantinedCount
+        states = Self.words(status.reportsByState)
+        verdicts = Self.words(status.reportsByVerdict)
+        apps = status.apps
+        hosts = status.hosts
+        firstSeen = status.first?.rfc3339
+        lastSeen = status.last?.rfc3339
+        losses = Self.words(status.losses)
+        loops = exposure.loops
+        suppressed = exposure.suppressed
+    }
+
+    private static func words<Fact: DataWord>(_ counts: [Fact: Int]) -> [String: Int] {
+        Dictionary(uniqueKeysWithValues: counts.map { ($0.key.word, $0.value) })
+    }
+}

@@ -1,0 +1,34 @@
+// One call of a tree as data: the shape of `tree --json`.
+
+internal import StallModel
+
+/// One call of a tree, as data: the shape of `tree --json`. Scripts depend on the names.
+package struct TreeRow: Encodable {
+    package let schema = "stallctl.tree/1"
+    /// From 1, in the order of the rows.
+    package var node: Int
+    @Nullable package var parent: Int?
+    package var depth: Int
+    package var function: String
+    @Nullable package var image: String?
+    package var `class`: String
+    package var totalMs: Double
+    /// Of the time of the whole tree, 0 to 1.
+    package var share: Double
+    /// The stalls that it was seen in.
+    package var count: Int
+}
+
+extension ShownTree {
+    package var rows: [TreeRow] {
+        let numbers = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0 + 1) })
+        return order.map { index in
+            let node = tree.nodes[index]
+            return TreeRow(
+                node: numbers[index]!, parent: node.parent.flatMap { numbers[$0] },
+                depth: node.depth, function: node.function, image: node.image,
+                class: node.frameClass.rawValue, totalMs: node.time.milliseconds,
+                share: node.time / tree.total, count: node.count)
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// What is said where a name means no group, or several.
+
+internal import StallAnalysis
+internal import StallModel
+
+extension UnclearGroup: CustomStringConvertible {
+    package var description: String {
+        guard found.isEmpty else {
+            let some = found.prefix(4).map {
+                "\(hexadecimal($0.group.signature).prefix(8)) \($0.title)"
+            }
+            return "\(path): '\(name)' is the name of \(found.count) groups: "
+                + some.joined(separator: "; ") + (found.count > 4 ? "; ..." : "")
+                + "; the digits before a title name one"
+        }
+        let functions = known.compactMap(\.frames.first).map { String($0.prefix { $0 != "(" }) }
+        let hint = Suggestion.closest(to: name, in: functions).map { "did you mean '\($0)'?" }
+        return "\(path): no group's title has '\(name)'; "
+            + (hint ?? "'stallctl top' shows the groups")
+    }
+}

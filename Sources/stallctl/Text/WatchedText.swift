@@ -1,0 +1,21 @@
+// Watched time in sentences.
+
+internal import StallModel
+
+extension Duration {
+    /// ` in 26.1 watched hours`, ` in 25 s watched`.
+    var watchedClause: String {
+        let hours = self / .seconds(3600)
+        return hours >= 1 ? " in \(hours.short) watched hours" : " in \(compact) watched"
+    }
+}
+
+/// Says of how many stalls the rates are not, because nobody recorded how long their loops were watched; nil when that is
+/// known of all or of none.
+func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
+    guard count > watched.count else { return nil }
+    return
+        "Rates are of the \(counted(watched.count, "stall")) (\(watched.total.compact) lost) in loops whose watched time "
+        + "is recorded; of the other \(counted(count - watched.count, "stall")) "
+        + "(\((lost - watched.total).compact)) it is not."
+}

@@ -1,0 +1,82 @@
+// A timeline for people: a bar, and what the samples say.
+
+internal import StallAnalysis
+internal import StallModel
+
+extension Timeline {
+    /// A scale, a bar, and what the samples say; only words when there is no sample to draw.
+    var lines: [String] {
+        let others = otherSamples
+        guard !samples.isEmpty, report.duration > .zero else {
+            return ["No stack was taken." + (others.isEmpty ? "" : " " + others)]
+        }
+        return [scale, bar + "  " + finding + (others.isEmpty ? "" : " " + others)]
+    }
+
+    private static let quarterWidth = 10
+
+    /// `0.00      0.46      0.92      1.38      1.84 s`
+    private var scale: String {
+        let inSeconds = report.duration >= .seconds(1)
+        let text = (0...4).map { quarter in
+            let part = report.duration * quarter / 4
+            return part.decimal(
+                unit: inSeconds ? 1_000_000_000 : 1_000_000, digits: inSeconds ? 2 : 0)
+        }
+        return text.map { $0.padded(to: Self.quarterWidth, .leading) }.joined()
+            .trimmingTrailingSpaces
+            + (inSeconds ? " s" : " ms")
+    }
+
+    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-`
+    /// without.
+    private var bar: String {
+        let count = 4 * Self.quarterWidth
+        var cells: [Character] = Array(repeating: "-", count: count)
+        var begin = Duration.zero
+        for sample in report.samples where !sample.isLate {
+            let end = begin + sample.weight
+            for cell in cells.indices where isNamed(sample) {
+                let middle = report.duration * (2 * cell + 1) / (2 * count)
+                if begin <= middle, middle < end { cells[cell] = "=" }
+            }
+            begin = end
+        }
+        let quarters = (0..<4).map {
+            String(cells[$0 * Self.quarterWidth + 1..<($0 + 1) * Self.quarterWidth])
+        }
+        return "|" + quarters.joined(separator: "|") + "|"
+    }
+
+    /// `9 samples, waitForWorker() on the stack from 0.12 s to the end (93 %).`
+    private var finding: String {
+        let count = counted(samples.count, "sample")
+        let named = samples.filter(isNamed)
+        guard let name = signature.keyFrames.first, let first = named.first, let last = named.last
+        else { return "\(count)." }
+        let weight = named.reduce(.zero) { $0 + $1.weight }
+        let end = last.offset == samples.last?.offset ? "the end" : last.offset.precise
+        return
+            "\(count), \(name.printable) on the stack from \(first.offset.precise) to \(end) "
+            + "(\(percent(weight, of: totalWeight)))."
+    }
+
+    /// Samples that nothing is concluded from, and why.
+    private var otherSamples: String {
+        let late = report.samples.count(where: \.isLate)
+        let failures = report.samples.filter { !$0.isLate && $0.frames.isEmpty }.compactMap(
+            \.failure)
+        let returned = samples.count { $0.method == .lateSignal }
+        var parts: [String] = []
+        if returned > 0 {
+            parts.append("\(returned) of one system call, taken when it returned.")
+        }
+        if late > 0 { parts.append("\(late) more came too late to be blamed.") }
+        if let reason = failures.first {
+            parts.append("\(failures.count) without a stack: \(reason.printable).")
+        }
+        return parts.joined(separator: " ")
+    }
+
+    private func isNamed(_ sample: Sample) -> Bool { sample.frames.contains(where: isNaming) }
+}

@@ -1,0 +1,47 @@
+// `why` for people.
+
+internal import StallAnalysis
+internal import StallModel
+
+/// `why` for people.
+struct WhyView {
+    var explanation: Explanation
+    var terminal: Terminal
+
+    var lines: [String] {
+        let signature = explanation.signature
+        var lines = [
+            "Report \(explanation.report.id) is in group "
+                + terminal.paint(explanation.title.printable, .strong),
+            "signature \(hexadecimal(signature.hash)), family \(hexadecimal(signature.family))",
+        ]
+        if let rule = signature.rule { lines.append("by \(rule)".printable) }
+        if signature.isWithoutAppFrame {
+            lines.append("Mostly, none of the app's functions was on the stack.")
+        }
+        let total = explanation.stacks.reduce(Duration.zero) { $0 + $1.weight }
+        for stack in explanation.stacks {
+            let share = percent(stack.weight, of: total)
+            lines += [
+                "", "\(counted(stack.sampleCount, "sample")), \(stack.weight.precise) (\(share))",
+            ]
+            lines += table(of: stack).lines(for: terminal)
+        }
+        return lines
+    }
+
+    private func table(of stack: Explanation.Stack) -> Table {
+        Table(
+            columns: [.init(""), .init("CLASS"), .init("FUNCTION"), .init("RULE")],
+            flexibleColumn: 2,
+            rows: stack.frames.map { frame in
+                let isKey = frame.keyNumber != nil
+                return [
+                    .init(frame.keyNumber.map { "> \($0)" } ?? "", style: .pointing),
+                    .init(frame.classified.frameClass.rawValue),
+                    .init(frame.classified.frame.title, style: isKey ? .strong : nil),
+                    .init(frame.rule, style: .faint),
+                ]
+            })
+    }
+}
