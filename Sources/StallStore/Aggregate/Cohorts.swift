@@ -90,9 +90,9 @@ final class Cohorts {
         let (verdict, cause) = (
             Int64(report.verdict.rawValue), report.cause.map { Int64($0.rawValue) }
         )
-        let isWatched = try findWatched.integer(source, loop) ?? 0
+        let isWatched = try findWatched.number(source, loop)
         let id =
-            try find.integer(
+            try find.found(
                 facts.app, facts.version, facts.buildID?.bytes ?? [], facts.name, verdict,
                 cause ?? -1, isWatched)
             ?? add.insert(

@@ -77,7 +77,7 @@ final class Grouping {
     /// - Returns: Whether that was needed.
     @discardableResult
     func bringUpToDate() throws -> Bool {
-        if try findState.integer() == decider.rulesHash { return false }
+        if try findState.found() == decider.rulesHash { return false }
         try rebuild()
         return true
     }
@@ -122,7 +122,7 @@ final class Grouping {
     ///
     /// **Cost:** for loops that were not known to, it grows with the reports that the source has already.
     func noteWatched(_ loops: Set<Int64>, source: Int64) throws {
-        let added = try loops.filter { try findWatched.integer(source, $0) == 0 }
+        let added = try loops.filter { try findWatched.number(source, $0) == 0 }
         guard !added.isEmpty else { return }
         // Cells of days that were pruned stay as they are.
         let first = try connection.firstWholeDay() ?? .min

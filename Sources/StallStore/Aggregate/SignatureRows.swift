@@ -21,7 +21,7 @@ struct SignatureRows {
 
     /// The row of a group, which is added when it is missing.
     func row(of group: ReportGroup) throws -> Int64 {
-        if let id = try find.integer(group.signature, group.title) { return id }
+        if let id = try find.found(group.signature, group.title) { return id }
         let id = try add.insert(
             group.signature, group.family, group.title, group.isCut, group.wait?.rawValue,
             !group.isWithoutAppFrame)

@@ -67,12 +67,35 @@ final class Statement {
         return connection.lastInsertedKey
     }
 
-    /// The first column of the first row; nil when there is no row, or null in it.
-    func integer<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
+    /// The number in the first column of the one row that the statement always answers: of a count, or a pragma.
+    ///
+    /// - Throws: `StoreError.damaged` where there is no row, or NULL in it.
+    func number<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64 {
+        guard case .value(let value) = try first(repeat each values) else {
+            throw damage("a number is missing")
+        }
+        return value
+    }
+
+    /// The number in the first column of the first row; nil when there is no row. For columns that hold one in each row.
+    ///
+    /// - Throws: `StoreError.damaged` where there is NULL in it.
+    func found<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
+        switch try first(repeat each values) {
+        case .noRow: return nil
+        case .null: throw damage("a number is missing")
+        case .value(let value): return value
+        }
+    }
+
+    /// What the first column of the first row says.
+    func first<each Value: SQLValue>(
+        _ values: repeat each Value
+    ) throws(StoreError) -> FirstInteger {
         try bind(repeat each values)
-        let answer = try step() ? optionalInteger(at: 0) : nil
-        sqlite3_reset(handle)
-        return answer
+        guard try step() else { return .noRow }
+        defer { reset() }
+        return optionalInteger(at: 0).map(FirstInteger.value) ?? .null
     }
 
     /// The first column of the first row, as text; nil when there is no row, or null in it.
@@ -110,6 +133,19 @@ final class Statement {
     }
     func optionalBytes(at column: CInt) -> [UInt8]? {
         isNull(at: column) ? nil : Array(blob(at: column))
+    }
+}
+
+/// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three different
+/// things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as pruned.
+enum FirstInteger: Hashable {
+    case noRow, null
+    case value(Int64)
+
+    /// The number, where neither a row without one nor no row means anything else than that there is none.
+    var value: Int64? {
+        guard case .value(let value) = self else { return nil }
+        return value
     }
 }
 

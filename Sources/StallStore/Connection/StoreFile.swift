@@ -32,7 +32,7 @@ struct StoreFile {
         // An app must live with whatever has been put in the place of its store.
         if role == .agent, let handle = connection.handle {
             stall_sqlite_limit_values(handle)
-            _ = try connection.prepare("pragma user_version").integer()
+            _ = try connection.prepare("pragma user_version").number()
             try CellSizes.expectSmall(handle, path: path)
         }
         try prepare(connection, role: role)
@@ -196,7 +196,7 @@ struct StoreFile {
     ) throws(StoreError) -> (StoreRole, version: Int) {
         let path = connection.path
         let id = try applicationID(connection)
-        let version = Int(try connection.prepare("pragma user_version").integer() ?? 0)
+        let version = Int(try connection.prepare("pragma user_version").number())
         guard let role = StoreRole(rawValue: id) else {
             throw StoreError.foreign(path: path, applicationID: id)
         }
@@ -211,7 +211,7 @@ struct StoreFile {
 
     private static func applicationID(_ connection: Connection) throws(StoreError) -> Int32 {
         // SQLite keeps 32 bits.
-        Int32(truncatingIfNeeded: try connection.prepare("pragma application_id").integer() ?? 0)
+        Int32(truncatingIfNeeded: try connection.prepare("pragma application_id").number())
     }
 
     /// The tables that a store of a version has, by the migration that created them.
@@ -265,7 +265,7 @@ struct StoreFile {
         try connection.transaction(.immediate) {
             let isNew =
                 try applicationID(connection) == 0
-                && connection.prepare("select count(*) from sqlite_schema").integer() == 0
+                && connection.prepare("select count(*) from sqlite_schema").number() == 0
             if isNew {
                 try connection.execute("pragma application_id = \(role.rawValue)")
             }

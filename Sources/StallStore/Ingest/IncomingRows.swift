@@ -51,7 +51,7 @@ final class IncomingRows {
     }
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
-        try findState.integer(source, seq) == Int64(StallState.hang.rawValue)
+        try findState.found(source, seq) == Int64(StallState.hang.rawValue)
     }
 
     /// Some reports of a source, in the order of their numbers, with this file's numbers.
@@ -102,7 +102,7 @@ final class IncomingRows {
     }
 
     /// The source whose names the place has, where that is known.
-    func namer(ofLocation location: Int64) throws -> Int64? { try findNamer.integer(location) }
+    func namer(ofLocation location: Int64) throws -> Int64? { try findNamer.found(location) }
 
     /// What the file says that the content of the reports' stacks hashes to, by their numbers.
     func stackHashes(of reports: [ReportRow]) throws -> [Int64: Int64] {

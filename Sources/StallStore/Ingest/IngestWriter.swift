@@ -48,7 +48,7 @@ final class IngestWriter {
 
     /// Forgets which rows there are when another process has written since.
     func notice() throws {
-        let version = try contentVersion.integer()
+        let version = try contentVersion.number()
         if version != lastContentVersion { try forget() }
         lastContentVersion = version
         // The rules may be others than last time; mostly they are the same.

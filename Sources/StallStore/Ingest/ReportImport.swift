@@ -56,16 +56,16 @@ final class ReportImport {
         try report.checkLimits(portable.origin)
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
-            try findID.integer(report.start.microseconds.day, report.id) != 0
+            try findID.number(report.start.microseconds.day, report.id) != 0
         {
             return nil
         }
         let origin = portable.origin ?? Self.originNowhere(report.id)
         guard let source = try source(origin, of: report.id) else { return nil }
         namer = source
-        if let revision = try findRevision.integer(source, origin.seq) {
+        if let revision = try findRevision.found(source, origin.seq) {
             if revision >= origin.revision { return nil }
-        } else if let pruned = try findPruned.integer(), report.start.microseconds < pruned {
+        } else if let pruned = try findPruned.found(), report.start.microseconds < pruned {
             // Roll-ups count it already: what was pruned does not come back.
             return nil
         }
@@ -118,7 +118,7 @@ final class ReportImport {
             source = known
         } else {
             source =
-                try findSource.integer(origin.store)
+                try findSource.found(origin.store)
                 ?? addSource.insert(origin.store, nil as UniqueID?)
             same.noteSource()
             sources[origin.store] = source
@@ -127,10 +127,10 @@ final class ReportImport {
         let family = try families.branches(of: origin.store)
         let (own, others) = (family.filter { $0.id == source }, family.filter { $0.id != source })
         if try families.holds(others, seq: origin.seq, id: id) { return nil }
-        guard try findRevision.integer(source, origin.seq) != nil,
+        guard try findRevision.found(source, origin.seq) != nil,
             try !families.holds(own, seq: origin.seq, id: id)
         else { return source }
-        for branch in others where try findRevision.integer(branch.id, origin.seq) == nil {
+        for branch in others where try findRevision.found(branch.id, origin.seq) == nil {
             return branch.id
         }
         return try addSource.insert(

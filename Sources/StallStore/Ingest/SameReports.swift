@@ -102,7 +102,7 @@ final class SameReports {
 
     private func run(ofLoop loop: Int64) throws -> Int64 {
         if let run = runs[loop] { return run }
-        guard let run = try findRun.integer(loop) else { throw findRun.damage("a loop of no run") }
+        guard let run = try findRun.found(loop) else { throw findRun.damage("a loop of no run") }
         runs[loop] = run
         return run
     }
@@ -118,7 +118,7 @@ final class SameReports {
 
     private func nowhereSource() throws -> Int64? {
         if let nowhere { return nowhere }
-        let found = try findNowhere.integer(ReportImport.nowhere)
+        let found = try findNowhere.found(ReportImport.nowhere)
         nowhere = .some(found)
         return found
     }

@@ -105,19 +105,19 @@ final class SourceFamilies {
 
     /// Whether any source has the report. Slow: for the few that are not where they should be.
     func holdsAnywhere(_ id: UniqueID, start_us: Int64) throws -> Bool {
-        try findAnywhere.integer(start_us.day, id) ?? 0 > 0
+        try findAnywhere.number(start_us.day, id) > 0
     }
 
     func holdsExposure(_ branches: [Branch], revision: Int64, start_us: Int64) throws -> Bool {
         for branch in branches
-        where try findExposure.integer(branch.id, revision, start_us) ?? 0 > 0 {
+        where try findExposure.number(branch.id, revision, start_us) > 0 {
             return true
         }
         return false
     }
 
     /// Reports that began before it may have been pruned; nil when none were.
-    func prunedBefore() throws -> Int64? { try findPruned.integer() }
+    func prunedBefore() throws -> Int64? { try findPruned.found() }
 
     private enum Comparison {
         /// What both must have is there.
@@ -163,7 +163,7 @@ final class SourceFamilies {
         if let last = try incoming.lastExposure(ofSource: source.id, upTo: limit),
             try !wasPruned(last.start_us),
             // Stores that were taken by programs before schema version 4 have none.
-            try anyExposure.integer(branch.id) == 1
+            try anyExposure.number(branch.id) == 1
         {
             func isHeld(by branches: [Branch]) throws -> Bool {
                 try holdsExposure(branches, revision: last.revision, start_us: last.start_us)

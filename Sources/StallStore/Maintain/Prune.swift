@@ -72,8 +72,8 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
     let eviction = Eviction(connection)
     let newest = try connection.prepare(
         "select max(start_us) from report where state <> 0"
-    ).integer()
-    let last = try connection.prepare("select max(start_us) from report").integer()
+    ).first().value
+    let last = try connection.prepare("select max(start_us) from report").first().value
     var count = 0
     // Reports never outlive the roll-ups that count them.
     var boundary = [retention.reportsSince, retention.rollUpsSince].compactMap(\.self).max()
@@ -86,7 +86,7 @@ private func deleteReports(_ connection: Connection, _ retention: Retention) thr
         if shrunk > 0 {
             let oldest = try connection.prepare(
                 "select start_us from report where state <> 0 order by start_us limit 1"
-            ).integer()
+            ).found()
             boundary = UnixTime(microseconds: oldest ?? (newest ?? 0) + 1)
         }
         count += shrunk

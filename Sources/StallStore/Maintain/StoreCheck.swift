@@ -46,7 +46,7 @@ package func storeNotes(path: String) throws(StoreError) -> [String] {
     let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
     let connection = file.connection
     func count(_ sql: String) throws(StoreError) -> Int64 {
-        try connection.prepare("select count(*) from \(sql)").integer() ?? 0
+        try connection.prepare("select count(*) from \(sql)").number()
     }
     var notes: [String] = []
     let conflicts = try count("(select distinct location from name_conflict)")
@@ -112,8 +112,8 @@ private struct StoreCheck {
         for (table, condition) in ValueLimits.conditions {
             let count = try connection.prepare(
                 "select count(*) from \(table) where not (\(condition))"
-            ).integer()
-            if let count, count > 0 {
+            ).number()
+            if count > 0 {
                 complain("\(count) of \(table) hold a value out of range", isRepairable: true)
             }
         }

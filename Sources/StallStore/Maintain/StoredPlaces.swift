@@ -123,7 +123,7 @@ package final class StoredPlaces {
         let next = try connection.prepare(
             "update source set revision = revision + 1 where id = (select max(id) from source) returning revision"
         )
-        guard let revision = try next.integer() else { throw next.damage("its identity is gone") }
+        guard let revision = try next.found() else { throw next.damage("its identity is gone") }
         return revision
     }
 

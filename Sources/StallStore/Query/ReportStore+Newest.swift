@@ -80,7 +80,7 @@ extension Connection {
     /// Whether the store's reports are grouped, and their days known.
     var isGrouped: Bool {
         get throws(StoreError) {
-            try prepare("select count(*) from grouping").integer() == 1
+            try prepare("select count(*) from grouping").number() == 1
         }
     }
 

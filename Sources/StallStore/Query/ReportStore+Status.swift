@@ -10,7 +10,7 @@ extension ReportStore {
     package func status() throws(StoreError) -> StoreStatus {
         try answer { connection in
             func count(_ sql: String) throws -> Int {
-                Int(try connection.prepare(sql).integer() ?? 0)
+                Int(try connection.prepare(sql).number())
             }
             func list(_ sql: String) throws -> [String] {
                 let rows = try connection.prepare(sql)

@@ -82,13 +82,14 @@ package final class ReportStore: QueryableStore {
 
     /// Under which rules the stored groups were decided; nil when none are stored.
     package func rulesHash() throws(StoreError) -> Int64? {
-        try answer { try $0.prepare("select rules_hash from grouping").integer() }
+        try answer { try $0.prepare("select rules_hash from grouping").found() }
     }
 
     /// Of stalls that began before then only roll-ups tell, because their reports were pruned; nil when none were.
     package func prunedBefore() throws(StoreError) -> UnixTime? {
-        try answer { try $0.prepare("select pruned_before_us from grouping").integer() }
-            .map(UnixTime.init(microseconds:))
+        // No row: nothing was grouped yet. NULL: nothing was pruned.
+        try answer { try $0.prepare("select pruned_before_us from grouping").first() }
+            .value.map(UnixTime.init(microseconds:))
     }
 
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.

@@ -62,7 +62,7 @@ final class AgentWriter {
     /// Forgets which rows there are when another process has written since: it may have evicted
     /// some.
     func notice() throws {
-        let version = try contentVersion.integer()
+        let version = try contentVersion.number()
         if version != lastContentVersion { forget() }
         lastContentVersion = version
     }
@@ -76,7 +76,7 @@ final class AgentWriter {
         let runID = try interner.run(run)
         let revision = try revision()
         let known =
-            last?.id == report.id ? last?.seq : try findOpen.integer(source, report.id)
+            last?.id == report.id ? last?.seq : try findOpen.found(source, report.id)
         var row = ReportRow(
             seq: known ?? revision, revision: revision,
             id: report.id,
@@ -105,7 +105,7 @@ final class AgentWriter {
     }
 
     func updateDuration(of id: UniqueID, to duration: Duration, cpuTime: Duration) throws {
-        guard let seq = try findOpen.integer(source, id) else { return }
+        guard let seq = try findOpen.found(source, id) else { return }
         try refresh.run(
             revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id)
         try reports.renewChecksum(source: source, seq: seq)
@@ -209,7 +209,7 @@ final class AgentWriter {
 
     /// The next number of this store, never given out before.
     private func revision() throws -> Int64 {
-        guard let revision = try nextRevision.integer(source) else {
+        guard let revision = try nextRevision.found(source) else {
             throw nextRevision.damage("its identity is gone")
         }
         return revision

@@ -13,7 +13,7 @@ struct Eviction {
     /// file grows.
     func usedBytes() throws -> Int64 {
         func number(_ name: String) throws -> Int64 {
-            try connection.prepare("pragma \(name)").integer() ?? 0
+            try connection.prepare("pragma \(name)").number()
         }
         return try (number("page_count") - number("freelist_count")) * number("page_size")
     }
@@ -47,11 +47,11 @@ struct Eviction {
 
     /// Deletes that part of all reports, oldest first; open ones stay. Returns how many there were.
     func deleteOldest(share: Double, of source: Int64?) throws -> Int {
-        let all = try connection.prepare("select count(*) from report").integer() ?? 0
+        let all = try connection.prepare("select count(*) from report").number()
         let count = Int64((Double(all) * share).rounded(.up))
         // What was written where the store was before is older than all that was written here.
         let others = try source.map {
-            try connection.prepare("select count(*) from source where id <> ?").integer($0) ?? 0
+            try connection.prepare("select count(*) from source where id <> ?").number($0)
         }
         if let source, others == 0 {
             try connection.prepare(
@@ -81,7 +81,7 @@ struct Eviction {
 
     /// Deletes that part of an agent's exposure, oldest first. Returns how many stretches there were.
     private func deleteOldestExposure(share: Double, of source: Int64) throws -> Int {
-        let all = try connection.prepare("select count(*) from exposure").integer() ?? 0
+        let all = try connection.prepare("select count(*) from exposure").number()
         try connection.prepare(
             """
             delete from exposure where (source, revision) in (

@@ -64,7 +64,7 @@ struct ExposureRows {
 
     /// Whether the same stretch is here under another source that the process's reports came from: a copy's.
     func isElsewhere(_ row: ExposureRow, source: Int64) throws -> Bool {
-        try findElsewhere.integer(
+        try findElsewhere.number(
             row.revision, row.loop, row.loop, source, row.start_us, row.watched_ns) != 0
     }
 

@@ -145,7 +145,7 @@ final class Interner {
 
     func label(_ value: String) throws -> Int64 {
         if let id = labels[value] { return id }
-        let id = try findLabel.integer(value) ?? addLabel.insert(value, RowChecksum.of(value))
+        let id = try findLabel.found(value) ?? addLabel.insert(value, RowChecksum.of(value))
         labels[value] = id
         return id
     }
@@ -153,7 +153,7 @@ final class Interner {
     func run(_ run: ProcessRun) throws -> Int64 {
         if let id = runs[run.id] { return id }
         let id =
-            try findRun.integer(run.id)
+            try findRun.found(run.id)
             ?? addRun.insert(
                 run.id, run.app, run.version, run.buildID?.bytes, run.host, Int64(run.pid),
                 run.bootID, Int64(bitPattern: run.startTicks), run.started.microseconds,
@@ -163,7 +163,7 @@ final class Interner {
     }
 
     func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
-        try findLoop.integer(run, name, threshold_ns)
+        try findLoop.found(run, name, threshold_ns)
             ?? addLoop.insert(run, name, threshold_ns, RowChecksum.of(run, name, threshold_ns))
     }
 
@@ -173,7 +173,7 @@ final class Interner {
     ) throws -> Interned {
         let hash = ContentHash.image(path: path, buildID: buildID, run: owner?.uuid)
         if let id = images[hash] { return Interned(id: id, hash: hash) }
-        let id = try findImage.integer(hash) ?? addImage.insert(hash, path, buildID, owner?.id)
+        let id = try findImage.found(hash) ?? addImage.insert(hash, path, buildID, owner?.id)
         images[hash] = id
         return Interned(id: id, hash: hash)
     }
@@ -218,7 +218,7 @@ final class Interner {
         _ frames: [FrameNames], ofLocation location: Interned, knownDetail: Int64,
         from source: Int64
     ) throws -> Bool {
-        let namer = try knownDetail > 1 ? findNamer.integer(location.id) : source
+        let namer = try knownDetail > 1 ? findNamer.found(location.id) : source
         if namer == source {
             return try name(location: location, frames, revision: 0, namer: source)
         }
@@ -257,7 +257,7 @@ final class Interner {
         outermost[location.hash] = ours.function?.hashValue
         if ours.isSameFunction(as: last) { return }
         let source = try source()
-        guard try findNamer.integer(location.id) != source else { return }
+        guard try findNamer.found(location.id) != source else { return }
         try addConflict.run(location.id, source)
     }
 
@@ -304,7 +304,7 @@ final class Interner {
         let hash = ContentHash.function(name: names.name, rawName: names.rawName, file: names.file)
         if let id = functions[hash] { return id }
         let id =
-            try findFunction.integer(hash)
+            try findFunction.found(hash)
             ?? addFunction.insert(hash, names.name, names.rawName, names.file)
         functions[hash] = id
         return id
@@ -313,7 +313,7 @@ final class Interner {
     /// The stack of this hash, when the store has it: then its places need not be looked at.
     func knownStack(hash: Int64) throws -> Int64? {
         if let id = stacks[hash] { return id }
-        guard let id = try findStack.integer(hash) else { return nil }
+        guard let id = try findStack.found(hash) else { return nil }
         stacks[hash] = id
         return id
     }

@@ -132,7 +132,7 @@ struct ReportRows {
     /// Whether the report of this number says what the row says. What its capture cost does not matter.
     func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
-        return try findSame.integer(
+        return try findSame.number(
             source, seq, row.loop, row.mode, Int64(row.phase.rawValue), Int64(row.state.rawValue),
             Int64(row.verdict.rawValue), row.start_us, row.duration_ns, row.cpu_ns,
             row.samples.encoded, row.cause.map { Int64($0.cause.rawValue) }, row.cause?.detail,
@@ -150,7 +150,7 @@ struct ReportRows {
 
     /// Whether the report is here, as it is or newer.
     func isKnown(_ row: ReportRow, source: Int64) throws -> Bool {
-        try findRevision.integer(source, row.seq, row.id) ?? -1 >= row.revision
+        try findRevision.found(source, row.seq, row.id) ?? -1 >= row.revision
     }
 
     enum Outcome {
