@@ -75,9 +75,9 @@ import TestSupport
                     report.duration = report.duration * Double.random(in: 0...3, using: &random)
                     try store.record(report, images: images)
                 case 2 where !open[index].isEmpty:
-                    try store.updateDuration(
-                        of: open[index][0].id,
-                        to: .milliseconds(Int.random(in: 1...900, using: &random)), cpuTime: .zero)
+                    open[index][0].duration = .milliseconds(
+                        Int.random(in: 1...900, using: &random))
+                    try store.record(open[index][0], images: images)
                 default:
                     let report = agents[index].generator.report(state: .ended)
                     try store.record(report, images: images)

@@ -71,7 +71,7 @@ import TestSupport
 
         report.duration = .seconds(7)
         report.cpuTime = .seconds(6)
-        try store.updateDuration(of: report.id, to: report.duration, cpuTime: report.cpuTime)
+        try store.record(report, images: generator.images)
         #expect(try reader.reports(ReportFilter()) == [report])
 
         report.samples = [generator.sample(), generator.sample()]
@@ -84,7 +84,6 @@ import TestSupport
         report.duration = .seconds(8)
         report.samples[0].weight = .seconds(3)
         try store.record(report, images: generator.images)
-        try store.updateDuration(of: report.id, to: .seconds(99), cpuTime: .zero)
         #expect(try reader.reports(ReportFilter()) == [report.named()])
 
         // Its cause is known when its names are.

@@ -70,13 +70,6 @@ package final class AgentStore {
         try write { writer in try writer.record(report, images: images) }
     }
 
-    /// Brings the duration of an open report up to date; does nothing when it is not open any more.
-    package func updateDuration(
-        of id: UniqueID, to duration: Duration, cpuTime: Duration
-    ) throws(StoreError) {
-        try write { writer in try writer.updateDuration(of: id, to: duration, cpuTime: cpuTime) }
-    }
-
     /// Those of the locations that nobody has looked up yet, each once.
     package func unsymbolized(_ locations: [CodeLocation]) throws(StoreError) -> [CodeLocation] {
         try write { writer in try writer.unsymbolized(locations) }

@@ -12,7 +12,7 @@ final class AgentWriter {
     private let openReports: OpenReports
     private let eviction: Eviction
     private let exposures: ExposureRows
-    private let nextRevision, contentVersion, findOpen, refresh, addLoss, latestRuns: Statement
+    private let nextRevision, contentVersion, findOpen, addLoss, latestRuns: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
     /// The report written last: it may come again with its cause when it has ended and no index finds it any more.
@@ -42,11 +42,6 @@ final class AgentWriter {
         findOpen = try connection.prepare(
             """
             select seq from report indexed by report_open
-            where source = ? and state = 0 and id = ?
-            """)
-        refresh = try connection.prepare(
-            """
-            update report indexed by report_open set revision = ?, duration_ns = ?, cpu_ns = ?
             where source = ? and state = 0 and id = ?
             """)
         latestRuns = try connection.prepare(
@@ -102,13 +97,6 @@ final class AgentWriter {
                 loadAddress: Int64(bitPattern: image.loadAddress),
                 endAddress: Int64(bitPattern: image.endAddress))
         }
-    }
-
-    func updateDuration(of id: UniqueID, to duration: Duration, cpuTime: Duration) throws {
-        guard let seq = try findOpen.found(source, id) else { return }
-        try refresh.run(
-            revision(), duration.nanoseconds, cpuTime.nanoseconds, source, id)
-        try reports.renewChecksum(source: source, seq: seq)
     }
 
     func unsymbolized(_ locations: [CodeLocation]) throws -> [CodeLocation] {
