@@ -37,7 +37,7 @@ struct CellCursor {
     /// - Returns: The index of its cohort.
     mutating func next() throws -> Int? {
         while try row.step() {
-            let number = row.integer(at: 0)
+            let number = try row.integer(at: 0)
             if number != cohortRow { (cohortRow, cohort) = (number, cohorts.index(ofRow: number)) }
             if let cohort { return cohort }
         }

@@ -25,7 +25,7 @@ extension Cohort {
             buildID: row.optionalBytes(at: first + 2).map(BuildID.init),
             loop: row.text(at: first + 3), verdict: try row.value(at: first + 4),
             cause: row.isNull(at: first + 5) ? nil : try row.value(at: first + 5),
-            isWatched: row.integer(at: first + 6) != 0)
+            isWatched: try row.integer(at: first + 6) != 0)
     }
 }
 

@@ -208,7 +208,7 @@ final class Grouping {
                 throw rows.damage("a stack is not a list of places")
             }
             if entries.contains(where: { locations.contains($0.location) }) {
-                stacks.insert(rows.integer(at: 0))
+                stacks.insert(try rows.integer(at: 0))
             }
         }
         return stacks

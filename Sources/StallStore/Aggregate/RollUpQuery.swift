@@ -114,13 +114,13 @@ struct RollUpQuery {
         var cells = try CellCursor(
             connection, "report_count, total_ns, max_ns, first_us, last_us", span, cohorts)
         while let cohort = try cells.next() {
-            let (row, count) = (cells.row, cells.row.integer(at: 3))
-            tally(cohort, count, row.integer(at: 6), row.integer(at: 7))
+            let (row, count) = (cells.row, try cells.row.integer(at: 3))
+            tally(cohort, count, try row.integer(at: 6), try row.integer(at: 7))
             guard isRanked(cohorts[cohort].verdict) else { continue }
             let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
-            noteWhole(index, row.integer(at: 1))
+            noteWhole(index, try row.integer(at: 1))
             noteSize(
-                of: index, count, total: row.integer(at: 4), longest: row.integer(at: 5),
+                of: index, count, total: try row.integer(at: 4), longest: try row.integer(at: 5),
                 isWatched: cohorts[cohort].isWatched)
         }
     }
@@ -134,17 +134,20 @@ struct RollUpQuery {
         while let cohort = try cells.next() {
             let row = cells.row
             if selection == nil {
-                tally(cohort, row.integer(at: 3), row.integer(at: 10), row.integer(at: 11))
+                tally(
+                    cohort, try row.integer(at: 3), try row.integer(at: 10), try row.integer(at: 11)
+                )
             }
             guard isRanked(cohorts[cohort].verdict) else { continue }
-            let signature = row.integer(at: 1)
+            let signature = try row.integer(at: 1)
             let index = try index(cohort: cohort, signature: signature, host: "")
             if let selection, !selection.contains[index] { continue }
-            let total = row.integer(at: 4)
+            let total = try row.integer(at: 4)
             if selection == nil {
                 noteWhole(index, signature)
                 noteSize(
-                    of: index, row.integer(at: 3), total: total, longest: row.integer(at: 7),
+                    of: index, try row.integer(at: 3), total: total,
+                    longest: try row.integer(at: 7),
                     isWatched: cohorts[cohort].isWatched)
             }
             if areMixed {
@@ -154,13 +157,13 @@ struct RollUpQuery {
                 sums[index].note(cell, isWatched: cohorts[cohort].isWatched)
             } else {
                 try sums[index].totals.add(row, at: 3)
-                if !cohorts[cohort].isWatched { sums[index].noteUnwatched(row.integer(at: 3)) }
+                if !cohorts[cohort].isWatched { sums[index].noteUnwatched(try row.integer(at: 3)) }
             }
             sums[index].note(total, cohort: cohort, signature: signature)
             if daysComeWithCells {
                 sums[index].note(
-                    day: row.integer(at: 2), count: row.integer(at: 3), total: total,
-                    longest: row.integer(at: 7))
+                    day: try row.integer(at: 2), count: try row.integer(at: 3), total: total,
+                    longest: try row.integer(at: 7))
             }
         }
     }
@@ -179,8 +182,9 @@ struct RollUpQuery {
             let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
             guard selection.contains[index] else { continue }
             sums[index].note(
-                day: row.integer(at: 2), count: row.integer(at: 3), total: row.integer(at: 4),
-                longest: row.integer(at: 5))
+                day: try row.integer(at: 2), count: try row.integer(at: 3),
+                total: try row.integer(at: 4),
+                longest: try row.integer(at: 5))
         }
     }
 

@@ -65,8 +65,8 @@ struct RollUpRows {
         try findDays.bind(longDay, longDay + RollUpCell.longDays)
         while try findDays.step() {
             let cell = RollUpCell(
-                day: longDay, dayCount: RollUpCell.longDays, cohort: findDays.integer(at: 0),
-                signature: findDays.integer(at: 1))
+                day: longDay, dayCount: RollUpCell.longDays, cohort: try findDays.integer(at: 0),
+                signature: try findDays.integer(at: 1))
             try sums[cell, default: RollUpTotals()].add(findDays, at: 2)
         }
         return sums
@@ -77,7 +77,7 @@ struct RollUpRows {
         var days: Set<Int64> = []
         let rows = try connection.prepare(
             "select distinct first_day from rollup where day_count = 1")
-        while try rows.step() { days.insert(RollUpCell.longDay(rows.integer(at: 0))) }
+        while try rows.step() { days.insert(RollUpCell.longDay(try rows.integer(at: 0))) }
         return days
     }
 

@@ -150,14 +150,15 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
-        count = count.addingSaturated(row.integer(at: first))
-        total_ns = total_ns.addingSaturated(row.integer(at: first + 1))
-        cpu_ns = cpu_ns.addingSaturated(row.integer(at: first + 2))
-        min_ns = min(min_ns, row.integer(at: first + 3))
+        count = count.addingSaturated(try row.integer(at: first))
+        total_ns = total_ns.addingSaturated(try row.integer(at: first + 1))
+        cpu_ns = cpu_ns.addingSaturated(try row.integer(at: first + 2))
+        min_ns = min(min_ns, try row.integer(at: first + 3))
         noteLongest(
-            row.integer(at: first + 4), row.integer(at: first + 5), row.integer(at: first + 6))
-        first_us = min(first_us, row.integer(at: first + 7))
-        last_us = max(last_us, row.integer(at: first + 8))
+            try row.integer(at: first + 4), try row.integer(at: first + 5),
+            try row.integer(at: first + 6))
+        first_us = min(first_us, try row.integer(at: first + 7))
+        last_us = max(last_us, try row.integer(at: first + 8))
         guard histogram.add(encoded: row.blob(at: first + 9)) else {
             throw row.damage("a roll-up's histogram is not one")
         }
@@ -241,7 +242,7 @@ struct KnownCohorts {
                 && filter.verdicts?.contains(cohort.verdict) ?? true
                 && filter.allows(cause: cohort.cause)
             if isWanted {
-                self.rows[rows.integer(at: Cohort.columnCount)] = index(of: cohort)
+                try self.rows[rows.integer(at: Cohort.columnCount)] = index(of: cohort)
             } else {
                 selectsAll = false
             }
@@ -289,7 +290,7 @@ struct LoopFacts {
             let isWanted =
                 filter.allows(app: loop.app, version: loop.version, loop: loop.name)
                 && (filter.hosts.isEmpty || filter.hosts.contains(loop.host))
-            if isWanted { loops[rows.integer(at: 0)] = loop }
+            if isWanted { try loops[rows.integer(at: 0)] = loop }
         }
         return loops
     }

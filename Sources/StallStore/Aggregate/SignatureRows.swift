@@ -60,11 +60,12 @@ struct SignatureRows {
             where \(condition)
             """)
         while try rows.step() {
-            groups[rows.integer(at: 0)] = ReportGroup(
-                signature: rows.integer(at: 1), family: rows.integer(at: 2),
+            try groups[rows.integer(at: 0)] = ReportGroup(
+                signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
                 title: rows.text(at: 3), frames: [],
                 wait: rows.optionalText(at: 5).flatMap(WaitClass.init),
-                isWithoutAppFrame: rows.integer(at: 6) == 0, isCut: rows.integer(at: 4) != 0)
+                isWithoutAppFrame: try rows.integer(at: 6) == 0, isCut: try rows.integer(at: 4) != 0
+            )
         }
         let frames = try connection.prepare(
             """
@@ -72,7 +73,7 @@ struct SignatureRows {
             order by signature, position
             """)
         while try frames.step() {
-            groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
+            try groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
         }
         return groups
     }
@@ -102,8 +103,9 @@ struct SpecialSignatures {
         )
         var hasVariants = false
         while try rows.step() {
-            if rows.integer(at: 3) != 0 { cut[rows.integer(at: 0)] = rows.integer(at: 2) }
-            hasVariants = hasVariants || rows.integer(at: 4) != 0
+            let (isCut, isVariant) = try (rows.integer(at: 3) != 0, rows.integer(at: 4) != 0)
+            if isCut { cut[try rows.integer(at: 0)] = try rows.integer(at: 2) }
+            hasVariants = hasVariants || isVariant
         }
         guard hasVariants else { return }
         let same = try connection.prepare(
@@ -112,7 +114,7 @@ struct SpecialSignatures {
             where hash in (select hash from signature where is_variant = 1) order by id
             """)
         while try same.step() {
-            let (id, hash) = (same.integer(at: 0), same.integer(at: 1))
+            let (id, hash) = try (same.integer(at: 0), same.integer(at: 1))
             first[id] = byHash[hash] ?? id
             byHash[hash] = first[id]
         }

@@ -114,9 +114,20 @@ final class Statement {
     /// SQLite's number of the value's type.
     func type(at column: CInt) -> CInt { sqlite3_column_type(handle, column) }
     func isNull(at column: CInt) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
-    func integer(at column: CInt) -> Int64 { sqlite3_column_int64(handle, column) }
+    /// The number in a column that holds one in each row.
+    ///
+    /// - Throws: `StoreError.damaged` where there is NULL in it, which SQLite would read as zero.
+    func integer(at column: CInt) throws(StoreError) -> Int64 {
+        let number = sqlite3_column_int64(handle, column)
+        if number == 0, isNull(at: column) {
+            let name = sqlite3_column_name(handle, column).map { String(cString: $0) }
+            throw damage("\(name ?? "a number") is missing")
+        }
+        return number
+    }
+    /// The number in a column that may hold NULL, which is nil.
     func optionalInteger(at column: CInt) -> Int64? {
-        isNull(at: column) ? nil : integer(at: column)
+        isNull(at: column) ? nil : sqlite3_column_int64(handle, column)
     }
     func double(at column: CInt) -> Double { sqlite3_column_double(handle, column) }
     func text(at column: CInt) -> String {

@@ -240,7 +240,7 @@ struct StoreFile {
             // A column that is computed runs whatever its maker wrote, and may be of any size.
             let columns = try connection.prepare("pragma table_xinfo(\(table))")
             while try columns.step() {
-                guard columns.integer(at: 6) != 0 else { continue }
+                guard try columns.integer(at: 6) != 0 else { continue }
                 throw StoreError.damaged(
                     path: path, detail: "its table \(table) has a column that is computed")
             }

@@ -58,8 +58,8 @@ extension Statement {
         var checksum = RowChecksum()
         for column in columns {
             switch type(at: column) {
-            case SQLITE_NULL: checksum.combine(null: ())
-            case SQLITE_INTEGER: checksum.combine(integer: integer(at: column))
+            case SQLITE_NULL, SQLITE_INTEGER:
+                optionalInteger(at: column).combine(into: &checksum)
             case SQLITE_FLOAT: checksum.combine(double(at: column).bitPattern)
             default: checksum.combine(bytes: blob(at: column))
             }
@@ -70,7 +70,9 @@ extension Statement {
     /// Refuses a row that is not what was written; rows of older programs have no checksum.
     func expectChecksum(at column: CInt, of columns: Range<CInt>, _ noun: String) throws(StoreError)
     {
-        guard !isNull(at: column), integer(at: column) != checksum(of: columns) else { return }
+        guard let stored = optionalInteger(at: column), stored != checksum(of: columns) else {
+            return
+        }
         throw damage("\(noun) is not what it was when it was written")
     }
 }

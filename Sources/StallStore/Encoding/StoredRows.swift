@@ -16,10 +16,10 @@ extension ProcessRun {
             version: row.text(at: first + 2),
             buildID: row.optionalBytes(at: first + 3).map(BuildID.init),
             host: row.text(at: first + 4),
-            pid: Int32(truncatingIfNeeded: row.integer(at: first + 5)),
+            pid: Int32(truncatingIfNeeded: try row.integer(at: first + 5)),
             bootID: row.text(at: first + 6),
-            startTicks: UInt64(bitPattern: row.integer(at: first + 7)),
-            started: UnixTime(microseconds: row.integer(at: first + 8)))
+            startTicks: UInt64(bitPattern: try row.integer(at: first + 7)),
+            started: UnixTime(microseconds: try row.integer(at: first + 8)))
     }
 }
 
@@ -33,7 +33,7 @@ extension Statement {
 
     /// A value that is stored as the raw value of an enum.
     func value<Value: RawRepresentable<UInt8>>(at column: CInt) throws(StoreError) -> Value {
-        let number = integer(at: column)
+        let number = try integer(at: column)
         guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
             throw damage("\(number) is not a \(Value.self)")
         }
@@ -42,21 +42,21 @@ extension Statement {
 
     /// A length of time; stored in nanoseconds, and never negative.
     func duration_ns(at column: CInt) throws(StoreError) -> Int64 {
-        let number = integer(at: column)
+        let number = try integer(at: column)
         guard number >= 0 else { throw damage("a duration of \(number) ns") }
         return number
     }
 
     /// A time in microseconds, of a year with at most five digits.
     func time_us(at column: CInt) throws(StoreError) -> Int64 {
-        let number = integer(at: column)
+        let number = try integer(at: column)
         guard number.magnitude < 1 << 61 else { throw damage("a time of \(number) us") }
         return number
     }
 
     /// A number of things.
     func count(at column: CInt) throws(StoreError) -> Int64 {
-        let number = integer(at: column)
+        let number = try integer(at: column)
         guard number >= 0 else { throw damage("a count of \(number)") }
         return number
     }
@@ -70,7 +70,7 @@ extension Statement {
     func limited(
         at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
     ) throws(StoreError) -> Int64 {
-        let number = integer(at: column)
+        let number = try integer(at: column)
         guard range.contains(number) else {
             throw damage("\(number) is out of range for a \(noun)")
         }

@@ -50,7 +50,7 @@ struct ExposureTransfer {
         while try findSuppressed.step() {
             let row = SuppressionRow(
                 loop: try loop(findSuppressed.integer(at: 0)),
-                place: findSuppressed.integer(at: 1), reason: try findSuppressed.value(at: 2),
+                place: try findSuppressed.integer(at: 1), reason: try findSuppressed.value(at: 2),
                 count: max(
                     0,
                     try findSuppressed.limited(

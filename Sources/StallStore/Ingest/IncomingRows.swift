@@ -139,7 +139,7 @@ final class IncomingRows {
         try one(findLoop, id, "loop") { row in
             try row.expectChecksum(at: 3, of: 0..<3, "loop \(id)")
             return IncomingStore.Loop(
-                run: row.integer(at: 0),
+                run: try row.integer(at: 0),
                 name: try row.limitedText(at: 1, ValueLimits.nameBytes, "a loop's name"),
                 threshold_ns: try row.limited_ns(at: 2))
         }
@@ -158,7 +158,7 @@ final class IncomingRows {
                 throw row.damage("a build ID of \(row.blob(at: 2).count) bytes")
             }
             return IncomingStore.Image(
-                hash: row.integer(at: 0),
+                hash: try row.integer(at: 0),
                 path: try row.limitedOptionalText(at: 1, ValueLimits.pathBytes, "an image's path"),
                 buildID: row.optionalBytes(at: 2), run: row.optionalInteger(at: 3))
         }
@@ -173,7 +173,10 @@ final class IncomingRows {
                 throw findLoads.damage("run \(run) has loaded more than \(loads.count) images")
             }
             loads.append(
-                (findLoads.integer(at: 0), findLoads.integer(at: 1), findLoads.integer(at: 2)))
+                (
+                    try findLoads.integer(at: 0), try findLoads.integer(at: 1),
+                    try findLoads.integer(at: 2)
+                ))
         }
         return loads
     }
@@ -182,8 +185,9 @@ final class IncomingRows {
         try one(findLocation, id, "place") { row in
             let kind: CodeAddressKind = try row.value(at: 3)
             return IncomingStore.Location(
-                hash: row.integer(at: 0), image: row.integer(at: 1), offset: row.integer(at: 2),
-                kind: Int64(kind.rawValue), detail: row.integer(at: 4))
+                hash: try row.integer(at: 0), image: try row.integer(at: 1),
+                offset: try row.integer(at: 2),
+                kind: Int64(kind.rawValue), detail: try row.integer(at: 4))
         }
     }
 
@@ -199,7 +203,10 @@ final class IncomingRows {
         var places: [NamedLocation] = []
         while places.count < Self.namedLimit, try findNamed.step() {
             places.append(
-                (findNamed.integer(at: 0), findNamed.integer(at: 1), findNamed.integer(at: 2)))
+                (
+                    try findNamed.integer(at: 0), try findNamed.integer(at: 1),
+                    try findNamed.integer(at: 2)
+                ))
         }
         return places
     }
@@ -222,7 +229,7 @@ final class IncomingRows {
                     at: 2, ValueLimits.functionBytes, "a function's name"),
                 file: try rows.limitedOptionalText(at: 3, ValueLimits.pathBytes, "a file's path"),
                 line: rows.optionalInteger(at: 5),
-                isInlined: rows.integer(at: 6) != 0)
+                isInlined: try rows.integer(at: 6) != 0)
             let hash = ContentHash.function(
                 name: names.name, rawName: names.rawName, file: names.file)
             guard rows.isNull(at: 4) || rows.optionalInteger(at: 0) == hash else {
@@ -235,7 +242,7 @@ final class IncomingRows {
 
     /// What the file says that the stack's content hashes to.
     func stackHash(_ id: Int64) throws -> Int64 {
-        try one(findStackHash, id, "stack") { $0.integer(at: 0) }
+        try one(findStackHash, id, "stack") { try $0.integer(at: 0) }
     }
 
     func stack(_ id: Int64) throws -> IncomingStore.Stack {
@@ -247,7 +254,7 @@ final class IncomingRows {
             guard let entries = [StackEntry](encoded: bytes) else {
                 throw row.damage("stack \(id) is not a list of places")
             }
-            return IncomingStore.Stack(entries: entries, isTruncated: row.integer(at: 1) != 0)
+            return IncomingStore.Stack(entries: entries, isTruncated: try row.integer(at: 1) != 0)
         }
     }
 
@@ -262,7 +269,7 @@ final class IncomingRows {
             }
             losses.append(
                 (
-                    findLosses.integer(at: 0), try findLosses.value(at: 1),
+                    try findLosses.integer(at: 0), try findLosses.value(at: 1),
                     try findLosses.limited(at: 2, 0...ValueLimits.count, "count")
                 ))
         }

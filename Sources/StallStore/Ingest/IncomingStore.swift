@@ -161,10 +161,10 @@ final class IncomingStore: @unchecked Sendable {
         while try rows.step() {
             sources.append(
                 Source(
-                    id: rows.integer(at: 0), store: try rows.uniqueID(at: 1),
+                    id: try rows.integer(at: 0), store: try rows.uniqueID(at: 1),
                     revision: try rows.limited(at: 2, 0...ValueLimits.revision, "revision"),
                     origin: rows.isNull(at: 3) ? nil : try rows.uniqueID(at: 3),
-                    hasLines: rows.integer(at: 4) != 0))
+                    hasLines: try rows.integer(at: 4) != 0))
         }
         return sources
     }
@@ -207,7 +207,7 @@ final class IncomingStore: @unchecked Sendable {
         let rows = try connection.prepare("select loop from watched_loop where source = ?")
         try rows.bind(source)
         var loops: [Int64] = []
-        while try rows.step() { loops.append(rows.integer(at: 0)) }
+        while try rows.step() { loops.append(try rows.integer(at: 0)) }
         return loops
     }
 
@@ -225,7 +225,8 @@ final class IncomingStore: @unchecked Sendable {
 
     private static func key(_ row: Statement) throws -> ReportKey {
         ReportKey(
-            seq: row.integer(at: 0), id: try row.uniqueID(at: 1), start_us: row.integer(at: 2))
+            seq: try row.integer(at: 0), id: try row.uniqueID(at: 1),
+            start_us: try row.integer(at: 2))
     }
 
     /// The statements that are only needed where there is something new.

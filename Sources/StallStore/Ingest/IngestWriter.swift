@@ -130,7 +130,7 @@ final class IngestWriter {
     func knownRevisions() throws -> [UniqueID: Int64] {
         var known: [UniqueID: Int64] = [:]
         while try allSources.step() {
-            known[try allSources.uniqueID(at: 0)] = allSources.integer(at: 1)
+            known[try allSources.uniqueID(at: 0)] = try allSources.integer(at: 1)
         }
         return known
     }

@@ -111,7 +111,7 @@ final class SameReports {
         if let known = sources[run] { return known }
         var found: Set<Int64> = []
         try findSources.bind(run)
-        while try findSources.step() { found.insert(findSources.integer(at: 0)) }
+        while try findSources.step() { found.insert(try findSources.integer(at: 0)) }
         sources[run] = found
         return found
     }
@@ -136,7 +136,7 @@ final class SameReports {
         if let known = ids[source] { return known[id] }
         var found: [UniqueID: Int64] = [:]
         try allIDs.bind(source)
-        while try allIDs.step() { found[try allIDs.uniqueID(at: 0)] = allIDs.integer(at: 1) }
+        while try allIDs.step() { found[try allIDs.uniqueID(at: 0)] = try allIDs.integer(at: 1) }
         ids[source] = found
         return found[id]
     }

@@ -86,8 +86,8 @@ final class SourceFamilies {
         while try findFamily.step() {
             branches.append(
                 Branch(
-                    id: findFamily.integer(at: 0), store: try findFamily.uniqueID(at: 1),
-                    revision: findFamily.integer(at: 2)))
+                    id: try findFamily.integer(at: 0), store: try findFamily.uniqueID(at: 1),
+                    revision: try findFamily.integer(at: 2)))
         }
         return branches
     }

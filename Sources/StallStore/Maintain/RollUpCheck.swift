@@ -30,7 +30,7 @@ struct RollUpCheck {
         var cohorts: [Cohort: Int64] = [:]
         let cohortRows = try connection.prepare("select \(Cohort.columns), id from cohort")
         while try cohortRows.step() {
-            cohorts[try Cohort(cohortRows, at: 0)] = cohortRows.integer(at: Cohort.columnCount)
+            cohorts[try Cohort(cohortRows, at: 0)] = try cohortRows.integer(at: Cohort.columnCount)
         }
         let watched = try WatchedLoops(connection)
         let loops = try LoopFacts.all(connection, ReportFilter())
@@ -72,8 +72,8 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: rows.integer(at: 0), cohort: rows.integer(at: 1),
-                signature: rows.integer(at: 2))
+                day: try rows.integer(at: 0), cohort: try rows.integer(at: 1),
+                signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
             let counted = rest.removeValue(forKey: cell) ?? RollUpTotals()
@@ -107,8 +107,8 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: rows.integer(at: 0), dayCount: RollUpCell.longDays,
-                cohort: rows.integer(at: 1), signature: rows.integer(at: 2))
+                day: try rows.integer(at: 0), dayCount: RollUpCell.longDays,
+                cohort: try rows.integer(at: 1), signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
             if sums.removeValue(forKey: cell) != stored {
@@ -126,9 +126,9 @@ struct RollUpCheck {
         var rest = days
         let rows = try connection.prepare("select day, source, first_seq, last_seq from report_day")
         while try rows.step() {
-            let key = DaySource(day: rows.integer(at: 0), source: rows.integer(at: 1))
-            guard let range = rest[key], rows.integer(at: 2) <= range.lowerBound,
-                rows.integer(at: 3) >= range.upperBound
+            let key = DaySource(day: try rows.integer(at: 0), source: try rows.integer(at: 1))
+            guard let range = rest[key], try rows.integer(at: 2) <= range.lowerBound,
+                try rows.integer(at: 3) >= range.upperBound
             else { continue }
             rest[key] = nil
         }

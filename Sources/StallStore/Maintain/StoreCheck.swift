@@ -136,11 +136,11 @@ private struct StoreCheck {
         ] as [(String, String, CInt)] {
             let rows = try connection.prepare("select \(columns), checksum, id from \(table)")
             while try rows.step() {
-                guard !rows.isNull(at: count),
-                    rows.integer(at: count) != rows.checksum(of: 0..<count)
+                guard let checksum = rows.optionalInteger(at: count),
+                    checksum != rows.checksum(of: 0..<count)
                 else { continue }
                 complain(
-                    "\(table) \(rows.integer(at: count + 1)) is not what it was when it was written"
+                    "\(table) \(try rows.integer(at: count + 1)) is not what it was when it was written"
                 )
             }
         }
@@ -162,9 +162,9 @@ private struct StoreCheck {
     private mutating func checkLocations(_ images: [Int64: Int64]) throws -> [Int64: Int64] {
         let rows = try connection.prepare("select id, hash, image, offset, kind from location")
         return try check(rows, "place") { row in
-            images[row.integer(at: 2)].map { image in
+            try images[row.integer(at: 2)].map { image in
                 ContentHash.location(
-                    image: image, offset: row.integer(at: 3), kind: row.integer(at: 4))
+                    image: image, offset: try row.integer(at: 3), kind: try row.integer(at: 4))
             }
         }
     }
@@ -186,7 +186,7 @@ private struct StoreCheck {
                 locations[entry.location].map { (location: $0, isGuessed: entry.isGuessed) }
             }
             guard places.count == entries.count else { return nil }
-            return ContentHash.stack(places, isTruncated: row.integer(at: 3) != 0)
+            return ContentHash.stack(places, isTruncated: try row.integer(at: 3) != 0)
         }
         return Set(stacks.keys)
     }
@@ -217,8 +217,9 @@ private struct StoreCheck {
                 let columns =
                     ReportRows.checkedRange.lowerBound + 13..<ReportRows.checkedRange.upperBound
                     + 13
-                guard rows.isNull(at: 12) || rows.integer(at: 12) == rows.checksum(of: columns)
-                else {
+                if let checksum = rows.optionalInteger(at: 12),
+                    checksum != rows.checksum(of: columns)
+                {
                     complain(
                         "report \(rows.blob(at: 0).hexadecimal): its row is not what it was when it was written",
                         isRepairable: true)
@@ -239,7 +240,7 @@ private struct StoreCheck {
     ) throws -> [Int64: Int64] {
         var hashes: [Int64: Int64] = [:]
         while try rows.step() {
-            let (id, stored) = (rows.integer(at: 0), rows.integer(at: 1))
+            let (id, stored) = try (rows.integer(at: 0), rows.integer(at: 1))
             hashes[id] = stored
             if try hash(rows) != stored {
                 complain("\(noun) \(id) is not what it was when it was written")

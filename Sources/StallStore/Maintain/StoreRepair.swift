@@ -39,7 +39,7 @@ func removeOutOfRange(_ connection: Connection) throws {
     var broken: [(source: Int64, revision: Int64, loop: Int64)] = []
     while try rows.step() {
         guard LengthHistogram(encoded: rows.blob(at: 3)) == nil else { continue }
-        broken.append((rows.integer(at: 0), rows.integer(at: 1), rows.integer(at: 2)))
+        broken.append(try (rows.integer(at: 0), rows.integer(at: 1), rows.integer(at: 2)))
     }
     let remove = try connection.prepare(
         "delete from exposure where source = ? and revision = ? and loop = ?")
@@ -59,7 +59,7 @@ private func removeUnreadableReports(_ connection: Connection) throws {
         """)
     var stacks: Set<Int64> = []
     let known = try connection.prepare("select id from stack")
-    while try known.step() { stacks.insert(known.integer(at: 0)) }
+    while try known.step() { stacks.insert(try known.integer(at: 0)) }
     var broken: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
         do {
@@ -73,7 +73,7 @@ private func removeUnreadableReports(_ connection: Connection) throws {
             _ = try rows.cause(at: 7)
             if !rows.isNull(at: 10) { let _: StallEnding = try rows.value(at: 10) }
         } catch StoreError.damaged {
-            broken.append((rows.integer(at: 0), rows.integer(at: 1)))
+            broken.append(try (rows.integer(at: 0), rows.integer(at: 1)))
         }
     }
     let remove = try connection.prepare("delete from report where source = ? and seq = ?")
@@ -87,10 +87,10 @@ private func renewChecksums(_ connection: Connection) throws {
     let end = ReportRows.checkedRange.upperBound
     var changed: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
-        guard !rows.isNull(at: end),
-            rows.integer(at: end) != rows.checksum(of: ReportRows.checkedRange)
+        guard let checksum = rows.optionalInteger(at: end),
+            checksum != rows.checksum(of: ReportRows.checkedRange)
         else { continue }
-        changed.append((rows.integer(at: end + 1), rows.integer(at: 0)))
+        changed.append(try (rows.integer(at: end + 1), rows.integer(at: 0)))
     }
     let reports = try ReportRows(connection)
     for row in changed { try reports.renewChecksum(source: row.source, seq: row.seq) }

@@ -93,7 +93,7 @@ package final class StoredPlaces {
         if filter == ReportFilter() {
             let rows = try connection.prepare("select id from location order by id")
             var all: [Int64] = []
-            while try rows.step() { all.append(rows.integer(at: 0)) }
+            while try rows.step() { all.append(try rows.integer(at: 0)) }
             return all
         }
         let condition = Condition(filter)

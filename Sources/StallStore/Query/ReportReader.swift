@@ -123,7 +123,7 @@ final class StackReader {
         guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
             throw findStack.damage("stack \(id) is not a list of places")
         }
-        return (entries, findStack.integer(at: 0) != 0)
+        return (entries, try findStack.integer(at: 0) != 0)
     }
 
     /// A place by its number, and its frames; one frame without a function where nothing is known.
@@ -136,9 +136,9 @@ final class StackReader {
         let location = CodeLocation(
             imagePath: findLocation.optionalText(at: 0),
             buildID: findLocation.optionalBytes(at: 1).map(BuildID.init),
-            offset: UInt64(bitPattern: findLocation.integer(at: 2)),
+            offset: UInt64(bitPattern: try findLocation.integer(at: 2)),
             kind: try findLocation.value(at: 3))
-        let isLookedUp = findLocation.integer(at: 4) > 0
+        let isLookedUp = try findLocation.integer(at: 4) > 0
         findLocation.reset()
         var frames: [Frame] = []
         try findFrames.bind(id)
@@ -148,7 +148,7 @@ final class StackReader {
             frame.rawName = findFrames.optionalText(at: 1)
             frame.file = findFrames.optionalText(at: 2)
             frame.line = findFrames.optionalInteger(at: 3).map { Int($0) }
-            frame.isInlined = findFrames.integer(at: 4) != 0
+            frame.isInlined = try findFrames.integer(at: 4) != 0
             frames.append(frame)
         }
         if frames.isEmpty { frames = [Frame(location)] }
@@ -187,7 +187,7 @@ struct ReportReader {
                     id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
                     loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
                     activity: rows.optionalText(at: 11),
-                    start: UnixTime(microseconds: rows.integer(at: 4)),
+                    start: UnixTime(microseconds: try rows.integer(at: 4)),
                     duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
                     threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
                     state: try rows.value(at: 2),

@@ -100,13 +100,14 @@ extension ReportStore {
                 stalls.append(
                     SuppressedStalls(
                         run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
-                        place: rows.integer(at: 1), reason: reason,
+                        place: try rows.integer(at: 1), reason: reason,
                         // Less than nothing where stalls were taken back that another reason had counted.
                         count: Int(
-                            min(max(rows.integer(at: 3), -ValueLimits.count), ValueLimits.count)),
+                            min(max(try rows.integer(at: 3), -ValueLimits.count), ValueLimits.count)
+                        ),
                         total: .nanoseconds(
                             min(
-                                max(rows.integer(at: 4), -ValueLimits.duration_ns),
+                                max(try rows.integer(at: 4), -ValueLimits.duration_ns),
                                 ValueLimits.duration_ns))))
             }
             return stalls

@@ -27,7 +27,7 @@ extension ReportStore {
                 filter.since?.microseconds.day ?? .min, filter.until?.microseconds.day ?? .max)
             var reports: [ReportSummary] = []
             while reports.count < count, try days.step() {
-                let begin = days.integer(at: 0)
+                let begin = try days.integer(at: 0)
                 condition = Condition(filter)
                 condition.add("report.start_us >= ?", begin * day)
                 condition.add("report.start_us < ?", (begin + 1) * day)

@@ -69,16 +69,16 @@ extension StoreStatus {
         var days: Set<Int64> = []
         while let index = try cells.next() {
             let (row, cohort) = (cells.row, cohorts[index])
-            let (day, count) = (row.integer(at: 2), Int(row.integer(at: 3)))
+            let (day, count) = (try row.integer(at: 2), Int(try row.integer(at: 3)))
             rollUpCount += 1
             rollUpReportCount = Int(Int64(rollUpReportCount).addingSaturated(Int64(count)))
             days.insert(day)
             if cohort.verdict == .stalled {
-                noteLost(row.integer(at: 4), loop: cohort.loop, isWatched: cohort.isWatched)
+                noteLost(try row.integer(at: 4), loop: cohort.loop, isWatched: cohort.isWatched)
             }
             guard day >= firstWholeDay else { continue }
             noteReports(
-                count, cohort.verdict, first: row.integer(at: 5), last: row.integer(at: 6))
+                count, cohort.verdict, first: try row.integer(at: 5), last: try row.integer(at: 6))
         }
         rollUpDayCount = days.count
     }
@@ -92,7 +92,7 @@ extension StoreStatus {
             from \(Connection.reportsByDay(Int64.min.day...day - 1))
             """)
         while try rows.step() {
-            let start = rows.integer(at: 1)
+            let start = try rows.integer(at: 1)
             guard start.day < day else { continue }
             noteReports(1, try rows.value(at: 0), first: start, last: start)
         }
@@ -106,14 +106,16 @@ extension StoreStatus {
         let watched = try WatchedLoops(connection)
         var samples = 0
         while try rows.step() {
-            let (verdict, start): (StallVerdict, _) = (try rows.value(at: 0), rows.integer(at: 1))
+            let (verdict, start): (StallVerdict, _) = (
+                try rows.value(at: 0), try rows.integer(at: 1)
+            )
             noteReports(1, verdict, first: start, last: start)
             reportsByState[try rows.value(at: 2), default: 0] += 1
-            if verdict == .stalled, let loop = loops[rows.integer(at: 3)] {
+            if verdict == .stalled, let loop = try loops[rows.integer(at: 3)] {
                 noteLost(
-                    rows.integer(at: 4), loop: loop.name,
+                    try rows.integer(at: 4), loop: loop.name,
                     isWatched: watched.contains(
-                        source: rows.integer(at: 6), loop: rows.integer(at: 3)))
+                        source: try rows.integer(at: 6), loop: try rows.integer(at: 3)))
             }
             samples += try rows.samples(at: 5).count
         }

@@ -55,7 +55,7 @@ package final class ReportStore: QueryableStore {
             try condition.bind(to: rows)
             var sets = StackSets()
             while try rows.step() {
-                guard let loop = reader.loops[rows.integer(at: 0)] else {
+                guard let loop = try reader.loops[rows.integer(at: 0)] else {
                     throw rows.damage("a report of no loop")
                 }
                 let duration = try rows.duration_ns(at: 1)
@@ -135,8 +135,8 @@ package final class ReportStore: QueryableStore {
             var origins: [UniqueID: ReportOrigin] = [:]
             while try rows.step() {
                 origins[try rows.uniqueID(at: 0)] = ReportOrigin(
-                    store: try rows.uniqueID(at: 1), seq: rows.integer(at: 2),
-                    revision: rows.integer(at: 3))
+                    store: try rows.uniqueID(at: 1), seq: try rows.integer(at: 2),
+                    revision: try rows.integer(at: 3))
             }
             return origins
         }
@@ -181,8 +181,8 @@ package final class ReportStore: QueryableStore {
                     Image(
                         path: rows.text(at: 0),
                         buildID: rows.optionalBytes(at: 1).map(BuildID.init),
-                        loadAddress: UInt64(bitPattern: rows.integer(at: 2)),
-                        endAddress: UInt64(bitPattern: rows.integer(at: 3))))
+                        loadAddress: UInt64(bitPattern: try rows.integer(at: 2)),
+                        endAddress: UInt64(bitPattern: try rows.integer(at: 3))))
             }
             return images
         }

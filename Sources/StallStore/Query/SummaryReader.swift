@@ -28,7 +28,7 @@ struct SummaryReader {
             let index = indexes[run.id] ?? runs.count
             if index == runs.count { runs.append(run) }
             indexes[run.id] = index
-            loops[rows.integer(at: 0)] = (index, rows.text(at: 1))
+            try loops[rows.integer(at: 0)] = (index, rows.text(at: 1))
         }
     }
 
@@ -36,17 +36,17 @@ struct SummaryReader {
     func all(_ rows: Statement) throws -> [ReportSummary] {
         var reports: [ReportSummary] = []
         while try rows.step() {
-            let loopRow = rows.integer(at: 1)
+            let loopRow = try rows.integer(at: 1)
             guard let loop = loops[loopRow] else { throw rows.damage("a report of no loop") }
             let duration = try rows.duration_ns(at: 3)
             let stacks = try Self.stacks(rows, at: 6, in: duration)
             var report = ReportSummary(
                 id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
-                start: UnixTime(microseconds: rows.integer(at: 2)),
+                start: UnixTime(microseconds: try rows.integer(at: 2)),
                 duration: .nanoseconds(duration), state: try rows.value(at: 4),
                 ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
                 verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)
-            report.isWatched = watched.contains(source: rows.integer(at: 8), loop: loopRow)
+            report.isWatched = watched.contains(source: try rows.integer(at: 8), loop: loopRow)
             reports.append(report)
         }
         return reports

@@ -200,7 +200,7 @@ final class Interner {
         if let known = locations[hash] { return known }
         try findLocation.bind(hash)
         guard try findLocation.step() else { return nil }
-        let known = (findLocation.integer(at: 0), detail: findLocation.integer(at: 1))
+        let known = (try findLocation.integer(at: 0), detail: try findLocation.integer(at: 1))
         findLocation.reset()
         locations[hash] = known
         return known
@@ -269,7 +269,7 @@ final class Interner {
                 FrameNames(
                     name: findNames.optionalText(at: 0), rawName: findNames.optionalText(at: 1),
                     file: findNames.optionalText(at: 2), line: findNames.optionalInteger(at: 3),
-                    isInlined: findNames.integer(at: 4) != 0))
+                    isInlined: try findNames.integer(at: 4) != 0))
         }
         return names
     }

@@ -28,7 +28,7 @@ struct OpenReports {
         while try find.step() {
             reports.append(
                 OpenReport(
-                    seq: find.integer(at: 0), id: try find.uniqueID(at: 1),
+                    seq: try find.integer(at: 0), id: try find.uniqueID(at: 1),
                     duration_ns: try find.duration_ns(at: 2), run: try ProcessRun(find, at: 3)))
         }
         return reports

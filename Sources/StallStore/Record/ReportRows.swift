@@ -43,13 +43,14 @@ struct CountedReport: Hashable {
         """
 
     init(_ row: Statement, at first: CInt) throws(StoreError) {
-        loop = row.integer(at: first + 2)
+        loop = try row.integer(at: first + 2)
         verdict = try row.value(at: first + 3)
         cause = row.isNull(at: first + 4) ? nil : try row.value(at: first + 4)
         signature = row.optionalInteger(at: first + 5)
         entry = RollUpEntry(
-            source: row.integer(at: first), seq: row.integer(at: first + 1),
-            start_us: row.integer(at: first + 6), duration_ns: try row.duration_ns(at: first + 7),
+            source: try row.integer(at: first), seq: try row.integer(at: first + 1),
+            start_us: try row.integer(at: first + 6),
+            duration_ns: try row.duration_ns(at: first + 7),
             cpu_ns: try row.duration_ns(at: first + 8))
     }
 
@@ -125,7 +126,8 @@ struct ReportRows {
         defer { findState.reset() }
         guard try findState.step() else { return nil }
         return (
-            findState.integer(at: 0) == Int64(StallState.open.rawValue), findState.integer(at: 1)
+            try findState.integer(at: 0) == Int64(StallState.open.rawValue),
+            try findState.integer(at: 1)
         )
     }
 

@@ -61,8 +61,9 @@ struct StoreIdentity {
         try find.bind()
         defer { find.reset() }
         while try find.step() {
-            last = last ?? find.integer(at: 0)
-            if known(find).map({ $0.isSame(as: place) }) == true { return find.integer(at: 0) }
+            let id = try find.integer(at: 0)
+            last = last ?? id
+            if known(find).map({ $0.isSame(as: place) }) == true { return id }
         }
         return last
     }
@@ -72,13 +73,14 @@ struct StoreIdentity {
         var (same, unplaced): (Int64?, Int64?)
         try find.bind()
         while try find.step() {
-            guard (0...ValueLimits.revision).contains(find.integer(at: 5)) else {
-                throw find.damage("its revision is \(find.integer(at: 5))")
+            let (id, revision) = try (find.integer(at: 0), find.integer(at: 5))
+            guard (0...ValueLimits.revision).contains(revision) else {
+                throw find.damage("its revision is \(revision)")
             }
             if let known = known(find) {
-                if known.isSame(as: place), same == nil { same = find.integer(at: 0) }
+                if known.isSame(as: place), same == nil { same = id }
             } else {
-                unplaced = find.integer(at: 0)
+                unplaced = id
             }
         }
         // A store of before says nothing: it is taken to be where it was.
@@ -93,9 +95,10 @@ struct StoreIdentity {
     }
 
     private func known(_ row: Statement) -> StorePlace? {
-        guard let machine = row.optionalText(at: 1) else { return nil }
+        guard let machine = row.optionalText(at: 1), let device = row.optionalInteger(at: 3),
+            let inode = row.optionalInteger(at: 4)
+        else { return nil }
         return StorePlace(
-            machine: machine, bootID: row.text(at: 2), device: row.integer(at: 3),
-            inode: row.integer(at: 4))
+            machine: machine, bootID: row.text(at: 2), device: device, inode: inode)
     }
 }
