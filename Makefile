@@ -5,7 +5,7 @@ SWIFT ?= swift
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough format lint clean
+.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates format lint clean
 
 all: build
 
@@ -142,6 +142,11 @@ man: setup
 walkthrough: setup
 	$(SWIFT) build --product stallctl
 	@scripts/walkthrough
+
+# What a change has to pass beside the tests: the modules' imports, the public interface, the format, what the documentation
+# shows of the commands, and the packages under Benchmarks, Examples and Tests, which build on their own.
+gates: setup
+	@scripts/gates
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)
