@@ -11,7 +11,7 @@ package struct ReportLines: ReportFeed {
     package static let lineLimit = 16 << 20
     /// The most values and keys of a line: 32 samples with a thousand frames each stay below it. Each becomes a value in
     /// memory, which may take thirty times as much as its text.
-    package static let valueLimit = 600_000
+    static let valueLimit = 600_000
 
     private var lines: LineReader
     private let decoder = JSONDecoder()

@@ -16,7 +16,7 @@ package struct Explanation {
         /// 1 for the frame that names the group, 2 and 3 for its callers; nil for all others.
         package var keyNumber: Int?
         /// It runs the loop that ran the callout; what it is says nothing about the stall.
-        package var isBelowLoop: Bool
+        var isBelowLoop: Bool
 
         package var rule: String {
             ([classified.rule] + classified.notes).joined(separator: "; ")

@@ -4,7 +4,7 @@ package import StallModel
 
 extension StallAggregate {
     /// A part of the title or of a function, or a pattern for all of it, or the beginning of the signature.
-    package func isMeant(by name: String) -> Bool {
+    func isMeant(by name: String) -> Bool {
         NamePattern(name).fits(title) || frames.contains { NamePattern(name).fits($0) }
             || name.count >= 4 && hexadecimal(group.signature).hasPrefix(name.lowercased())
     }

@@ -45,9 +45,9 @@ package struct Ranking: Sendable {
     }
 
     /// As many parts as the column TREND has characters.
-    package static let sparklineParts = 8
+    static let sparklineParts = 8
 
-    package static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
+    static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
         TimeBuckets(from: first, through: last, count: sparklineParts)
     }
 

@@ -39,9 +39,9 @@ package final class ClassifiedFrame: Sendable {
     /// For a wait, what for.
     package let wait: WaitClass?
     /// Runs callouts: what is below it on the stack did not choose what is above.
-    package let isLoop: Bool
+    let isLoop: Bool
     /// The program's entry point: what a stall is named after when its code is written right there.
-    package let isEntryPoint: Bool
+    let isEntryPoint: Bool
     /// Counts as the app's frames do, whatever its class.
     package let isKept: Bool
     /// What called it does not count.

@@ -3,7 +3,7 @@
 package import StallModel
 
 /// What to do with the frames or groups that a rule fits.
-package enum RuleAction: Hashable, Sendable {
+enum RuleAction: Hashable, Sendable {
     /// The frame is of this class.
     case classify(FrameClass)
     case wait(WaitClass)
@@ -18,13 +18,13 @@ package enum RuleAction: Hashable, Sendable {
     /// The group that the rule fits is told apart further.
     case split(by: SplitKey)
 
-    package enum Base: String, CaseIterable, Hashable, Sendable {
+    enum Base: String, CaseIterable, Hashable, Sendable {
         case plain, loop, entry
     }
 }
 
 /// What tells the parts of a split group apart.
-package enum SplitKey: String, CaseIterable, Hashable, Sendable {
+enum SplitKey: String, CaseIterable, Hashable, Sendable {
     /// The function that the accounting one called for most of the time, whoever's it is.
     case callee
     /// All callers instead of two.
@@ -34,7 +34,7 @@ package enum SplitKey: String, CaseIterable, Hashable, Sendable {
 }
 
 /// What is known of a frame besides its names.
-package enum FrameKind: String, CaseIterable, Hashable, Sendable {
+enum FrameKind: String, CaseIterable, Hashable, Sendable {
     /// Adapts calling conventions.
     case thunk
     /// Made by the compiler, or part of the language runtime.
@@ -52,17 +52,17 @@ package enum FrameKind: String, CaseIterable, Hashable, Sendable {
 }
 
 /// One rule: what it looks at, and what it does. All selectors must fit; of one selector's globs, one.
-package struct GroupingRule: Hashable, Sendable {
-    package var action: RuleAction
-    package var images: [Glob] = []
-    package var modules: [Glob] = []
-    package var functions: [Glob] = []
+struct GroupingRule: Hashable, Sendable {
+    var action: RuleAction
+    var images: [Glob] = []
+    var modules: [Glob] = []
+    var functions: [Glob] = []
     /// The key frames in one text, `a() <- b() <- c()`; for merges only.
-    package var paths: [Glob] = []
-    package var kinds: [FrameKind] = []
+    var paths: [Glob] = []
+    var kinds: [FrameKind] = []
     /// The file it stands in; nil for a built-in rule.
-    package var file: String?
-    package var line: Int
+    var file: String?
+    var line: Int
 
     init(_ action: RuleAction, file: String?, line: Int) {
         self.action = action

@@ -45,9 +45,9 @@ package struct Signature: Hashable, Sendable {
     }
 
     /// Stands in a title whose functions are not the app's.
-    package static let noAppFrameMark = " (no app frame)"
+    static let noAppFrameMark = " (no app frame)"
     /// Stands at the end of a title whose callers were cut off the stacks.
-    package static let cutMark = " <- …"
+    static let cutMark = " <- …"
 }
 
 /// The signature of one stall from the stacks seen in it, each with the time it stands for. Late samples do not belong

@@ -5,7 +5,7 @@ package import StallModel
 internal import Synchronization
 
 /// Each frame is classified once, and equal sets of stacks are grouped once.
-package struct SignatureCache {
+struct SignatureCache {
     private struct Stall: Hashable {
         var stacks: [WeightedStack]
         var executable: BuildID?
@@ -23,12 +23,12 @@ package struct SignatureCache {
     }
 
     /// - Parameter frames: The frames of the stacks that reports will name, innermost first.
-    package init(frames: [Int64: [Frame]], rules: GroupingRules) {
+    init(frames: [Int64: [Frame]], rules: GroupingRules) {
         self.frames = frames
         self.rules = rules
     }
 
-    package mutating func group(of report: ReportSummary, in run: ProcessRun?) -> ReportGroup {
+    mutating func group(of report: ReportSummary, in run: ProcessRun?) -> ReportGroup {
         let stall = Stall(stacks: report.stacks, executable: run?.buildID)
         if let known = groups[stall] { return known }
         let answer = StallAnalysis.signature(of: stacks(of: stall), rules: rules).group
@@ -37,7 +37,7 @@ package struct SignatureCache {
     }
 
     /// Each function that counts and was on the report's stacks, with its share of the report's time.
-    package mutating func functions(
+    mutating func functions(
         of report: ReportSummary, in run: ProcessRun?
     ) -> [(group: ReportGroup, share: Double)] {
         let stacks = stacks(of: Stall(stacks: report.stacks, executable: run?.buildID))

@@ -137,9 +137,9 @@ package struct ImageRow: Encodable {
 package struct PresenceRow: Encodable {
     package var function: String
     @Nullable package var image: String?
-    package var fromMs: Double
+    var fromMs: Double
     /// Null: to the end.
-    @Nullable package var untilMs: Double?
+    @Nullable var untilMs: Double?
     /// Of the time that samples stand for, 0 to 1.
     package var share: Double
 
