@@ -26,7 +26,7 @@ package struct Migration: Sendable {
 
 /// Every migration, in order. A store's `user_version` says which was its last.
 /// The embedded members' names lose their first digit.
-package let embeddedMigrations = [
+let embeddedMigrations = [
     Migration(name: "0001_create_reports", bytes: PackageResources._001_create_reports_sql),
     Migration(name: "0002_create_views", bytes: PackageResources._002_create_views_sql),
     Migration(name: "0003_add_cause", bytes: PackageResources._003_add_cause_sql),

@@ -28,7 +28,7 @@ package struct IngestFileResult: Hashable, Sendable {
     }
 
     /// How many line faults are kept: a file of a million faulty lines must not fill the memory.
-    package static let lineFaultLimit = 100_000
+    static let lineFaultLimit = 100_000
 }
 
 /// What one run of `ingest` did.
