@@ -10,7 +10,7 @@ package struct RegisteredThread: Sendable {
     /// The thread.
     package let id: ThreadID
     /// The lowest usable address of its stack; 0, like the highest, when it was found or is not known.
-    package let stackLow: UInt64
+    let stackLow: UInt64
     /// One past the highest address of its stack.
     package let stackHigh: UInt64
     /// When it started, in clock ticks since boot: tells it from a later thread with the same id. 0 when not known.

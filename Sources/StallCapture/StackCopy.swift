@@ -65,7 +65,7 @@ package struct StackCopy {
     /// The thread has not answered, and may do so later.
     package var comesLater: Bool { header.result == EINPROGRESS }
     /// The thread has ended.
-    package var isOfEndedThread: Bool { header.result == ESRCH }
+    var isOfEndedThread: Bool { header.result == ESRCH }
     /// The thread ran, or did not hold still.
     var isOfMovingThread: Bool { header.result == ETIMEDOUT }
 

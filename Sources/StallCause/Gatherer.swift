@@ -69,7 +69,7 @@ package final class WaitLook {
         pointer.pointee.thread.system_call = -1
     }
 
-    package var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
+    var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
 
     /// What it holds now.
     package var copy: WaitCopy {

@@ -7,7 +7,7 @@ package struct LockChain: Hashable, Sendable {
     /// The nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
     package var holders: [LockSuspect]
     /// The last one waits for a lock that one of the chain, or the stalled thread, holds.
-    package var isCircular: Bool
+    var isCircular: Bool
 }
 
 /// Finds the holders behind one sample; nil when none of the suspects holds what the stack says is waited for.
@@ -51,7 +51,7 @@ extension LockKind {
 extension LockChain {
     /// Whether this is the same standstill as an earlier one: nobody in the circle has moved in between, and nobody's
     /// wait has a time limit. Only then it is a deadlock.
-    package func isStill(since earlier: LockChain) -> Bool {
+    func isStill(since earlier: LockChain) -> Bool {
         isCircular && earlier.isCircular && holders.count == earlier.holders.count
             && zip(holders, earlier.holders).allSatisfy { now, before in
                 now.waiter == before.waiter && now.owner == before.owner

@@ -14,7 +14,7 @@ private let ownerMask: UInt32 = 0x3fff_ffff
 /// The words of the memory behind a futex that hold a thread's id, when it belongs to a lock of that kind.
 ///
 /// **Source:** glibc 2.36, `struct __pthread_mutex_s` and `struct __pthread_rwlock_arch_t`; futex(2), "FUTEX_LOCK_PI".
-package func possibleOwners(
+func possibleOwners(
     of futex: WaitedFutex
 ) -> [(field: LockSuspect.Field, owner: ThreadID)] {
     var owners: [(field: LockSuspect.Field, owner: ThreadID)] = []

@@ -70,9 +70,9 @@ package struct HoldingProcess: Hashable, Sendable {
 package struct UnreadableFacts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
-    package static let systemCall = UnreadableFacts(rawValue: 1)
+    static let systemCall = UnreadableFacts(rawValue: 1)
     package static let state = UnreadableFacts(rawValue: 2)
-    package static let waitChannel = UnreadableFacts(rawValue: 4)
+    static let waitChannel = UnreadableFacts(rawValue: 4)
     package static let schedule = UnreadableFacts(rawValue: 8)
     package static let switches = UnreadableFacts(rawValue: 16)
     package static let controlGroup = UnreadableFacts(rawValue: 32)
@@ -91,9 +91,9 @@ package struct Wait: Hashable, Sendable {
     /// The letter of proc(5).
     package var state = UInt8(ascii: "?")
     /// Nil when it runs and when it is blocked outside of a system call.
-    package var systemCall: Int32?
+    var systemCall: Int32?
     package var arguments: [UInt64] = []
-    package var waitChannel = ""
+    var waitChannel = ""
     package var descriptors: [WaitedDescriptor] = []
     package var futex: WaitedFutex?
     package var fileLockHolder: HoldingProcess?
@@ -107,7 +107,7 @@ package struct Wait: Hashable, Sendable {
 
     package var call: SystemCall? { systemCall.flatMap(SystemCall.init) }
     /// Seen blocked outside of any system call: the kernel fetches memory for it.
-    package var isBlockedOutsideCalls: Bool {
+    var isBlockedOutsideCalls: Bool {
         !isRunning && systemCall == nil && !unreadable.contains(.systemCall)
     }
 }
@@ -116,11 +116,11 @@ package struct Wait: Hashable, Sendable {
 package struct Counters: Hashable, Sendable {
     package var cpuTime = Duration.zero
     package var runDelay = Duration.zero
-    package var minorFaults: UInt64 = 0
-    package var majorFaults: UInt64 = 0
+    var minorFaults: UInt64 = 0
+    var majorFaults: UInt64 = 0
     package var waits: UInt64 = 0
-    package var preemptions: UInt64 = 0
-    package var processTime = Duration.zero
+    var preemptions: UInt64 = 0
+    var processTime = Duration.zero
     package var throttled = Duration.zero
     /// Periods in which the quota ran out.
     package var throttleCount: UInt64 = 0

@@ -9,13 +9,13 @@ package struct DetectionPolicy: Hashable, Sendable {
     /// Suspicion, and the first sample, begin here: the culprit may return before the threshold.
     package var suspicion: Duration
     /// The spacing after the first sample; it doubles from sample to sample.
-    package var firstSpacing: Duration
+    var firstSpacing: Duration
     /// At most this many samples a stall; the last one stands for the rest.
-    package var sampleLimit = 32
+    var sampleLimit = 32
     /// Samples are never further apart than this, up to the limit.
-    package var longestSpacing = Duration.seconds(1)
+    var longestSpacing = Duration.seconds(1)
     /// How often the duration of an open stall is refreshed.
-    package var refreshInterval = Duration.seconds(1)
+    var refreshInterval = Duration.seconds(1)
 
     /// One threshold, crossed once.
     package init(threshold: Duration) {
@@ -33,7 +33,7 @@ package struct DetectionPolicy: Hashable, Sendable {
 
     /// How often a suspected loop is looked at until the stall is certain. The process may be stopped unseen between
     /// two looks, so this bounds what a stop can add to a stall.
-    package var lookSpacing: Duration { threshold / 8 }
+    var lookSpacing: Duration { threshold / 8 }
     /// The watchdog may come this late, for no reason that it knows of, before a pause of the machine is taken off a stall.
     ///
     /// Measured on a virtual machine of 2 cores: one of them stands still for up to 10 ms while the other runs the app, and with an

@@ -20,7 +20,7 @@ package struct ThreadEvidence: Hashable, Sendable {
     /// It is ready to run and waits for a CPU now.
     package var waitsForCPU: Bool
     /// The readings are of instants too far apart: between them it may have begun to wait for a CPU.
-    package var isSpread = false
+    var isSpread = false
     /// A debugger is attached to it.
     package var isTraced: Bool
     /// How often the control group's CPU quota has been used up.

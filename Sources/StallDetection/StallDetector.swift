@@ -38,11 +38,11 @@ package struct StallIncident: Hashable, Sendable {
 /// What to do after a look, in this order.
 package struct StallStep: Hashable, Sendable {
     /// Take a sample of the thread now.
-    package var takesSample = false
+    var takesSample = false
     /// Tell the world: the stall began, goes on, or ended.
     package var incident: StallIncident?
     /// The suspicion was unfounded or is over: forget its samples, after `incident`.
-    package var dropsSuspicion = false
+    var dropsSuspicion = false
 }
 
 /// One loop's detector.
@@ -52,16 +52,16 @@ package struct StallDetector: Sendable {
     /// When it wants to look again; nil when nothing can go wrong before the loop wakes up.
     package private(set) var nextLook: MonotonicInstant?
     /// The word under suspicion: the loop is asked to tell when it goes.
-    package var suspectedWord: UInt64? { suspicion?.word }
+    var suspectedWord: UInt64? { suspicion?.word }
 
     /// When what is suspected will have lasted for the threshold; nil once it was told.
-    package var unreachedThreshold: MonotonicInstant? {
+    var unreachedThreshold: MonotonicInstant? {
         guard let suspicion, suspicion.lastReport == nil else { return nil }
         return suspicion.clock.began + policy.threshold
     }
 
     /// A stall is open.
-    package var isStalled: Bool { suspicion?.lastReport != nil }
+    var isStalled: Bool { suspicion?.lastReport != nil }
 
     private var suspicion: Suspicion?
     private var lastWord: UInt64 = 0
@@ -162,7 +162,7 @@ package struct StallDetector: Sendable {
     /// - Parameters:
     ///   - before: What was known of the thread at the look before this one.
     ///   - busyElsewhere: How long the loop was busy with other things since then.
-    package func judgeAfterwards(
+    func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         absences: Absences
@@ -180,7 +180,7 @@ package struct StallDetector: Sendable {
     }
 
     /// What was known of the thread at the last look.
-    package var lastEvidence: ThreadEvidence? { evidenceBefore }
+    var lastEvidence: ThreadEvidence? { evidenceBefore }
 
     /// Ends what is open, because nobody will look any more.
     package mutating func stop(

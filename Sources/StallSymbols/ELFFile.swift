@@ -9,8 +9,8 @@ package import StallModel
 /// A 64-bit little-endian ELF file. **Source:** System V ABI, "Object Files"; elf(5).
 package struct ELFFile {
     /// The lowest and one past the highest address that its segments are linked to.
-    package let lowestAddress: UInt64
-    package let highestAddress: UInt64
+    let lowestAddress: UInt64
+    let highestAddress: UInt64
     package let buildID: BuildID?
     private let source: any ByteSource
     private let sections: [Section]
