@@ -1,0 +1,135 @@
+import CLinux
+import Foundation
+import LoopConformance
+import StallModel
+import Testing
+
+@testable import StallRunLoop
+
+/// Goal: many modes are found like few, the common modes cannot be run, and no mark of a wake-up outlives its iteration.
+/// Each of these tests catches a mutant of `Tests/Mutants` that no row of the golden table sees.
+@Suite struct ModesAndMarksTests {
+    @Test func `each of many modes exists once, and holds what was added to it`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            let modes = (0..<40).map { LoopMode("one of many \($0)") }
+            nonisolated(unsafe) var fired: [Int] = []
+            for (number, mode) in modes.enumerated() {
+                let timer = LoopTimer(after: .zero) { _ in fired.append(number) }
+                loop.add(timer, toMode: mode)
+                #expect(loop.contains(timer, inMode: mode))
+                #expect(loop.nextTimerFire(inMode: mode) != nil)
+            }
+            #expect(loop.allModes == [.default] + modes)
+            for mode in modes { #expect(loop.run(mode: mode, for: .zero) == .timedOut) }
+            #expect(fired == Array(0..<40))
+            #expect(loop.allModes.count == 41)
+        }
+    }
+
+    @Test func `a run in the common modes finishes at once, runs nothing and makes no mode`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var ran = 0
+            loop.add(LoopSource { _ in }, toMode: .common)
+            loop.perform(inMode: .common) { ran += 1 }
+            #expect(loop.run(mode: .common, for: .zero) == .finished)
+            #expect(ran == 0)
+            #expect(loop.allModes == [.default])
+            #expect(loop.run(mode: .default, for: .zero) == .timedOut)
+            #expect(ran == 1)
+        }
+    }
+
+    @Test func `a wake-up that kept the loop from sleeping is not pending afterwards`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var dumps: [String] = []
+            loop.add(LoopSource { _ in }, toMode: .default)
+            let observer = LoopObserver(activities: [.beforeWaiting, .afterWaiting]) {
+                _, activity in
+                if activity == .beforeWaiting { loop.wakeUp() } else { loop.stop() }
+                dumps.append(loop.debugDescription)
+            }
+            loop.add(observer, toMode: .default)
+            #expect(loop.run(mode: .default) == .stopped)
+            #expect(dumps.count == 2)
+            #expect(dumps.first?.contains("wake-ups: counted, one pending\n") == true, "\(dumps)")
+            #expect(dumps.last?.contains("wake-ups: dropped\n") == true, "\(dumps)")
+        }
+    }
+
+    @Test func `a wake-up of the last iteration is over when the run is`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            loop.add(LoopSource { _ in }, toMode: .default)
+            let observer = LoopObserver(activities: .exit) { _, _ in
+                loop.wakeUp()
+                #expect(loop.debugDescription.contains("wake-ups: dropped, one pending\n"))
+            }
+            loop.add(observer, toMode: .default)
+            #expect(loop.run(mode: .default, for: .zero) == .timedOut)
+            #expect(loop.debugDescription.contains("wake-ups: dropped\n"))
+        }
+    }
+
+    @Test func `a write to the descriptor without a mark does not end a wait`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var waits = 0
+            loop.add(LoopSource { _ in }, toMode: .default)
+            loop.add(
+                LoopObserver(activities: .afterWaiting) { _, _ in waits += 1 }, toMode: .default)
+            let writer = Thread {
+                while !loop.isWaiting { sched_yield() }
+                for _ in 0..<5 {
+                    stall_eventfd_write(loop.wake.descriptor)
+                    usleep(1_000)
+                }
+                loop.stop()
+            }
+            writer.start()
+            #expect(loop.run(mode: .default) == .stopped)
+            #expect(waits == 1)
+        }
+    }
+
+    @Test func `a stop is not pending once it has ended its run`() {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            let source = LoopSource { _ in
+                loop.stop()
+                let isPending = loop.wake.isPending
+                #expect(isPending)
+            }
+            loop.add(source, toMode: .default)
+            source.signal()
+            #expect(loop.run(mode: .default) == .stopped)
+            let isPending = loop.wake.isPending
+            #expect(!isPending)
+        }
+    }
+
+    @Test func `a timer that its handler adds to another mode does not fire in a run inside of it`()
+    {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var (depth, deepest, fired) = (0, 0, 0)
+            loop.schedule(every: .nanoseconds(1)) { timer in
+                depth += 1
+                fired += 1
+                deepest = max(deepest, depth)
+                if depth == 1 {
+                    loop.add(timer, toMode: "inner")
+                    _ = loop.run(mode: .default, for: .zero)
+                    _ = loop.run(mode: "inner", for: .zero)
+                }
+                depth -= 1
+                if fired == 2 { timer.invalidate() }
+            }
+            #expect(loop.run(mode: .default) == .finished)
+            #expect(deepest == 1)
+            #expect(fired == 2)
+        }
+    }
+}
