@@ -187,6 +187,21 @@ final class IncomingStore: @unchecked Sendable {
         return try row.step() ? Self.key(row) : nil
     }
 
+    /// The id of the report of a number; nil when there is none.
+    func report(ofSource source: Int64, seq: Int64) throws -> UniqueID? {
+        let row = try connection.prepare("select id from report where source = ? and seq = ?")
+        try row.bind(source, seq)
+        return try row.step() ? try row.uniqueID(at: 0) : nil
+    }
+
+    /// Whether there is an older report than this one. Stores make room by letting the oldest go.
+    func hasReport(ofSource source: Int64, before key: ReportKey) throws -> Bool {
+        let row = try connection.prepare(
+            "select exists (select 1 from report where source = ? and seq < ? and start_us < ?)")
+        try row.bind(source, key.seq, key.start_us)
+        return try row.step() && row.integer(at: 0) == 1
+    }
+
     /// The stretch of watched time of the highest revision up to one.
     func lastExposure(
         ofSource source: Int64, upTo limit: Int64

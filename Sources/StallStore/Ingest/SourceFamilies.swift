@@ -20,7 +20,7 @@ final class SourceFamilies {
         var siblings: [Branch]
     }
 
-    private let findFamily, add, findReport, findExposure, anyExposure, findPruned,
+    private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
         findAnywhere: Statement
 
     init(_ connection: Connection) throws {
@@ -28,6 +28,11 @@ final class SourceFamilies {
             "select id, store, revision from source where store = ? or origin = ? order by id")
         add = try connection.prepare("insert into source (store, origin) values (?, ?)")
         findReport = try connection.prepare("select id from report where source = ? and seq = ?")
+        findLast = try connection.prepare(
+            """
+            select seq, id, start_us from report where source = ? and seq <= ?
+            order by seq desc limit 1
+            """)
         findExposure = try connection.prepare(
             "select count(*) from exposure where source = ? and revision = ? and start_us = ?")
         anyExposure = try connection.prepare(
@@ -120,16 +125,15 @@ final class SourceFamilies {
     func prunedBefore() throws -> Int64? { try findPruned.found() }
 
     private enum Comparison {
-        /// What both must have is there.
+        /// The newest report that both must have is the same.
         case same
-        /// Another source has it that was one store with this one.
+        /// What can be compared is of a time when they may have been one.
         case related
         case different, unknown
     }
 
-    /// Whether a source and an incoming store were written by one agent, as far as both were written: the newest report,
-    /// and the newest stretch of watched time, that the central store must have are there. Unknown when neither is there to
-    /// be compared.
+    /// Whether a source and an incoming store were written by one agent, as far as both were written. Each must have the newest
+    /// report of the other that is so old, and the newest stretch of watched time, unless they were pruned or made room.
     private func compare(
         _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore,
         _ family: [Branch], isStrict: Bool
@@ -146,17 +150,26 @@ final class SourceFamilies {
         }
         let limit = min(branch.revision, source.revision)
         guard limit > 0 else { return .unknown }
-        var found = Comparison.unknown
-        func wasPruned(_ start_us: Int64) throws -> Bool {
-            try prunedBefore().map { start_us < $0 } ?? false
+        let theirs = try incoming.lastReport(ofSource: source.id, upTo: limit)
+        let ours = try lastReport(of: branch, upTo: limit)
+        if let theirs, let ours, theirs.seq == ours.seq {
+            return theirs.id == ours.id ? .same : .different
         }
-        if let last = try incoming.lastReport(ofSource: source.id, upTo: limit) {
-            if let known = try report(branch, last.seq) {
-                guard known == last.id else { return .different }
-                found = .same
-            } else if try holds(family, seq: last.seq, id: last.id) {
+        var found = Comparison.unknown
+        if let theirs {
+            if try report(branch, theirs.seq) == theirs.id
+                || holds(family, seq: theirs.seq, id: theirs.id)
+            {
                 found = .related
-            } else if try !wasPruned(last.start_us) {
+            } else if try !wasPruned(theirs.start_us) {
+                return .different
+            }
+        }
+        if let ours {
+            let kept = try incoming.report(ofSource: source.id, seq: ours.seq)
+            if kept == ours.id {
+                found = .related
+            } else if try kept != nil || incoming.hasReport(ofSource: source.id, before: ours) {
                 return .different
             }
         }
@@ -165,14 +178,27 @@ final class SourceFamilies {
             // Stores that were taken by programs before schema version 4 have none.
             try anyExposure.number(branch.id) == 1
         {
-            func isHeld(by branches: [Branch]) throws -> Bool {
-                try holdsExposure(branches, revision: last.revision, start_us: last.start_us)
-            }
-            if try isHeld(by: [branch]) { return .same }
-            guard try isHeld(by: family) else { return .different }
-            return found == .same ? .same : .related
+            return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
+                ? .related : .different
         }
         return found
+    }
+
+    private func wasPruned(_ start_us: Int64) throws -> Bool {
+        try prunedBefore().map { start_us < $0 } ?? false
+    }
+
+    /// The report of the highest number up to one that is under a source.
+    private func lastReport(
+        of branch: Branch, upTo limit: Int64
+    ) throws -> IncomingStore.ReportKey? {
+        try findLast.bind(branch.id, limit)
+        defer { findLast.reset() }
+        return try findLast.step()
+            ? IncomingStore.ReportKey(
+                seq: try findLast.integer(at: 0), id: try findLast.uniqueID(at: 1),
+                start_us: try findLast.integer(at: 2))
+            : nil
     }
 
     /// The name of a copy that went its own way: by its first report of its own, which is the same for every central store.
