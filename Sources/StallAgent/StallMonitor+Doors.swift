@@ -136,15 +136,36 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     func post(_ beat: @escaping @Sendable () -> Void) { postBeat(beat) }
 
     func findThread() -> RegisteredThread? {
-        if let known, !known.hasEnded { return known }
+        if let known, !known.hasEnded, memberWithoutCPU == nil { return known }
         known = nil
         switch threads {
         case .one(let id): known = try? RegisteredThread.found(id)
-        // They come in the order of their ids.
-        case .named: forEachMember { if known == nil { known = $0 } }
+        case .named: known = memberWithoutCPU ?? firstMember
         }
         if let known { stall_beacon_publish_thread(beacon.pointer, known.id.rawValue) }
         return known
+    }
+
+    /// They come in the order of their ids.
+    private var firstMember: RegisteredThread? {
+        var first: RegisteredThread?
+        forEachMember { if first == nil { first = $0 } }
+        return first
+    }
+
+    /// A thread of a pool that is ready and has no CPU, while work waits: it may be on its way to that work, and the others rest.
+    private var memberWithoutCPU: RegisteredThread? {
+        guard case .named = threads, LoopBeacon(beacon.pointer).isBusy else { return nil }
+        var found: RegisteredThread?
+        forEachMember { if found == nil, waitsForCPU($0) { found = $0 } }
+        return found
+    }
+
+    private func waitsForCPU(_ thread: RegisteredThread) -> Bool {
+        var probe = ThreadProbe(thread.id)
+        let before = probe.cpuTime()
+        // The CPU clock of a thread that runs now moves between two readings.
+        return probe.state() == UInt8(ascii: "R") && probe.cpuTime() == before
     }
 
     func forEachMember(_ body: (RegisteredThread) -> Void) {
