@@ -45,9 +45,15 @@ extension Play {
             let lock = NSLock()
             stage.stall(monitor)
             stage.stall(monitor) { host_spin(300_000_000) }
-            let holder = Thread { lock.withLock { host_rest(400_000_000) } }
+            let isHeld = DispatchSemaphore(value: 0)
+            let holder = Thread {
+                lock.withLock {
+                    isHeld.signal()
+                    host_rest(400_000_000)
+                }
+            }
             holder.start()
-            host_rest(50_000_000)
+            isHeld.wait()
             stage.stall(monitor) { lock.withLock {} }
             stage.stop(monitor)
             seen.expect { $0.frames > 0 && $0.unreadable.isEmpty }
