@@ -317,7 +317,9 @@ extension StallReport {
         let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
         self.init(
             id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
-            phase: culprit?.phase ?? .unknown, activity: culprit?.label, start: pending.start,
+            phase: culprit?.phase ?? .unknown,
+            activity: heaviestLabel(pending.samples, weights) ?? culprit?.label,
+            start: pending.start,
             duration: incident.duration, cpuTime: incident.cpuTime, threshold: incident.threshold,
             detectionDelay: incident.detectionDelay,
             state: !incident.hasEnded ? .open : incident.ending == .exit ? .hang : .ended,
@@ -360,4 +362,13 @@ extension ThreadSnapshot {
             thread: seen.id, name: seen.name, role: role, stack: try? seen.stack.get(),
             failure: failure, images: images)
     }
+}
+
+/// What the loop was labelled with for the longest part of the stall; nil when that was nothing, or no sample has weight. The
+/// last sample may be of the moment after the labelled work.
+func heaviestLabel(_ samples: [RawSample], _ weights: [Int64]) -> String? {
+    var sums: [String: Int64] = [:]
+    for (sample, weight) in zip(samples, weights) { sums[sample.label ?? "", default: 0] += weight }
+    let heaviest = sums.max { ($0.value, $1.key) < ($1.value, $0.key) }
+    return heaviest.flatMap { $0.value > 0 && !$0.key.isEmpty ? $0.key : nil }
 }
