@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "stall_descriptors.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,9 +24,10 @@ void stall_descriptor_close(int descriptor) {
 }
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {
-    struct stat facts;
-    if (fstat(descriptor, &facts) != 0) return false;
-    *identity = (stall_file_identity){facts.st_dev, facts.st_ino};
+    struct statx facts;
+    // What may be a file of a dead server's: its file system is not asked anew.
+    if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0) return false;
+    *identity = (stall_file_identity){makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino};
     return true;
 }
 

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernel_read.h"
 #include "stall_descriptors.h"
-#include "stall_numbers.h"
 #include "stall_task.h"
 
 // Appends text; false when it does not fit.
@@ -236,19 +235,10 @@ static bool parse_posix_lock(const char *line, posix_lock_line *lock) {
     return lock->process > 0;
 }
 
-// Whether one of this process's descriptors leads to the file. The file system is not asked anew.
 static bool has_open(const posix_lock_line *lock) {
-    stall_numbers descriptors;
-    if (!stall_numbers_open(&descriptors, "/proc/self/fd")) return false;
-    bool found = false;
-    for (int32_t number; !found && (number = stall_numbers_next(&descriptors)) >= 0;) {
-        struct statx file;
-        found = statx(number, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) == 0
-            && file.stx_ino == lock->inode && file.stx_dev_major == lock->device_major
-            && file.stx_dev_minor == lock->device_minor;
-    }
-    stall_numbers_close(&descriptors);
-    return found;
+    const stall_file_identity file = {makedev(lock->device_major, lock->device_minor), lock->inode};
+    int32_t number;
+    return stall_descriptors_of(file, &number, 1) > 0;
 }
 
 typedef struct {
