@@ -1,8 +1,5 @@
 #define _GNU_SOURCE
 // The threads of this process.
-#include <string.h>
-#include <unistd.h>
-
 #include "stack_capture.h"
 #include "stall_numbers.h"
 #include "stall_task.h"
@@ -30,15 +27,4 @@ uint32_t stall_threads_list(int32_t *ids, uint32_t capacity, uint32_t *total) {
     }
     stall_numbers_close(&threads);
     return count;
-}
-
-bool stall_thread_name(int32_t id, char *name) {
-    int file = stall_task_open(id, "comm");
-    if (file < 0) return false;
-    ssize_t count = read(file, name, 15);
-    close(file);
-    if (count <= 0) return false;
-    name[count] = 0;
-    name[strcspn(name, "\n")] = 0;
-    return true;
 }

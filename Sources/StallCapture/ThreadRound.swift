@@ -1,5 +1,6 @@
 // All threads of the process, one after another. Nothing is stopped: each stack is of its own instant.
 
+internal import CLinux
 internal import CStackCapture
 internal import Glibc
 package import StallModel
@@ -136,7 +137,7 @@ extension SeenThread {
 /// The thread's name in the kernel (`comm`); nil when it has ended or `/proc` cannot be read.
 package func threadName(_ thread: ThreadID) -> String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
-        stall_thread_name(thread.rawValue, name.baseAddress!)
+        stall_thread_read_name(thread.rawValue, name.baseAddress!)
             ? String(cString: name.baseAddress!) : nil
     }
 }
@@ -144,7 +145,7 @@ package func threadName(_ thread: ThreadID) -> String? {
 /// Whether the thread's name ends like this. Allocates nothing.
 package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
-        guard stall_thread_name(thread.rawValue, name.baseAddress!) else { return false }
+        guard stall_thread_read_name(thread.rawValue, name.baseAddress!) else { return false }
         let (length, wanted) = (strlen(name.baseAddress!), suffix.utf8CodeUnitCount)
         guard length >= wanted else { return false }
         return memcmp(name.baseAddress! + (length - wanted), suffix.utf8Start, wanted) == 0
@@ -154,7 +155,7 @@ package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
 /// Whether the thread's name has this in it. Allocates nothing.
 package func isThread(_ thread: ThreadID, withNameHolding text: StaticString) -> Bool {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
-        guard stall_thread_name(thread.rawValue, name.baseAddress!) else { return false }
+        guard stall_thread_read_name(thread.rawValue, name.baseAddress!) else { return false }
         // A literal ends with a zero.
         return text.utf8Start.withMemoryRebound(to: CChar.self, capacity: text.utf8CodeUnitCount) {
             strstr(name.baseAddress!, $0) != nil

@@ -39,9 +39,6 @@ int32_t stall_thread_self(void);
 /// cannot be read. Allocates nothing.
 uint32_t stall_threads_list(int32_t *_Nonnull ids, uint32_t capacity, uint32_t *_Nonnull total);
 
-/// A thread's name in the kernel, up to 15 bytes and a zero; false when it has ended or /proc cannot be read.
-bool stall_thread_name(int32_t id, char *_Nonnull name);
-
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.
 typedef enum : uint8_t {
     STALL_FRAME_INTERRUPTED = 0,
