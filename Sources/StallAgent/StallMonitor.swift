@@ -173,15 +173,10 @@ public final class StallMonitor: Sendable {
         let generation = stall_fork_generation()
         if let old = anyAgent, old.generation != generation {
             var configuration = configuration
-            configuration.store = store ?? Self.path(configuration.store, ofGeneration: generation)
+            configuration.store = store ?? configuration.store.withMark("-fork\(generation)")
             startAgent(configuration)
         }
         return anyAgent?.generation == generation
-    }
-
-    private static func path(_ store: String, ofGeneration generation: UInt32) -> String {
-        let (name, suffix) = store.fileNameParts
-        return "\(store.directoryPath)/\(name)-fork\(generation)\(suffix)"
     }
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
@@ -316,7 +311,7 @@ public final class StallMonitor: Sendable {
     }
 }
 
-/// Something that is done by whoever comes first.
+/// Something that is done once, by the first that comes.
 private final class Once: Sendable {
     private let isDone = Atomic<Bool>(false)
     func claim() -> Bool { !isDone.exchange(true, ordering: .acquiringAndReleasing) }

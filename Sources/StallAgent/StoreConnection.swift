@@ -215,8 +215,7 @@ struct StoreConnection {
     /// SQLite shares what it knows of a file among all connections of a process: the numbers that are the app's by now as well.
     private mutating func goElsewhere() {
         closures += 1
-        let (name, suffix) = firstPath.fileNameParts
-        path = "\(firstPath.directoryPath)/\(name)-reopened\(closures)\(suffix)"
+        path = firstPath.withMark("-reopened\(closures)")
     }
 
     /// Runs a store operation. A failure closes the store until the next attempt, and is told once.

@@ -54,4 +54,10 @@ extension String {
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name, "") }
         return (String(name[..<dot]), String(name[dot...]))
     }
+
+    /// The path of a file beside this one: `a/app.sqlite` with `-fork1` is `a/app-fork1.sqlite`.
+    func withMark(_ mark: String) -> String {
+        let (name, suffix) = fileNameParts
+        return "\(directoryPath)/\(name)\(mark)\(suffix)"
+    }
 }

@@ -17,6 +17,11 @@ import Testing
         #expect(path.fileName == name + suffix)
     }
 
+    @Test func `a mark goes between a file's name and its suffix`() {
+        #expect("/var/app/stalls.sqlite".withMark("-fork1") == "/var/app/stalls-fork1.sqlite")
+        #expect("stalls".withMark("-fork1") == "./stalls-fork1")
+    }
+
     @Test func `a file is read whole or not at all`() {
         #expect(fileContent("/proc/sys/kernel/ostype", below: 100) == Array("Linux\n".utf8))
         #expect(fileContent("/proc/sys/kernel/ostype", below: 3) == nil)
