@@ -136,11 +136,11 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     func post(_ beat: @escaping @Sendable () -> Void) { postBeat(beat) }
 
     func findThread() -> RegisteredThread? {
-        if let known, !known.hasEnded, memberWithoutCPU == nil { return known }
-        known = nil
+        let ready = memberWithoutCPU
+        if ready == nil, let known, !known.hasEnded { return known }
         switch threads {
         case .one(let id): known = try? RegisteredThread.found(id)
-        case .named: known = memberWithoutCPU ?? firstMember
+        case .named: known = ready ?? firstMember
         }
         if let known { stall_beacon_publish_thread(beacon.pointer, known.id.rawValue) }
         return known
@@ -157,15 +157,12 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     private var memberWithoutCPU: RegisteredThread? {
         guard case .named = threads, LoopBeacon(beacon.pointer).isBusy else { return nil }
         var found: RegisteredThread?
-        forEachMember { if found == nil, waitsForCPU($0) { found = $0 } }
+        forEachMember { thread in
+            guard found == nil else { return }
+            var probe = ThreadProbe(thread.id)
+            if probe.scheduling().waitsForCPU { found = thread }
+        }
         return found
-    }
-
-    private func waitsForCPU(_ thread: RegisteredThread) -> Bool {
-        var probe = ThreadProbe(thread.id)
-        let before = probe.cpuTime()
-        // The CPU clock of a thread that runs now moves between two readings.
-        return probe.state() == UInt8(ascii: "R") && probe.cpuTime() == before
     }
 
     func forEachMember(_ body: (RegisteredThread) -> Void) {

@@ -5,7 +5,7 @@ internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// The CPU time and run delay of whoever is at the work, as totals that never jump when the thread changes.
+/// The CPU time and run delay of the thread that is at the work, as totals that never jump when the thread changes.
 struct ThreadAccount: ~Copyable {
     /// The thread that was at the work at the last reading.
     private(set) var thread: RegisteredThread?
@@ -26,26 +26,24 @@ struct ThreadAccount: ~Copyable {
     ///
     /// - Parameters:
     ///   - isSuspect: Whether everything is wanted, or counters will do.
-    ///   - isAsked: Whether the place says that it is busy: only then it matters why nobody is at the work.
+    ///   - isAsked: Whether the place says that it is busy: only then it matters why no thread is at the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(place.findThread())
         guard probe != nil else {
-            // Nobody to ask: the time counts, unless a thread would be at it if it only got a CPU.
+            // No thread: the time counts, unless a thread would be at it if it only got a CPU.
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
                 waitsForCPU: isAsked && place.isStarved(),
                 throttleCount: controlGroup.throttling()?.count)
         }
-        let before = isSuspect ? probe?.cpuTime() : nil
-        let state = isSuspect ? probe?.state() : nil
-        let now = probe?.cpuTime()
+        let scheduling = isSuspect ? probe?.scheduling() : nil
+        let now = isSuspect ? scheduling?.cpuTime : probe?.cpuTime()
         let delay = probe?.runDelay()
         if let now { total.cpuTime = now + shift.cpuTime }
         if let delay { total.runDelay = delay + shift.runDelay }
-        // The CPU clock of a thread that runs now moves between two readings.
         return ThreadEvidence(
             cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
-            state: state, waitsForCPU: state == UInt8(ascii: "R") && before == now,
+            state: scheduling?.state, waitsForCPU: scheduling?.waitsForCPU == true,
             isTraced: isSuspect && probe?.isTraced() == true,
             throttleCount: controlGroup.throttling()?.count)
     }

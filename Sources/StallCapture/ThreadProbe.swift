@@ -41,6 +41,15 @@ package struct ThreadProbe: ~Copyable {
         return stall_thread_read_state(&files, &state) == 0 ? state.letter : nil
     }
 
+    /// Its state and its CPU time, and whether it is ready to run but has no CPU: the CPU clock of a thread that runs moves
+    /// between two readings.
+    package mutating func scheduling() -> (state: UInt8?, cpuTime: Duration?, waitsForCPU: Bool) {
+        let before = cpuTime()
+        let state = state()
+        let now = cpuTime()
+        return (state, now, state == UInt8(ascii: "R") && before == now)
+    }
+
     /// The time that the thread has been ready to run and waited for a CPU, over its life. The kernel books a wait when
     /// it is over. Nil when the thread has ended or the kernel does not count.
     ///
