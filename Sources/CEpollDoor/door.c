@@ -18,7 +18,7 @@ static void release(stall_door *door) {
     free(door);
 }
 
-// At the thread's end, which nobody expects to serve events any more.
+// At the thread's end, which is not expected to serve events any more.
 static void leave_thread(void *context) {
     stall_door *door = context;
     if (door_of_thread == door) door_of_thread = NULL;

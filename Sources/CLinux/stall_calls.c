@@ -57,7 +57,7 @@ static uint64_t direct_call_target(const image_entry *image, uint64_t address) {
     return address + (uint64_t)(int64_t)distance;
 }
 
-/// `jmp *somewhere(%rip)`, behind `endbr64` and `bnd` or not: a linkage stub, which is nobody's function.
+/// `jmp *somewhere(%rip)`, behind `endbr64` and `bnd` or not: a linkage stub, which belongs to no function.
 static bool is_stub(const uint8_t *code) {
     const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
     if (memcmp(code, endbr64, sizeof endbr64) == 0) code += sizeof endbr64;

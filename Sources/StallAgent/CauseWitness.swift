@@ -22,7 +22,7 @@ final class ProcessEvidence: @unchecked Sendable {
 
 /// What was seen of a stall, for the decision on its cause.
 struct CauseEvidenceTrail: Sendable {
-    /// One for each sample, in their order; nil where nobody was at the work. Fewer when the first ones are gone.
+    /// One for each sample, in their order; nil where no thread was at the work. Fewer when the first ones are gone.
     var observations: [Observation?]
     /// The counters at the last look, and when that was.
     var last: Counters

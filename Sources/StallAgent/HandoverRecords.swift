@@ -39,7 +39,7 @@ struct SampleRecord {
     var label: ShortText<64>
     var cost: Duration
     var presence: StackPresence
-    /// What is known of the stack; nil when nobody was looked at.
+    /// What is known of the stack; nil when no thread was looked at.
     var stack: StackCopy.Header?
 }
 

@@ -29,7 +29,7 @@ enum HeartbeatLook: Hashable, Sendable {
 protocol HeartbeatTarget: AnyObject, Sendable {
     /// What it looks like now; nil when it is gone for good.
     func look() -> HeartbeatLook?
-    /// Whether a first beat must have been answered before an unanswered one means anything: nobody may serve it at all.
+    /// Whether a first beat must have been answered before an unanswered one means anything: it may not be served at all.
     var mustAnswerFirst: Bool { get }
     /// Puts a beat behind what waits.
     func post(_ beat: @escaping @Sendable () -> Void)
@@ -63,7 +63,7 @@ final class Heartbeat: @unchecked Sendable {
     private var idleLooks = 0
     /// About when the item began that runs; nil while none does.
     private var began: MonotonicInstant?
-    /// What the beacon was last told of it.
+    /// Its state as last written to the beacon.
     private var toldOf: MonotonicInstant?
 
     init(

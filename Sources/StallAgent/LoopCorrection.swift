@@ -1,4 +1,4 @@
-// What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that nobody observes. The
+// What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that no observer covers. The
 // watchdog asks, the heart's thread takes the lock, and the watchdog waits a moment at most for the answer.
 
 internal import CLinux

@@ -260,7 +260,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
 }
 
 extension StallIncident {
-    /// An incident that nobody will hear of.
+    /// An incident that is not reported.
     fileprivate static func rehearsal(at now: MonotonicInstant) -> StallIncident {
         StallIncident(
             began: now, duration: .zero, threshold: .zero, cpuTime: .zero, detectionDelay: .zero,

@@ -58,7 +58,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
         }
     }
 
-    /// A main queue that nobody serves answers nothing.
+    /// A main queue that no thread serves answers nothing.
     var mustAnswerFirst: Bool { isMain }
 
     func post(_ beat: @escaping @Sendable () -> Void) {

@@ -270,7 +270,7 @@ private struct Recording {
         store.noticeOnceDurable(report)
     }
 
-    /// Writes the report, and says so to whoever comes after the process.
+    /// Writes the report, and says so to the process that comes after this one.
     private mutating func keep(
         _ report: StallReport, _ images: ImageTable, of pending: PendingReport
     ) {

@@ -11,7 +11,7 @@ internal import Synchronization
 extension StallMonitor {
     /// Watches Foundation's main run loop, ``watch(_:as:threshold:)-(RunLoop,_,_)`` with the name `main`.
     ///
-    /// Under `async main` and `dispatchMain()` nobody runs it: watch the main actor or the main queue there.
+    /// Under `async main` and `dispatchMain()` no thread runs it: watch the main actor or the main queue there.
     ///
     /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
     public func watchMainRunLoop(threshold: Duration? = nil) {

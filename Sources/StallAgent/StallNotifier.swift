@@ -93,7 +93,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Called by one of the callbacks, which end the agent: nobody can wait for its thread.
+    /// Called by one of the callbacks, which end the agent: its thread cannot be waited for.
     func leaveIfCurrent() {
         state.withLock { state in
             guard let thread = state.thread, thread.isCurrent else { return }

@@ -1,4 +1,4 @@
-// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each is told of every thread that
+// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each gets every thread that
 // runs jobs.
 
 internal import CLinux

@@ -13,7 +13,7 @@ struct WatchdogHealth {
 
     /// It was away at the last look, which may have been the first one after a stop of the whole process.
     private var suspectedAt: MonotonicInstant?
-    /// What is told of a watchdog that is away goes once.
+    /// A watchdog that is away is reported once.
     private var isTold = false
 
     enum Finding: Equatable {

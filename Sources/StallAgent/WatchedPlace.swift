@@ -9,7 +9,7 @@ internal import Synchronization
 /// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only, while the
 /// watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
 protocol WatchedPlace: Sendable {
-    /// The thread that is at the work now; nil when nobody is.
+    /// The thread that is at the work now; nil when none is.
     func findThread() -> RegisteredThread?
     /// Whether the work could go on and only waits for a thread to get a CPU. Asked when there is no thread.
     func isStarved() -> Bool

@@ -21,7 +21,7 @@ package struct StackCopy {
     }
 
     package let header: Header
-    /// The frames, innermost first, in memory that belongs to whoever made this.
+    /// The frames, innermost first, in memory that belongs to the maker of this copy.
     package let frames: UnsafeRawBufferPointer
 
     init(_ thread: ThreadID, _ timeout: Duration, _ result: CInt, _ stack: stall_stack) {

@@ -1,7 +1,7 @@
 // Decides why a loop stalled. Pure: facts and names in, a cause out, so that every rule is tested with a table.
 //
 // The counters say how much of the stall went into running, waiting for a CPU and being blocked; the samples say what
-// the running and the blocked parts were about. What nobody saw is `unknown`, and what could not be read lowers the
+// the running and the blocked parts were about. What was not seen is `unknown`, and what could not be read lowers the
 // confidence.
 
 package import StallModel
@@ -228,7 +228,7 @@ private func byFutex(_ wait: Wait, _ hint: FrameHint?, _ ended: MonotonicInstant
     guard case .lock(let kind) = hint else {
         return SampleFinding(cause: .lock, lock: .other, confidence: 0.7, isRunning: false)
     }
-    // A condition with a time limit, of which nobody ever heard: that is how some write a sleep.
+    // A condition with a time limit, that is never signalled: that is how some write a sleep.
     if kind == .condition, let deadline = wait.deadline {
         guard let ended else {
             return SampleFinding(cause: .lock, lock: kind, confidence: 0.5, isRunning: false)

@@ -176,7 +176,7 @@ package struct LockSuspect: Hashable, Sendable {
     package var counters: Counters
     package var stack: CapturedStack?
     package var failure: String?
-    /// The names of the functions on its stack, innermost first; empty until somebody looked them up.
+    /// The names of the functions on its stack, innermost first; empty until they are looked up.
     package var functions: [String]
 
     package init(

@@ -56,6 +56,6 @@ package final class AgentThread: @unchecked Sendable {
         return stall_thread_join_until(handle, end.nanoseconds)
     }
 
-    /// Lets it go: nobody will join it.
+    /// Lets it go: it will not be joined.
     package func detach() { pthread_detach(handle) }
 }

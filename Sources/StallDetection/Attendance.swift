@@ -1,7 +1,7 @@
 // When did the process not run? Pure: it is told the time, what became of the sentinel, and what the kernel has counted of the
 // watchdog itself.
 //
-//     the sentinel was disturbed                        the process was stopped; nobody knows for how much of the time
+//     the sentinel was disturbed                        the process was stopped; it is not known for how much of the time
 //     the watchdog slept longer than it wanted to,      it was kept from coming: its machine was paused
 //       and has neither run nor queued for a CPU since
 //     it came late because it queued for a CPU          the process was there
@@ -47,7 +47,7 @@ struct Attendance {
         self.counters = counters
     }
 
-    /// It has slept, until `due` if nobody rang.
+    /// It has slept, until `due` if it was not rung.
     mutating func wake(
         expectedAt due: MonotonicInstant?, at now: MonotonicInstant, _ counters: OwnCounters
     ) {

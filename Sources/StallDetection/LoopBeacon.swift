@@ -5,7 +5,7 @@ package import StallModel
 
 /// What the loop does, in the three words that detection needs. The raw values are the beacon's.
 package enum LoopStatus: UInt8, Hashable, Sendable {
-    /// Between runs: nobody expects it to serve events.
+    /// Between runs: it is not expected to serve events.
     case idle = 0
     case busy = 1
     case waiting = 2

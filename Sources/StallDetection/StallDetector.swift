@@ -182,7 +182,7 @@ package struct StallDetector: Sendable {
     /// What was known of the thread at the last look.
     var lastEvidence: ThreadEvidence? { evidenceBefore }
 
-    /// Ends what is open, because nobody will look any more.
+    /// Ends what is open, because no look will follow.
     package mutating func stop(
         _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences(),
         ending: StallEnding = .stop

@@ -177,7 +177,7 @@ struct Watch: ~Copyable {
 
     // MARK: Looking
 
-    /// Looks at every loop whose time has come, and at those that have moved although nobody expected it.
+    /// Looks at every loop whose time has come, and at those that have moved unexpectedly.
     private mutating func lookAround() {
         var post = first
         while let current = post {

@@ -23,7 +23,7 @@ final class WatchPost: @unchecked Sendable {
     var saturationSampleCount = 0
     var seenWord: UInt64 = 0
     var alarmedWord: UInt64?
-    /// Where the stall that is open is kept for whoever comes after the process.
+    /// Where the stall that is open is kept for the process that comes after this one.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
     /// For how long the loop had been busy in its life, at the last look.
     private var knownBusy = Duration.zero

@@ -56,7 +56,7 @@ final class WatchdogInbox: Sendable {
 
     func next(after entry: Entry) -> Entry? { entry.next == 0 ? nil : Self.entry(entry.next) }
 
-    /// Gives a request back, with what it carries, to whoever calls `collect` next.
+    /// Gives a request back, with what it carries, to the next caller of `collect`.
     func retire(_ entry: Entry) { Self.link(entry, into: spent) }
 
     /// Frees what the watchdog is done with. Any thread but the watchdog's.

@@ -1,4 +1,4 @@
-// Lines of a descriptor, in bounded memory: a line that is too long is told of and skipped, however
+// Lines of a descriptor, in bounded memory: a line that is too long is reported and skipped, however
 // long it is.
 
 internal import Glibc

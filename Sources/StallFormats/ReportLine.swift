@@ -1,5 +1,5 @@
 // One line of JSON as a report. The keys are those that `stallctl export` writes; what a report can do
-// without may be missing, and keys that nobody knows are passed over.
+// without may be missing, and unknown keys are passed over.
 
 internal import StallModel
 
@@ -340,7 +340,7 @@ extension ReportLine {
         return number
     }
 
-    /// Of at most ten years: more is a mistake of whoever wrote it.
+    /// Of at most ten years: more is a mistake of the writer.
     static func duration(_ milliseconds: Double, _ key: String) throws -> Duration {
         guard milliseconds >= 0, milliseconds <= 3.2e11 else {
             throw LineProblem("has a duration out of range in \(key)")

@@ -303,7 +303,7 @@ import Testing
         }
     }
 
-    @Test func `what is pruned is gone, and the roll-ups still tell of it`() throws {
+    @Test func `what is pruned is gone, and the roll-ups still hold it`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...3)
             _ = try stallctl(["ingest", "--store", "central", "a.sqlite"], in: directory)

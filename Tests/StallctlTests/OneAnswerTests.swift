@@ -17,7 +17,7 @@ import Testing
         var store: any QueryableStore
         /// All is read from roll-ups, as of many reports.
         var isLarge = false
-        /// Only roll-ups tell of the older half.
+        /// Only roll-ups hold the older half.
         var isPruned = false
 
         var isExact: Bool { !isLarge && !isPruned }

@@ -112,7 +112,7 @@ extension RankingQuestion {
             restCount: answer.groupCount - groups.count, key: key, buckets: buckets)
     }
 
-    /// Whether stalls are asked for that only roll-ups tell of.
+    /// Whether stalls are asked for that only roll-ups hold.
     package var lacksReports: Bool {
         get throws {
             guard let pruned = try store.prunedBefore() else { return false }

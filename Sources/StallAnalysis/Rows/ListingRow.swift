@@ -9,7 +9,7 @@ package struct ListingRow: Encodable {
     package var start: String
     package var durationMs: Double
     package var state: String
-    /// What ended it; null while it lasts, and where nobody knows.
+    /// What ended it; null while it lasts, and where it is not known.
     @Nullable package var ending: String?
     package var verdict: String
     package var app: String

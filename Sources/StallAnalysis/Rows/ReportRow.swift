@@ -21,7 +21,7 @@ package struct ReportRow: Encodable {
     package var thresholdMs: Double
     package var detectionDelayMs: Double
     package var state: String
-    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it lasts, and where nobody knows.
+    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it lasts, and where it is not known.
     @Nullable package var ending: String?
     package var verdict: String
     /// Why it stalled; null when nothing looked for a cause.

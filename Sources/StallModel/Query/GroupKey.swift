@@ -57,7 +57,7 @@ extension ReportGroup {
     }
 
     /// The group that this one belongs to by a key of functions: by signature itself, else that of the accounting function
-    /// alone, whoever called it and whatever it waited for.
+    /// alone, whatever called it and whatever it waited for.
     package func grouped(by key: GroupKey) -> ReportGroup {
         guard key == .family || key == .function else { return self }
         let first = Array(frames.prefix(1))

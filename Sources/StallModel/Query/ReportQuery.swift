@@ -42,7 +42,7 @@ package struct ReportSummary: Hashable, Sendable {
     package var start: UnixTime
     package var duration: Duration
     package var state: StallState
-    /// What ended it; nil while it lasts, and where nobody knows.
+    /// What ended it; nil while it lasts, and where it is not known.
     package var ending: StallEnding?
     package var verdict: StallVerdict
     /// Why it stalled, when the store knows.

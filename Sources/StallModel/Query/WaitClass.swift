@@ -7,7 +7,7 @@ package enum WaitClass: String, CaseIterable, Hashable, Sendable {
     /// For any of several descriptors.
     case poll
 
-    /// The cause that the frames alone tell of; nil where they do not say what was waited for.
+    /// The cause that the frames alone show; nil where they do not say what was waited for.
     package var cause: CauseClass? {
         switch self {
         case .sleep: .sleep

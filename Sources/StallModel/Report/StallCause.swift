@@ -63,7 +63,7 @@ public struct LockHolder: Hashable, Sendable {
     public var thread: ThreadID
     /// The thread's name in the kernel (`comm`), when it could be read.
     public var name: String?
-    /// The waits lead back to the stalled thread: nobody in the circle will ever go on.
+    /// The waits lead back to the stalled thread: no thread in the circle will ever go on.
     public var isDeadlock: Bool
 
     package init(thread: ThreadID, name: String?, isDeadlock: Bool) {

@@ -115,7 +115,7 @@ public struct StallReport: Hashable, Sendable {
     public var detectionDelay: Duration
     /// Where it is in its life.
     public var state: StallState
-    /// What ended it; nil while it lasts, and where nobody knows.
+    /// What ended it; nil while it lasts, and where it is not known.
     public var ending: StallEnding?
     /// Whose fault it is.
     public var verdict: StallVerdict

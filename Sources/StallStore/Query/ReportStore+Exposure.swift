@@ -53,7 +53,7 @@ extension ReportStore {
             try condition.bind(to: rows)
             var sums: [Int64: ExposureRow] = [:]
             while try rows.step() {
-                // What cannot be read is for `check` to tell of; all else still counts.
+                // What cannot be read is for `check` to report; all else still counts.
                 guard
                     let row = try? rows.exposure(
                         revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
@@ -78,7 +78,7 @@ extension ReportStore {
     }
 
     /// The stalls that were held back, by loop, place and reason; most of all first. Times and verdicts of the filter
-    /// do not matter: only totals are kept. Of one process that several sources tell of, as copies do, the most counts.
+    /// do not matter: only totals are kept. Of one process that several sources report, as copies do, the most counts.
     package func suppressedStalls(_ filter: ReportFilter) throws(StoreError) -> [SuppressedStalls] {
         try answer { connection in
             var filter = filter

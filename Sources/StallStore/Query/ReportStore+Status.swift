@@ -48,7 +48,7 @@ extension ReportStore {
                 group by reason
                 """)
             while try losses.step() {
-                // A reason that this program does not know is for `check` to tell of.
+                // A reason that this program does not know is for `check` to report.
                 guard let reason: LossReason = try? losses.value(at: 0) else { continue }
                 status.losses[reason] = Int(min(max(0, losses.double(at: 1)), 9e18))
             }

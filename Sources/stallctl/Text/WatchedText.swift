@@ -10,7 +10,7 @@ extension Duration {
     }
 }
 
-/// Says of how many stalls the rates are not, because nobody recorded how long their loops were watched; nil when that is
+/// Says of how many stalls the rates are not, because it was not recorded how long their loops were watched; nil when that is
 /// known of all or of none.
 func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
     guard count > watched.count else { return nil }
