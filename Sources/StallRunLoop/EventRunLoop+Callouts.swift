@@ -38,10 +38,10 @@ extension EventRunLoop {
 
     private func call(_ observers: consuming [LoopObserver], _ activity: LoopActivity) {
         for observer in observers where observer.isValid {
-            observer.isFiring = true
+            observer.firing.store(true, ordering: .relaxed)
             callOut(.observer) { observer.handler(observer, activity) }
             if !observer.repeats { observer.invalidate() }
-            observer.isFiring = false
+            observer.firing.store(false, ordering: .relaxed)
         }
     }
 
@@ -185,6 +185,8 @@ extension EventRunLoop {
 
     private func fire(_ timer: LoopTimer) {
         refreshClock()
+        // An earlier handler of the pass may have moved it to another loop, whose lock guards it from then on.
+        guard timer.owner.loopNumber == number else { return }
         guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
             return
         }
@@ -194,16 +196,20 @@ extension EventRunLoop {
         lock.unlock()
         callOut(.timer) { timer.handler(timer) }
         lock.lock()
-        timer.isFiring = false
-        guard timer.repeats else {
-            if !invalidateLocked(timer) {
-                // The handler has moved it elsewhere.
-                lock.unlock()
-                timer.invalidate()
-                lock.lock()
-            }
+        guard timer.owner.loopNumber == number else {
+            lock.unlock()
+            endFiringElsewhere(timer, fired)
+            lock.lock()
             return
         }
+        endFiring(timer, fired)
+        if !timer.repeats { _ = invalidateLocked(timer) }
+    }
+
+    /// The handler that was called at the deadline `fired` has returned. With the lock of the loop that the timer is in now.
+    @inline(__always) private func endFiring(_ timer: LoopTimer, _ fired: UInt64) {
+        timer.isFiring = false
+        guard timer.repeats else { return }
         guard timer.isValid else { return }
         // A later instant that the handler has set is honoured, an earlier one is not.
         if timer.deadline <= fired {
@@ -212,5 +218,13 @@ extension EventRunLoop {
             timer.deadline = fired + (missed + 1) * timer.intervalNanoseconds
         }
         timer.places.forEach { $0.pointee.resume($1, deadline: timer.deadline) }
+    }
+
+    /// The same for a timer whose handler has moved it to another loop, or out of this one. That loop did not count on it
+    /// while the handler ran, and may sleep too long.
+    @inline(never) private func endFiringElsewhere(_ timer: LoopTimer, _ fired: UInt64) {
+        if !timer.repeats { timer.invalidate() }
+        guard timer.withLock({ endFiring(timer, fired) }) else { return }
+        LivingLoops.with(timer.owner.loopNumber) { $0.wake.nudge() }
     }
 }

@@ -1,5 +1,7 @@
 // A callback at moments of a run. Belongs to at most one loop, in any number of its modes.
 
+internal import Synchronization
+
 /// Calls a handler at chosen moments of a loop's runs.
 ///
 /// Observers do not keep a mode alive. While its handler runs, an observer is not called again by nested runs.
@@ -18,8 +20,9 @@ public final class LoopObserver: @unchecked Sendable {
     let owner = ItemOwner()
     /// The modes it is in, `.common` for the common items, each with its slot there; guarded by its loop's lock.
     var places: [(mode: LoopMode, slot: UInt32)] = []
-    /// Its handler is running; touched by the loop's thread alone.
-    var isFiring = false
+    /// Its handler is running. Changed by the thread that runs it, also when the handler has moved it to another thread's loop.
+    let firing = Atomic<Bool>(false)
+    var isFiring: Bool { firing.load(ordering: .relaxed) }
 
     /// Makes an observer; add it with ``EventRunLoop/add(_:toMode:)-(LoopObserver,_)``.
     public init(

@@ -120,7 +120,7 @@ public final class LoopTimer: @unchecked Sendable {
 
     /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.
     @discardableResult
-    @inline(__always) private func withLock(_ body: () -> Void) -> Bool {
+    @inline(__always) func withLock(_ body: () -> Void) -> Bool {
         while true {
             let number = owner.loopNumber
             var isForeign: Bool?
