@@ -104,8 +104,8 @@ struct IncidentRecord {
 
 /// A stretch of watched time.
 struct MeasureRecord {
-    var first: LoopTally
-    var last: LoopTally
+    var first: LoopCounters
+    var last: LoopCounters
     var threshold: Duration
     var start: UnixTime
 }

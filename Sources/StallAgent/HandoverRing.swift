@@ -31,7 +31,7 @@ final class HandoverRing: @unchecked Sendable {
     /// One record, valid until it is released.
     struct Record {
         let kind: RecordKind
-        /// Who wrote it: the address of a `LoopWitness`.
+        /// Who wrote it: the address of a `TargetMonitor`.
         let sender: UInt
         let value: UnsafeRawPointer
         let tails: (UnsafeRawBufferPointer, UnsafeRawBufferPointer)

@@ -19,7 +19,7 @@ struct PendingReport: Sendable {
     /// The app's other threads, when it asked for all.
     let others: ThreadRound
     let othersCost: Duration
-    let trail: CauseEvidenceTrail
+    let trail: EvidenceLog
 }
 
 /// A stretch of a loop's watched time on its way to the store.
@@ -230,7 +230,7 @@ final class IncidentAssembly: @unchecked Sendable {
             mode: culprit.flatMap { modeName($0.mode) } ?? "", incident: incident,
             samples: samples, members: stall.others.members, others: stall.others.round,
             othersCost: stall.others.cost,
-            trail: CauseEvidenceTrail(
+            trail: EvidenceLog(
                 observations: seen[record.kind]?.observations ?? [], last: counters,
                 lastLook: record.lastLook))
     }

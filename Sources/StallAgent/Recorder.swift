@@ -143,7 +143,7 @@ private struct Recording {
 
     private mutating func drain() {
         while waiting.count < Self.waitingLimit, let record = ring.next() {
-            let witness = Unmanaged<LoopWitness>.fromOpaque(
+            let witness = Unmanaged<TargetMonitor>.fromOpaque(
                 UnsafeRawPointer(bitPattern: record.sender)!)
             let request = witness._withUnsafeGuaranteedRef { $0.assembly.take(record) }
             let isLast = record.kind == .unwatched

@@ -37,8 +37,8 @@ extension StallMonitor {
         let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon, thread.id.rawValue)
         let shared = SharedBeacon(beacon)
-        let place = OneThread(thread, beacon: shared, modeName: { _ in way })
-        let key = WatchKey.outside(UInt(bitPattern: beacon))
+        let place = ThreadTarget(thread, beacon: shared, modeName: { _ in way })
+        let key = RegistrationKey.outside(UInt(bitPattern: beacon))
         watch(
             place, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
             thread: thread.id, detach: detach)
@@ -76,16 +76,16 @@ extension StallMonitor {
     }
 
     private func watchByLooks(
-        _ threads: LookedAtPlace.Threads, as name: String, threshold: Duration?, way: String,
+        _ threads: PolledTarget.Threads, as name: String, threshold: Duration?, way: String,
         looksIdle: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
         guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
-        let place = LookedAtPlace(
+        let place = PolledTarget(
             threads, beacon: beacon, way: way, looksIdle: looksIdle, post: post)
-        let beat = Heartbeat(
+        let beat = QueueProbe(
             place, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
-        let key = WatchKey.outside(UInt(bitPattern: beacon.pointer))
+        let key = RegistrationKey.outside(UInt(bitPattern: beacon.pointer))
         watch(
             place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil, detach: { agent.heart.remove(beat) })
@@ -95,7 +95,7 @@ extension StallMonitor {
 }
 
 /// A thread whose rests are seen from outside, or a pool of threads.
-private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
+private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `known`.
     enum Threads: Sendable {
         case one(ThreadID)
@@ -123,7 +123,7 @@ private final class LookedAtPlace: WatchedPlace, HeartbeatTarget, @unchecked Sen
     }
 
     /// One look may meet any loop at work. A beat wakes a loop that rests: only what works at two looks in a row gets one.
-    func look() -> HeartbeatLook? {
+    func look() -> ProbeResult? {
         guard let isIdle = looksIdle() else { return nil }
         if isIdle {
             busyLooks.store(0, ordering: .relaxed)

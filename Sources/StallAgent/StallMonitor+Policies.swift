@@ -25,7 +25,7 @@ extension StallMonitor {
         changePolicies { $0.apply(settings) }
     }
 
-    private func changePolicies(_ change: (inout PolicyBook) -> Void) {
+    private func changePolicies(_ change: (inout PolicyResolver) -> Void) {
         let book = policies.withLock { book in
             change(&book)
             return book

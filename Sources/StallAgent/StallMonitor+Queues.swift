@@ -21,7 +21,9 @@ extension StallMonitor {
     ///   - threshold: How long an item may run; the configuration's threshold when nil. At least 20 ms.
     public func watch(_ queue: DispatchQueue, as name: String, threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = QueuePlace(queue, beacon: beacon) { queue, beat in queue.async(execute: beat) }
+        let place = DispatchQueueTarget(queue, beacon: beacon) { queue, beat in
+            queue.async(execute: beat)
+        }
         watch(
             place, place, beacon, as: name, threshold: threshold,
             key: .queue(queue.dispatchObject.map { UInt(bitPattern: $0) } ?? 0))
@@ -35,7 +37,9 @@ extension StallMonitor {
     /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
     public func watchMainActor(threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = QueuePlace(.main, beacon: beacon) { _, beat in Task { @MainActor in beat() } }
+        let place = DispatchQueueTarget(.main, beacon: beacon) { _, beat in
+            Task { @MainActor in beat() }
+        }
         watch(place, place, beacon, as: "MainActor", threshold: threshold, key: .mainActor)
     }
 
@@ -47,18 +51,18 @@ extension StallMonitor {
     /// - Parameter threshold: How long a task may wait; the configuration's threshold when nil. At least 20 ms.
     public func watchCooperativePool(threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = PoolPlace(beacon: beacon)
+        let place = CooperativePoolTarget(beacon: beacon)
         watch(
             place, place, beacon, as: "cooperative pool", threshold: threshold,
             key: .cooperativePool)
     }
 
     private func watch(
-        _ place: any WatchedPlace, _ target: any HeartbeatTarget, _ beacon: SharedBeacon,
-        as name: String, threshold: Duration?, key: WatchKey
+        _ place: any MonitoredTarget, _ target: any ProbeTarget, _ beacon: SharedBeacon,
+        as name: String, threshold: Duration?, key: RegistrationKey
     ) {
         guard let agent else { return }
-        let beat = Heartbeat(
+        let beat = QueueProbe(
             target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(
             place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,

@@ -43,7 +43,7 @@ extension StallMonitor {
 
     private func watchCurrentRunLoop(as name: String, threshold: Duration?) {
         let thread = RegisteredThread.current()
-        guard let place = FoundationLoopPlace(thread) else {
+        guard let place = CFRunLoopTarget(thread) else {
             return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
         }
         let heart = agent?.heart
@@ -59,7 +59,7 @@ extension StallMonitor {
 }
 
 /// A CFRunLoop under watch.
-private final class FoundationLoopPlace: WatchedPlace, @unchecked Sendable {
+private final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because `loop` may be used from any thread until it is detached, once.
     private let loop: OpaquePointer
     private let thread: RegisteredThread

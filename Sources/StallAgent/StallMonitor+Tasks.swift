@@ -34,7 +34,7 @@ extension StallMonitor {
     func watchWorker(_ number: Int32, threshold: Duration?) {
         let worker = stall_worker_numbered(number)
         watch(
-            WorkerPlace(worker), LoopBeacon(worker.pointee.beacon), as: "tasks",
+            WorkerThreadTarget(worker), LoopBeacon(worker.pointee.beacon), as: "tasks",
             threshold: threshold, key: .worker(number), thread: nil)
     }
 

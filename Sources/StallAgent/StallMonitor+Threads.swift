@@ -23,9 +23,9 @@ extension StallMonitor {
         guard agent != nil, let beacon = SharedBeacon() else { return WatchedThread(nil) {} }
         let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon.pointer, thread.id.rawValue)
-        let key = WatchKey.marked(UInt(bitPattern: beacon.pointer))
+        let key = RegistrationKey.marked(UInt(bitPattern: beacon.pointer))
         watch(
-            OneThread(thread, beacon: beacon), LoopBeacon(beacon.pointer), as: name,
+            ThreadTarget(thread, beacon: beacon), LoopBeacon(beacon.pointer), as: name,
             threshold: threshold, key: key, thread: thread.id)
         return WatchedThread(beacon) { [self] in unwatch(key) }
     }

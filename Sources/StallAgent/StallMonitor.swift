@@ -1,7 +1,7 @@
 // The product: connects loops to the detector, the detector to the recorder, the recorder to the store. It decides
 // nothing itself.
 //
-//     EventRunLoop -> LoopBeacon -> Watchdog -> LoopWitness -> HandoverRing -> Recorder -> AgentStore
+//     EventRunLoop -> LoopBeacon -> Watchdog -> TargetMonitor -> HandoverRing -> Recorder -> AgentStore
 //     (app's thread)               (watchdog's thread)                        (recorder's thread)
 
 internal import CLinux
@@ -27,7 +27,7 @@ internal import Synchronization
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
     let configuration: Configuration
-    let policies: Mutex<PolicyBook>
+    let policies: Mutex<PolicyResolver>
     /// The address of the running agent. Without a lock: it could be held for ever in a forked child. An agent of a parent is
     /// never freed in the child, since its store's connection must not be closed there.
     private let running = Atomic<UInt>(0)
@@ -37,9 +37,9 @@ public final class StallMonitor: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
-        let heart = Heart()
+        let heart = QueueProbeThread()
         let controlGroup: ControlGroup
-        let watches = WatchList()
+        let watches = RegistrationList()
         let settings = Mutex<SettingsFile?>(nil)
         let systemd = Mutex<SystemdNotifier?>(nil)
         let intervals = Mutex<[IntervalThread]>([])
@@ -84,8 +84,8 @@ public final class StallMonitor: Sendable {
         return nil
     }
 
-    var watches: WatchList { anyAgent?.watches ?? noWatches }
-    private let noWatches = WatchList()
+    var watches: RegistrationList { anyAgent?.watches ?? noWatches }
+    private let noWatches = RegistrationList()
 
     /// Starts an agent: two threads, and a store that is created when it is missing.
     ///
@@ -109,7 +109,7 @@ public final class StallMonitor: Sendable {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
-        policies = Mutex(PolicyBook(configuration))
+        policies = Mutex(PolicyResolver(configuration))
         stall_fork_prepare()
         startAgent(configuration)
     }
@@ -201,10 +201,10 @@ public final class StallMonitor: Sendable {
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
         let thread = RegisteredThread.current()
-        let place = OneThread(
+        let place = ThreadTarget(
             thread, beacon: SharedBeacon(loop.beacon),
             modeName: { [weak loop] number in loop?.modeName(number: number) })
-        let key = WatchKey.eventRunLoop(thread.id)
+        let key = RegistrationKey.eventRunLoop(thread.id)
         watch(
             place, LoopBeacon(loop.beacon), as: name, threshold: threshold, key: key,
             thread: thread.id)
@@ -223,17 +223,17 @@ public final class StallMonitor: Sendable {
 
     /// Puts a place under watch, in the place of an earlier watch with the same key.
     func watch(
-        _ place: any WatchedPlace, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
-        key: WatchKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
+        _ place: any MonitoredTarget, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
+        key: RegistrationKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
     ) {
         guard let agent else { return detach() }
         let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
-        let witness = LoopWitness(
+        let witness = TargetMonitor(
             name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,
             handover: agent.recorder.handover, threads: configuration.threads)
         let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
-        let watch = Watch(
+        let watch = Registration(
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
         let superseded = watches.insert(watch, for: key)
         if let superseded { end(superseded) }
@@ -241,11 +241,11 @@ public final class StallMonitor: Sendable {
     }
 
     /// Ends the watch with this key, if there is one.
-    func unwatch(_ key: WatchKey) {
+    func unwatch(_ key: RegistrationKey) {
         if let watch = watches.remove(key) { end(watch) }
     }
 
-    private func end(_ watch: Watch) {
+    private func end(_ watch: Registration) {
         watch.detach()
         agent?.watchdog.unwatch(watch.loop)
     }

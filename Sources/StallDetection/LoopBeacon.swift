@@ -57,10 +57,10 @@ package final class LoopBeacon: @unchecked Sendable {
     var rests: UInt64 { stall_tally_rests(beacon) }
 
     /// What the loop has counted of itself by now.
-    package func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopTally {
+    package func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopCounters {
         let reading = read(at: now)
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
-        return LoopTally(
+        return LoopCounters(
             at: now,
             busy: finishedBusyTime + current,
             microStallCount: stall_tally_micro_stalls(beacon),

@@ -21,7 +21,8 @@ package struct SaturationDetector: Sendable {
     /// - Parameter isStalled: One callout takes long: that is another matter, and time begins anew.
     package mutating func look(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
-        at now: MonotonicInstant, absences: Absences = Absences(), isStalled: Bool,
+        at now: MonotonicInstant, absences: SuspendedIntervals = SuspendedIntervals(),
+        isStalled: Bool,
         policy: DetectionPolicy
     ) -> StallStep {
         guard reading.status == .busy, !isStalled, let busy, busy.rests == rests else {

@@ -3,7 +3,7 @@
 //
 //     counted = the time since it began
 //             - time it waited for a CPU (the kernel's own account)
-//             - time in which the whole process cannot have run (Attendance.swift)
+//             - time in which the whole process cannot have run (SuspensionTracker.swift)
 //             - time it was stopped
 //     and at least the CPU time that it used.
 
@@ -112,7 +112,7 @@ package struct StallClock: Hashable, Sendable {
     ///
     /// - Parameter absences: When the process did not run, by the watchdog's own account.
     package mutating func advance(
-        to now: MonotonicInstant, _ evidence: ThreadEvidence, absences: Absences
+        to now: MonotonicInstant, _ evidence: ThreadEvidence, absences: SuspendedIntervals
     ) {
         let interval = now - last
         guard interval > .zero else { return }

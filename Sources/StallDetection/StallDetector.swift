@@ -108,7 +108,7 @@ package struct StallDetector: Sendable {
     ///     stuck itself.
     package mutating func look(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: Absences = Absences(), end: MonotonicInstant? = nil,
+        absences: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
         busyBefore: Duration = .zero, isProven: Bool = true
     ) -> StallStep {
         var step = StallStep()
@@ -165,7 +165,7 @@ package struct StallDetector: Sendable {
     func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: Absences
+        absences: SuspendedIntervals
     ) -> StallIncident? {
         guard length >= threshold, let before else { return nil }
         var clock = StallClock(began: began, before: before, busyElsewhere: busyElsewhere)
@@ -184,7 +184,8 @@ package struct StallDetector: Sendable {
 
     /// Ends what is open, because no look will follow.
     package mutating func stop(
-        _ evidence: ThreadEvidence, at now: MonotonicInstant, absences: Absences = Absences(),
+        _ evidence: ThreadEvidence, at now: MonotonicInstant,
+        absences: SuspendedIntervals = SuspendedIntervals(),
         ending: StallEnding = .stop
     ) -> StallIncident? {
         defer { suspicion = nil }
@@ -219,7 +220,7 @@ package struct StallDetector: Sendable {
 
     private func conclude(
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
-        now: MonotonicInstant, absences: Absences, ending: StallEnding = .recovered
+        now: MonotonicInstant, absences: SuspendedIntervals, ending: StallEnding = .recovered
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.

@@ -2,7 +2,7 @@
 // without a deadline when every loop waits; the first loop to become busy wakes it (CLinux/stall_beacon.h).
 //
 // It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread does nothing
-// but sleep (Sentinel.swift).
+// but sleep (SuspensionProbe.swift).
 
 internal import CLinux
 package import StallModel
@@ -11,7 +11,7 @@ package import StallModel
 package final class Watchdog: Sendable {
     private let inbox = WatchdogInbox()
     private let bell: Bell
-    private let sentinel: Sentinel
+    private let sentinel: SuspensionProbe
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
     /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that writes
@@ -25,12 +25,14 @@ package final class Watchdog: Sendable {
 
     /// Starts the threads; nil when the system gives none.
     package init?() {
-        guard let pointer = stall_bell_create(), let sentinel = Sentinel() else { return nil }
+        guard let pointer = stall_bell_create(), let sentinel = SuspensionProbe() else {
+            return nil
+        }
         bell = Bell(pointer: pointer)
         self.sentinel = sentinel
         let thread = AgentThread(name: "stall-watchdog") { [inbox, bell, pulse, lastWords] in
             stall_thread_wake_on_time()
-            var watch = Watch(
+            var watch = WatchdogThread(
                 inbox: inbox, bell: bell.pointer, sentinel: sentinel, pulse: pulse,
                 monitor: lastWords)
             watch.run()
@@ -43,7 +45,7 @@ package final class Watchdog: Sendable {
     }
 
     /// Watches a loop from now on. Any thread.
-    package func watch(_ loop: WatchedLoop) { send(.watch(WatchPost(loop))) }
+    package func watch(_ loop: WatchedLoop) { send(.watch(WatchSlot(loop))) }
 
     /// Judges a loop by other policies from its next look on. Any thread.
     package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {

@@ -4,7 +4,7 @@
 internal import Synchronization
 
 enum WatchdogRequest: Sendable {
-    case watch(WatchPost)
+    case watch(WatchSlot)
     case setPolicies(WatchedLoop, ModePolicies)
     case unwatch(WatchedLoop)
     case stop
@@ -17,7 +17,7 @@ final class WatchdogInbox: Sendable {
         // Unchecked because it belongs to one thread at a time: who pushes it hands it over.
         let request: WatchdogRequest
         /// Posts that are watched no more, linked by their `next`.
-        var retired: WatchPost?
+        var retired: WatchSlot?
         /// Policies that count no more.
         var retiredPolicies: ModePolicies?
         fileprivate var next: UInt = 0

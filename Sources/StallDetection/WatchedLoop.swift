@@ -52,7 +52,7 @@ package protocol StallResponder: AnyObject, Sendable {
     /// A stall began, goes on, or ended. Its samples were handed over before.
     func stallChanged(_ incident: StallIncident)
     /// A stretch of watched time is over. False when it cannot be taken now: then the next one begins as this did.
-    func measured(from first: LoopTally, to last: LoopTally) -> Bool
+    func measured(from first: LoopCounters, to last: LoopCounters) -> Bool
     /// Nothing more will be asked.
     func unwatched()
 }

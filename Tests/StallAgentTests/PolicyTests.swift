@@ -9,7 +9,7 @@ import Testing
 /// Goal: the last word on a loop's policy has the operator, then the app at run time, then `watch`, then the configuration.
 /// Method: pure values.
 @Suite struct PolicyTests {
-    let book: PolicyBook
+    let book: PolicyResolver
     let tracking: LoopMode = "tracking"
 
     init() {
@@ -19,14 +19,14 @@ import Testing
         slow.modes = [tracking: .milliseconds(50)]
         slow.grace = .seconds(5)
         configuration.policies = ["slow": slow]
-        book = PolicyBook(configuration)
+        book = PolicyResolver(configuration)
     }
 
     func settings(_ json: String) throws -> AgentSettings {
         try AgentSettings(json: Array(json.utf8))
     }
 
-    func threshold(_ book: PolicyBook, _ name: String, asked: Duration? = nil) -> Double {
+    func threshold(_ book: PolicyResolver, _ name: String, asked: Duration? = nil) -> Double {
         book.policies(for: name, asked: asked).base.threshold.milliseconds
     }
 
@@ -34,7 +34,7 @@ import Testing
     @Test func `the environment's threshold goes before what watch was told`() throws {
         let configuration = StallMonitor.Configuration(app: "photos", version: "1")
             .environment(["STALLWATCH_THRESHOLD_MS": "75"])
-        var book = PolicyBook(configuration)
+        var book = PolicyResolver(configuration)
         #expect(threshold(book, "main", asked: .milliseconds(250)) == 75)
         book.changeThreshold(.milliseconds(500), of: "main")
         #expect(threshold(book, "main") == 75)

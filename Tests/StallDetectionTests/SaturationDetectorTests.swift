@@ -12,7 +12,7 @@ import Testing
 
     mutating func look(
         _ milliseconds: Int, rests: UInt64, status: LoopStatus = .busy, isStalled: Bool = false,
-        delay: Duration = .zero, absences: Absences = Absences()
+        delay: Duration = .zero, absences: SuspendedIntervals = SuspendedIntervals()
     ) -> StallStep {
         let now = start + .milliseconds(milliseconds)
         return detector.look(
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test mutating func `time in which the process was stopped saturates nothing`() {
-        var absences = Absences()
+        var absences = SuspendedIntervals()
         absences.note(
             from: start + .milliseconds(500), to: start + .milliseconds(2_000), .milliseconds(1_500)
         )

@@ -11,8 +11,8 @@ private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 private let blocked = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "S"))
 
 /// Nothing of the process ran from one millisecond to another.
-private func absent(from: Int, to: Int) -> Absences {
-    var absences = Absences()
+private func absent(from: Int, to: Int) -> SuspendedIntervals {
+    var absences = SuspendedIntervals()
     absences.note(from: at(from), to: at(to), .milliseconds(to - from))
     return absences
 }
@@ -244,7 +244,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     func `a stall that nobody looked at is judged by what the thread did since the look before`() {
         func judged(
             _ delay: Int, length: Int = 300, cpu: Int = 20, busyElsewhere: Int = 0,
-            absences: Absences = Absences()
+            absences: SuspendedIntervals = SuspendedIntervals()
         ) -> StallVerdict? {
             detector.judgeAfterwards(
                 began: at(10), length: .milliseconds(length), threshold: .milliseconds(250),
@@ -362,7 +362,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     mutating func `a watchdog that alone came late does not doubt the stall, a paused machine does`(
         late: Int, verdict: StallVerdict
     ) {
-        var absences = Absences()
+        var absences = SuspendedIntervals()
         absences.note(from: at(250 - late), to: at(250), .milliseconds(late), isStop: false)
         _ = detector.look(busy(since: 0), blocked, at: at(125))
         _ = detector.look(busy(since: 0), blocked, at: at(250), absences: absences)

@@ -22,7 +22,7 @@ import Testing
             samples += 1
         }
         func forgetSamples(_ kind: IncidentKind) { samples = 0 }
-        func measured(from first: LoopTally, to last: LoopTally) -> Bool { true }
+        func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
         func stallChanged(_ incident: StallIncident) { told.yield((incident, samples)) }
     }
 

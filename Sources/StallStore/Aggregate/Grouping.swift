@@ -8,7 +8,7 @@ internal import StallModel
 final class Grouping {
     private let connection: Connection
     private let decider: GroupDecider
-    private let cohorts: Cohorts
+    private let cohorts: RollUpDimensions
     private let rollUps: RollUpWriter
     /// Most cells are met again and again: writing one costs more than holding its changes back. But
     /// not more of them than this.
@@ -34,7 +34,7 @@ final class Grouping {
         self.changeLimit = changeLimit
         let signatures = try SignatureRows(connection)
         decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
-        cohorts = try Cohorts(connection)
+        cohorts = try RollUpDimensions(connection)
         rollUps = try RollUpWriter(connection)
         addUnnamed = try connection.prepare(
             "insert or ignore into unnamed_report (source, seq) values (?, ?)")

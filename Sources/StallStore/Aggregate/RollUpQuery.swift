@@ -8,12 +8,12 @@ internal import StallModel
 struct RollUpQuery {
     let connection: Connection
     let question: AggregateQuestion
-    private var cohorts = KnownCohorts()
+    private var cohorts = KnownDimensions()
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
     private var sums: [RollUpSum] = []
     /// What was added up, by the cohort's index.
-    private var tallies: [CohortTally] = []
+    private var tallies: [DimensionTally] = []
     private var total_ns: Int64 = 0
     private var watched = StallTotals()
     /// Cells of watched loops are added up on their own as well.
@@ -93,25 +93,25 @@ struct RollUpQuery {
     }
 
     /// The longest cells that make up these days.
-    private func spans(_ days: Range<Int64>) -> [CellSpan] {
+    private func spans(_ days: Range<Int64>) -> [RollUpBucketSpan] {
         guard !days.isEmpty else { return [] }
         let long = RollUpCell.longDays
         let (first, end) = (days.lowerBound, days.upperBound)
         let firstLong = first == .min ? first : RollUpCell.longDay(first + long - 1)
         let endLong = end == .max ? end : RollUpCell.longDay(end)
         guard !daysComeWithCells, firstLong < endLong else {
-            return [CellSpan(dayCount: 1, days: days)]
+            return [RollUpBucketSpan(dayCount: 1, days: days)]
         }
         return [
-            CellSpan(dayCount: 1, days: first..<firstLong),
-            CellSpan(dayCount: long, days: firstLong..<endLong),
-            CellSpan(dayCount: 1, days: endLong..<end),
+            RollUpBucketSpan(dayCount: 1, days: first..<firstLong),
+            RollUpBucketSpan(dayCount: long, days: firstLong..<endLong),
+            RollUpBucketSpan(dayCount: 1, days: endLong..<end),
         ].filter { !$0.days.isEmpty }
     }
 
     /// Notes what groups are ordered by, and nothing else of them.
-    private mutating func rankCells(_ span: CellSpan) throws {
-        var cells = try CellCursor(
+    private mutating func rankCells(_ span: RollUpBucketSpan) throws {
+        var cells = try RollUpBucketCursor(
             connection, "report_count, total_ns, max_ns, first_us, last_us", span, cohorts)
         while let cohort = try cells.next() {
             let (row, count) = (cells.row, try cells.row.integer(at: 3))
@@ -128,8 +128,9 @@ struct RollUpQuery {
     /// Adds cells to their groups.
     ///
     /// - Parameter selection: Nil for all groups, which were not ranked before.
-    private mutating func addCells(_ span: CellSpan, of selection: Selection? = nil) throws {
-        var cells = try CellCursor(
+    private mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws
+    {
+        var cells = try RollUpBucketCursor(
             connection, RollUpRows.columns, span, cohorts, signatures: selection?.signatures)
         while let cohort = try cells.next() {
             let row = cells.row
@@ -173,8 +174,8 @@ struct RollUpQuery {
     /// Adds the days of listed groups, which the cells of 32 days do not tell.
     private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
         guard !days.isEmpty else { return }
-        var cells = try CellCursor(
-            connection, "report_count, total_ns, max_ns", CellSpan(dayCount: 1, days: days),
+        var cells = try RollUpBucketCursor(
+            connection, "report_count, total_ns, max_ns", RollUpBucketSpan(dayCount: 1, days: days),
             cohorts, signatures: selection.signatures)
         while let cohort = try cells.next() {
             guard isRanked(cohorts[cohort].verdict) else { continue }
@@ -235,7 +236,7 @@ struct RollUpQuery {
             guard let loop = loops[report.loop] else { continue }
             let isWatched = watchedLoops.contains(report)
             let cohort = cohorts.index(
-                of: Cohort(
+                of: RollUpDimension(
                     app: loop.app, version: loop.version, buildID: loop.buildID, loop: loop.name,
                     verdict: report.verdict, cause: report.cause, isWatched: isWatched))
             guard filter.verdicts?.contains(report.verdict) ?? true,
@@ -277,7 +278,7 @@ struct RollUpQuery {
     }
 
     private mutating func tally(_ cohort: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
-        while tallies.count <= cohort { tallies.append(CohortTally()) }
+        while tallies.count <= cohort { tallies.append(DimensionTally()) }
         tallies[cohort].add(count, first, last)
     }
 
@@ -377,7 +378,9 @@ struct RollUpQuery {
     private mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
         var answer = AggregateAnswer()
-        func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<Cohort, String>) -> [String] {
+        func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<RollUpDimension, String>)
+            -> [String]
+        {
             Set(cohorts.map { self.cohorts[$0][keyPath: name] }).sorted()
         }
         let seen = tallies.indices.filter { tallies[$0].count > 0 }
@@ -449,7 +452,7 @@ struct RollUpQuery {
 }
 
 /// The stalls of one cohort, ranked or not.
-private struct CohortTally {
+private struct DimensionTally {
     var count: Int64 = 0
     var first_us = Int64.max
     var last_us = Int64.min

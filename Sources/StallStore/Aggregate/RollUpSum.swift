@@ -220,13 +220,13 @@ extension GroupKey {
 
 /// The cohorts that a filter selects: those with rows, and those of reports that are read one by
 /// one.
-struct KnownCohorts {
-    private var all: [Cohort] = []
+struct KnownDimensions {
+    private var all: [RollUpDimension] = []
     private var rows: [Int64: Int] = [:]
-    private var indexes: [Cohort: Int] = [:]
+    private var indexes: [RollUpDimension: Int] = [:]
     private var selectsAll = true
 
-    subscript(index: Int) -> Cohort { all[index] }
+    subscript(index: Int) -> RollUpDimension { all[index] }
 
     /// Of some loops it is recorded how long they were watched, and of others not.
     var areMixed: Bool {
@@ -234,15 +234,15 @@ struct KnownCohorts {
     }
 
     mutating func load(_ connection: Connection, _ filter: ReportFilter) throws {
-        let rows = try connection.prepare("select \(Cohort.columns), id from cohort")
+        let rows = try connection.prepare("select \(RollUpDimension.columns), id from cohort")
         while try rows.step() {
-            let cohort = try Cohort(rows, at: 0)
+            let cohort = try RollUpDimension(rows, at: 0)
             let isWanted =
                 filter.allows(app: cohort.app, version: cohort.version, loop: cohort.loop)
                 && filter.verdicts?.contains(cohort.verdict) ?? true
                 && filter.allows(cause: cohort.cause)
             if isWanted {
-                try self.rows[rows.integer(at: Cohort.columnCount)] = index(of: cohort)
+                try self.rows[rows.integer(at: RollUpDimension.columnCount)] = index(of: cohort)
             } else {
                 selectsAll = false
             }
@@ -255,7 +255,7 @@ struct KnownCohorts {
     /// The cohort of a row; nil when the filter does not select it.
     func index(ofRow row: Int64) -> Int? { rows[row] }
 
-    mutating func index(of cohort: Cohort) -> Int {
+    mutating func index(of cohort: RollUpDimension) -> Int {
         if let index = indexes[cohort] { return index }
         all.append(cohort)
         indexes[cohort] = all.count - 1

@@ -15,7 +15,7 @@ final class IncomingStore: @unchecked Sendable {
     private let file: StoreFile
     private let connection: Connection
     private var preparedRows: IncomingRows?
-    private var preparedExposure: ExposureTransfer?
+    private var preparedExposure: ExposureImporter?
     /// More is new in it than is read ahead, as far as that is known: it is not to be held in memory.
     private(set) var isLarge: Bool
     /// What is new of one source, read before anyone asked.
@@ -253,9 +253,9 @@ final class IncomingStore: @unchecked Sendable {
     }
 
     /// So too for exposure.
-    func exposure() throws -> ExposureTransfer {
+    func exposure() throws -> ExposureImporter {
         if let preparedExposure { return preparedExposure }
-        let exposure = try ExposureTransfer(connection)
+        let exposure = try ExposureImporter(connection)
         preparedExposure = exposure
         return exposure
     }

@@ -1,6 +1,6 @@
 // Takes the reports of other stores over into a central store.
 //
-//     files -> ReadAhead, on other threads -> batches, a transaction each -> files, a savepoint each -> rows
+//     files -> SourcePrefetcher, on other threads -> batches, a transaction each -> files, a savepoint each -> rows
 //
 // What says how far a source was taken moves in the same transaction as its reports. So a job that
 // is killed, runs twice, or runs beside another takes nothing twice and loses nothing.
@@ -72,7 +72,7 @@ package final class Ingest {
         var rest = found.files.filter { !isQuarantined($0.path) }[...]
         summary.quarantinedCount =
             found.files.count + found.skipped.count - rest.count - summary.files.count
-        let ahead = ReadAhead(
+        let ahead = SourcePrefetcher(
             rest.filter { $0.kind == .store }.map(\.path), known: try knownRevisions(), stop: stop)
         self.verifies = verifies
         self.isCancelled = isCancelled
@@ -122,7 +122,7 @@ package final class Ingest {
     /// Takes the next files, until the batch is full, in one transaction.
     private func takeBatch(
         _ rest: inout ArraySlice<(path: String, kind: SourceFiles.Kind)>,
-        from ahead: ReadAhead, _ summary: inout IngestSummary,
+        from ahead: SourcePrefetcher, _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
     ) throws(StoreError) {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
@@ -157,7 +157,7 @@ package final class Ingest {
 
     /// Takes one store in a savepoint: all of it, or nothing.
     private func take(
-        _ next: ReadAhead.Answer, from ahead: ReadAhead, _ writer: IngestWriter
+        _ next: SourcePrefetcher.Answer, from ahead: SourcePrefetcher, _ writer: IngestWriter
     ) throws -> IngestFileResult {
         let path = next.path
         var mark: Int?

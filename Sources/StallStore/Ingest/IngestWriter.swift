@@ -10,7 +10,7 @@ final class IngestWriter {
     private let openReports: OpenReports
     private let exposures: ExposureRows
     private let grouping: Grouping
-    private let singles: ReportImport
+    private let singles: LineImporter
     private let same: SameReports
     private let families: SourceFamilies
     private let allSources, setRevision, noteLines: Statement
@@ -25,7 +25,7 @@ final class IngestWriter {
         openReports = try OpenReports(connection)
         exposures = try ExposureRows(connection)
         same = try SameReports(connection, reports: reports, grouping: grouping)
-        singles = try ReportImport(
+        singles = try LineImporter(
             connection, interner: interner, reports: reports, grouping: grouping, same: same)
         families = try SourceFamilies(connection)
         allSources = try connection.prepare(
@@ -85,7 +85,7 @@ final class IngestWriter {
     func take(_ incoming: IncomingStore, isStrict: Bool) throws -> IngestFileResult.Outcome {
         guard !incoming.sources.isEmpty else { throw incoming.damage("it has no identity") }
         var (added, changed, hasNews) = (0, 0, false)
-        let transfer = StoreTransfer(
+        let transfer = RowImporter(
             incoming, interner: interner, reports: reports, grouping: grouping, same: same)
         for source in incoming.sources {
             let place = try families.place(of: source, in: incoming, isStrict: isStrict)

@@ -118,7 +118,7 @@ final class SameReports {
 
     private func nowhereSource() throws -> Int64? {
         if let nowhere { return nowhere }
-        let found = try findNowhere.found(ReportImport.nowhere)
+        let found = try findNowhere.found(LineImporter.nowhere)
         nowhere = .some(found)
         return found
     }
@@ -128,7 +128,7 @@ final class SameReports {
 
     private func seq(of id: UniqueID, in source: Int64) throws -> Int64? {
         if try source == nowhereSource() {
-            let seq = ReportImport.originNowhere(id).seq
+            let seq = LineImporter.originNowhere(id).seq
             try findID.bind(source, seq)
             defer { findID.reset() }
             return try findID.step() && findID.uniqueID(at: 0) == id ? seq : nil

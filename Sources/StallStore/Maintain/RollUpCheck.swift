@@ -27,10 +27,11 @@ struct RollUpCheck {
     private mutating func addUpReports(
         from firstWholeDay: Int64, _ complain: (String) -> Void
     ) throws {
-        var cohorts: [Cohort: Int64] = [:]
-        let cohortRows = try connection.prepare("select \(Cohort.columns), id from cohort")
+        var cohorts: [RollUpDimension: Int64] = [:]
+        let cohortRows = try connection.prepare("select \(RollUpDimension.columns), id from cohort")
         while try cohortRows.step() {
-            cohorts[try Cohort(cohortRows, at: 0)] = try cohortRows.integer(at: Cohort.columnCount)
+            cohorts[try RollUpDimension(cohortRows, at: 0)] = try cohortRows.integer(
+                at: RollUpDimension.columnCount)
         }
         let watched = try WatchedLoops(connection)
         let loops = try LoopFacts.all(connection, ReportFilter())
@@ -50,7 +51,7 @@ struct RollUpCheck {
             guard day >= firstWholeDay else { continue }
             guard let loop = loops[report.loop],
                 let cohort = cohorts[
-                    Cohort(
+                    RollUpDimension(
                         app: loop.app, version: loop.version, buildID: loop.buildID,
                         loop: loop.name, verdict: report.verdict, cause: report.cause,
                         isWatched: watched.contains(report))]

@@ -61,11 +61,11 @@ extension StoreStatus {
     /// Adds what the roll-ups of single days say. From `firstWholeDay` on they count what reports there are; before, also
     /// those that were pruned.
     fileprivate mutating func addCells(_ connection: Connection, firstWholeDay: Int64) throws {
-        var cohorts = KnownCohorts()
+        var cohorts = KnownDimensions()
         try cohorts.load(connection, ReportFilter())
-        var cells = try CellCursor(
+        var cells = try RollUpBucketCursor(
             connection, "report_count, total_ns, first_us, last_us",
-            CellSpan(dayCount: 1, days: .min..<(.max)), cohorts)
+            RollUpBucketSpan(dayCount: 1, days: .min..<(.max)), cohorts)
         var days: Set<Int64> = []
         while let index = try cells.next() {
             let (row, cohort) = (cells.row, cohorts[index])

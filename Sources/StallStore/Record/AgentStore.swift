@@ -14,7 +14,7 @@ package final class AgentStore {
     private let file: StoreFile
     private let run: ProcessRun
     private let limits: StoreLimits
-    private let ballast: Ballast
+    private let ballast: ReserveFile
     private var recordsUntilCheck = 0
     // Nil once closed: statements must go before their connection does.
     private var writer: AgentWriter?
@@ -37,7 +37,7 @@ package final class AgentStore {
         run.host = run.host.clipped(toBytes: ValueLimits.nameBytes)
         self.run = run
         self.limits = limits
-        ballast = Ballast(besideStore: path, bytes: limits.ballastBytes)
+        ballast = ReserveFile(besideStore: path, bytes: limits.ballastBytes)
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file

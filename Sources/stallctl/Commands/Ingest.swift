@@ -159,7 +159,7 @@ struct IngestCommand: ParsableCommand {
     ///
     /// - Returns: Whether that went well.
     private func dispose(of summary: IngestSummary) -> Bool {
-        let disposal: Disposal =
+        let disposal: SourceCleanup =
             delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep
         var isDone = true
         for file in summary.files where file.isFinished {

@@ -47,12 +47,12 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
-        let store = try StoredPlaces(
+        let store = try LocationStore(
             path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
         )
         let (places, skipped) = try store.places(filters.filter)
-        let images = ImagesToName(places.map(\.location))
-        let offer = SymbolOffer(binaries, debugDirectories: debugDir, for: images)
+        let images = UnresolvedImages(places.map(\.location))
+        let offer = SymbolFileSearch(binaries, debugDirectories: debugDir, for: images)
         for refusal in offer.refusals { say("stallctl: \(refusal)".printable) }
 
         let symbolizer = Symbolizer(options: offer.options, decompressor: decompressSection)

@@ -29,11 +29,11 @@ struct Symbolication {
 
     private(set) var images: [ImageOutcome]
     let withoutBuildID: Int
-    let refusals: [SymbolRefusal]
+    let refusals: [SymbolFileError]
 
     init(
-        places: [StoredPlace], changed: Set<CodeLocation>, withoutBuildID: Int,
-        refusals: [SymbolRefusal], files: [[SymbolFile]], images: [Image]
+        places: [StoredLocation], changed: Set<CodeLocation>, withoutBuildID: Int,
+        refusals: [SymbolFileError], files: [[SymbolFile]], images: [Image]
     ) {
         self.withoutBuildID = withoutBuildID
         self.refusals = refusals

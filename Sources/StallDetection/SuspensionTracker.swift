@@ -17,9 +17,9 @@ struct OwnCounters: Hashable, Sendable {
 }
 
 /// The watchdog's account of when the process was there. For its own thread.
-struct Attendance {
+struct SuspensionTracker {
     /// When nothing of the process can have run.
-    private(set) var absences = Absences()
+    private(set) var absences = SuspendedIntervals()
     /// Up to when nothing has disturbed the sentinel, or that is accounted for.
     private var checked: MonotonicInstant
     /// When it went to sleep, and the counters then.
@@ -64,7 +64,7 @@ struct Attendance {
 
 /// Stretches of time in which the process cannot have run, or only for a part of them. Inline: the watchdog keeps them
 /// while it may not allocate.
-package struct Absences: Sendable {
+package struct SuspendedIntervals: Sendable {
     private struct Stretch {
         var from, to: MonotonicInstant
         /// How much of it was missed.
@@ -95,7 +95,7 @@ package struct Absences: Sendable {
 
     /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual machine
     /// may stand still for some milliseconds while the other runs the app.
-    func withoutPauses(upTo length: Duration) -> Absences {
+    func withoutPauses(upTo length: Duration) -> SuspendedIntervals {
         var absences = self
         absences.negligible = length
         return absences

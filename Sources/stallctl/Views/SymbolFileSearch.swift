@@ -5,7 +5,7 @@ internal import StallModel
 internal import StallSymbols
 
 /// The images that have places to name: those with a build ID, each once.
-struct ImagesToName {
+struct UnresolvedImages {
     let images: [Image]
 
     init(_ locations: [CodeLocation]) {
@@ -28,7 +28,7 @@ struct ImagesToName {
 }
 
 /// Why a file that was given is not used.
-enum SymbolRefusal: Error, Hashable, CustomStringConvertible {
+enum SymbolFileError: Error, Hashable, CustomStringConvertible {
     case missing(path: String)
     case notELF(path: String)
     case noBuildID(path: String)
@@ -63,11 +63,11 @@ enum SymbolRefusal: Error, Hashable, CustomStringConvertible {
 }
 
 /// What the files and directories on the command line have to offer.
-struct SymbolOffer {
+struct SymbolFileSearch {
     private(set) var options = SymbolizerOptions()
-    private(set) var refusals: [SymbolRefusal] = []
+    private(set) var refusals: [SymbolFileError] = []
 
-    init(_ paths: [String], debugDirectories: [String], for images: ImagesToName) {
+    init(_ paths: [String], debugDirectories: [String], for images: UnresolvedImages) {
         // Nobody waits for a stalled app here.
         options.budget = .seconds(24 * 3600)
         options.debugInformationLimit = 1 << 30
@@ -81,14 +81,15 @@ struct SymbolOffer {
             if Self.isDirectory(path) {
                 search(path, for: images)
             } else {
-                do throws(SymbolRefusal) { try take(path, for: images) } catch {
+                do throws(SymbolFileError) { try take(path, for: images) } catch {
                     refusals.append(error)
                 }
             }
         }
     }
 
-    private mutating func take(_ path: String, for images: ImagesToName) throws(SymbolRefusal) {
+    private mutating func take(_ path: String, for images: UnresolvedImages) throws(SymbolFileError)
+    {
         guard FileManager.default.fileExists(atPath: path) else { throw .missing(path: path) }
         guard let file = SymbolFile(path: path) else { throw .notELF(path: path) }
         guard let buildID = file.buildID else { throw .noBuildID(path: path) }
@@ -102,7 +103,7 @@ struct SymbolOffer {
     }
 
     /// Takes every file below the directory that belongs to an image. All others are no business of ours.
-    private mutating func search(_ directory: String, for images: ImagesToName) {
+    private mutating func search(_ directory: String, for images: UnresolvedImages) {
         let below = FileManager.default.enumerator(atPath: directory)
         for case let name as String in below ?? FileManager.DirectoryEnumerator() {
             guard let file = SymbolFile(path: directory + "/" + name), let buildID = file.buildID,

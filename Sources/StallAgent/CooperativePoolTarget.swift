@@ -9,7 +9,7 @@ internal import Synchronization
 
 /// The cooperative pool under watch. On Linux it is a concurrent queue of Swift's own, as wide as there are CPUs, in
 /// front of Dispatch's global queue of default quality of service, whose workers are its threads.
-final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
+final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `shown`, and a queue's address is a plain value.
     private let beacon: SharedBeacon
     /// Dispatch's own object of the global queue, which lives for ever.
@@ -35,7 +35,7 @@ final class PoolPlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
     /// A task waits in one of two lists: in Swift's while all threads that Swift wants are taken, in Dispatch's while
     /// other work of the app has them. The first list alone tells whether the pool gets on: Dispatch adds a worker when
     /// its own are blocked for about half a second, which finds the pool's width taken and leaves it.
-    func look() -> HeartbeatLook? {
+    func look() -> ProbeResult? {
         guard let (tasks, all) = lists else { return .unknown }
         let list = tasks.is_empty ? all : tasks
         if list.is_empty { return .idle }

@@ -21,7 +21,7 @@ final class ProcessEvidence: @unchecked Sendable {
 }
 
 /// What was seen of a stall, for the decision on its cause.
-struct CauseEvidenceTrail: Sendable {
+struct EvidenceLog: Sendable {
     /// One for each sample, in their order; nil where no thread was at the work. Fewer when the first ones are gone.
     var observations: [Observation?]
     /// The counters at the last look, and when that was.
@@ -30,7 +30,7 @@ struct CauseEvidenceTrail: Sendable {
 }
 
 /// Looks at the thread of one loop.
-struct CauseWitness: ~Copyable {
+struct EvidenceCollector: ~Copyable {
     private let process: ProcessEvidence
     private var gatherer: ThreadGatherer?
 

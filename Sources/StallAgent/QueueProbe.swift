@@ -14,7 +14,7 @@ internal import StallModel
 internal import Synchronization
 
 /// What a look at a queue found.
-enum HeartbeatLook: Hashable, Sendable {
+enum ProbeResult: Hashable, Sendable {
     /// Nothing runs that could stall.
     case idle
     /// What waits is not meant to run now: the queue is suspended, or its loop serves another mode.
@@ -26,9 +26,9 @@ enum HeartbeatLook: Hashable, Sendable {
 }
 
 /// A queue as its heartbeat sees it. Called on the heart's thread.
-protocol HeartbeatTarget: AnyObject, Sendable {
+protocol ProbeTarget: AnyObject, Sendable {
     /// What it looks like now; nil when it is gone for good.
-    func look() -> HeartbeatLook?
+    func look() -> ProbeResult?
     /// Whether a first beat must have been answered before an unanswered one means anything: it may not be served at all.
     var mustAnswerFirst: Bool { get }
     /// Puts a beat behind what waits.
@@ -36,7 +36,7 @@ protocol HeartbeatTarget: AnyObject, Sendable {
 }
 
 /// Who is to say next what the beacon says of the beat that is out.
-enum BeatState: UInt8, AtomicRepresentable {
+enum ProbeState: UInt8, AtomicRepresentable {
     /// No beat is out.
     case none
     /// One is out. The beacon does not know of it.
@@ -46,19 +46,19 @@ enum BeatState: UInt8, AtomicRepresentable {
 }
 
 /// One queue's heartbeat. `tick` is called by one thread only; a beat runs wherever the queue runs it.
-final class Heartbeat: @unchecked Sendable {
+final class QueueProbe: @unchecked Sendable {
     // Unchecked because all but `state` and `answered` is confined to the thread that ticks.
     let period: Duration
-    private let target: any HeartbeatTarget
+    private let target: any ProbeTarget
     private let beacon: SharedBeacon
     private let clock: @Sendable () -> MonotonicInstant
-    private let state = Atomic<BeatState>(.none)
+    private let state = Atomic<ProbeState>(.none)
     /// When the last beat ran, in nanoseconds; 0 until the first one has.
     private let answered = Atomic<UInt64>(0)
 
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
     private var lastTick: MonotonicInstant?
-    private var lastLook = HeartbeatLook.idle
+    private var lastLook = ProbeResult.idle
     /// How often in a row nothing ran.
     private var idleLooks = 0
     /// About when the item began that runs; nil while none does.
@@ -67,7 +67,7 @@ final class Heartbeat: @unchecked Sendable {
     private var toldOf: MonotonicInstant?
 
     init(
-        _ target: any HeartbeatTarget, beacon: SharedBeacon, threshold: Duration,
+        _ target: any ProbeTarget, beacon: SharedBeacon, threshold: Duration,
         clock: @escaping @Sendable () -> MonotonicInstant = {
             MonotonicInstant(nanoseconds: stall_monotonic_ns())
         }
@@ -130,7 +130,7 @@ final class Heartbeat: @unchecked Sendable {
     }
 
     /// In an empty list the beat itself is the new head. Any other new head is an item that has begun meanwhile.
-    private func followBeat(into before: HeartbeatLook) {
+    private func followBeat(into before: ProbeResult) {
         guard let after = target.look(), after != before else { return }
         if case .working(let head) = before, head != 0 { began = clock() }
         lastLook = after

@@ -7,17 +7,17 @@ internal import CLinux
 internal import StallModel
 
 /// The watchdog's own state, confined to its thread.
-struct Watch: ~Copyable {
+struct WatchdogThread: ~Copyable {
     private let inbox: WatchdogInbox
     private let bell: UnsafeMutablePointer<stall_bell>
     private let pulse: WatchdogPulse
     private let lastWords: LastWordsPlace
     /// The first of all posts, which are linked.
-    private var first: WatchPost?
-    private var ownThread = OwnThread()
-    private let sentinel: Sentinel
-    private var sentinelFiles: Sentinel.Files?
-    private var attendance: Attendance
+    private var first: WatchSlot?
+    private var ownThread = SchedulerStatistics()
+    private let sentinel: SuspensionProbe
+    private var sentinelFiles: SuspensionProbe.Files?
+    private var attendance: SuspensionTracker
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
 
     private static let measureInterval = Duration.seconds(60)
@@ -31,7 +31,7 @@ struct Watch: ~Copyable {
     private static let readings = 4
 
     init(
-        inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: Sentinel,
+        inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: SuspensionProbe,
         pulse: WatchdogPulse, monitor: Int32
     ) {
         lastWords = LastWordsPlace(monitor: monitor, bell: bell)
@@ -39,7 +39,7 @@ struct Watch: ~Copyable {
         self.inbox = inbox
         self.bell = bell
         self.pulse = pulse
-        attendance = Attendance(at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        attendance = SuspensionTracker(at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
     }
 
     /// Returns when it is told to stop.
@@ -111,7 +111,7 @@ struct Watch: ~Copyable {
         return nil
     }
 
-    private mutating func join(_ post: WatchPost) {
+    private mutating func join(_ post: WatchSlot) {
         let now = now()
         let loop = post.loop
         loop.beacon.connect(to: bell, stallLength: post.policies.base.threshold)
@@ -128,8 +128,8 @@ struct Watch: ~Copyable {
     }
 
     /// Ends the watch of a loop and takes it out. Who frees the request frees it.
-    private mutating func leave(_ loop: WatchedLoop) -> WatchPost? {
-        var previous: WatchPost?
+    private mutating func leave(_ loop: WatchedLoop) -> WatchSlot? {
+        var previous: WatchSlot?
         var post = first
         while let current = post {
             if current.loop === loop {
@@ -144,7 +144,7 @@ struct Watch: ~Copyable {
         return nil
     }
 
-    private mutating func leaveAll() -> WatchPost? {
+    private mutating func leaveAll() -> WatchSlot? {
         var post = first
         while let current = post {
             leave(current)
@@ -155,7 +155,7 @@ struct Watch: ~Copyable {
         return all
     }
 
-    private mutating func leave(_ post: WatchPost) {
+    private mutating func leave(_ post: WatchSlot) {
         let loop = post.loop
         // What has ended already is not ended by this.
         if post.detector.suspectedWord != nil { look(at: post) }
@@ -198,7 +198,7 @@ struct Watch: ~Copyable {
         return sentinelFiles?.wasDisturbed() ?? false
     }
 
-    private mutating func look(at post: WatchPost) {
+    private mutating func look(at post: WatchSlot) {
         let responder = post.loop.responder
         let beacon = post.loop.beacon
         let start = now()
@@ -280,7 +280,7 @@ struct Watch: ~Copyable {
     }
 
     /// Does what the detector of saturation asks for. Its samples need not be of one callout.
-    private func follow(_ step: StallStep, _ post: WatchPost, _ reading: LoopReading) {
+    private func follow(_ step: StallStep, _ post: WatchSlot, _ reading: LoopReading) {
         if step.takesSample {
             post.saturationSampleCount += 1
             post.loop.responder.takeSample(.saturation, of: reading, within: captureLimit(post))
@@ -291,7 +291,7 @@ struct Watch: ~Copyable {
 
     /// How long a capture may take: no loop is looked at meanwhile. An answer that comes later is as good, and the stall is to be
     /// noticed in time.
-    private func captureLimit(_ post: WatchPost) -> Duration {
+    private func captureLimit(_ post: WatchSlot) -> Duration {
         let now = now()
         var limit = Self.longestCapture
         if let threshold = post.detector.unreachedThreshold { limit = min(limit, threshold - now) }

@@ -19,15 +19,15 @@ struct Handover: @unchecked Sendable {
 }
 
 /// One watched loop, as the watchdog sees it.
-final class LoopWitness: StallResponder, @unchecked Sendable {
+final class TargetMonitor: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`; `assembly` is the recorder's.
-    private let place: any WatchedPlace
+    private let place: any MonitoredTarget
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
     private let handover: Handover
     private let threads: StallMonitor.ThreadScope
-    private var account: ThreadAccount
-    private var causes: CauseWitness
+    private var account: ThreadCounters
+    private var causes: EvidenceCollector
     /// The threshold that was crossed last: what a stretch of watched time is judged by.
     private var threshold: Duration
     /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
@@ -40,7 +40,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
     let assembly: IncidentAssembly
 
     init(
-        name: String, threshold: Duration, place: any WatchedPlace, beacon: LoopBeacon,
+        name: String, threshold: Duration, place: any MonitoredTarget, beacon: LoopBeacon,
         sampler: SharedSampler?, controlGroup: ControlGroup, handover: Handover,
         threads: StallMonitor.ThreadScope
     ) {
@@ -51,8 +51,8 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         self.handover = handover
         self.threads = threads
         assembly = IncidentAssembly(name: name, modeName: { place.modeName($0) })
-        account = ThreadAccount(place, controlGroup)
-        causes = CauseWitness(process: sampler?.process ?? ProcessEvidence(controlGroup))
+        account = ThreadCounters(place, controlGroup)
+        causes = EvidenceCollector(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
 
     private var ring: HandoverRing { handover.ring }
@@ -227,7 +227,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         _ = ring.commit()
     }
 
-    func measured(from first: LoopTally, to last: LoopTally) -> Bool {
+    func measured(from first: LoopCounters, to last: LoopCounters) -> Bool {
         sendUnsent()
         ring.begin(reserve: Handover.reserve)
         addMeasure(from: first, to: last)
@@ -236,7 +236,7 @@ final class LoopWitness: StallResponder, @unchecked Sendable {
         return isSent
     }
 
-    private func addMeasure(from first: LoopTally, to last: LoopTally) {
+    private func addMeasure(from first: LoopCounters, to last: LoopCounters) {
         ring.append(
             .measure,
             MeasureRecord(

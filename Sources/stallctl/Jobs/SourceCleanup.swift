@@ -3,7 +3,7 @@
 internal import Glibc
 
 /// What to do with files that were taken.
-enum Disposal {
+enum SourceCleanup {
     case keep, delete
     case archive(directory: String)
 

@@ -6,7 +6,7 @@ import Testing
 /// Goal: what stops the process is told from what makes only the watchdog late.
 /// Method: the test owns the clock, is the kernel that counts, and disturbs the sentinel.
 @Suite struct AttendanceTests {
-    var attendance = Attendance(at: Self.at(0))
+    var attendance = SuspensionTracker(at: Self.at(0))
 
     static func at(_ milliseconds: Double) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: 1_000_000_000) + .microseconds(milliseconds * 1000)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func `the sentinel sleeps until the end`() throws {
-        let sentinel = try #require(Sentinel())
+        let sentinel = try #require(SuspensionProbe())
         var files = sentinel.files()
         while files == nil { files = sentinel.files() }
         // Its first turns are those of its start.

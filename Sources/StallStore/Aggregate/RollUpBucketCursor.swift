@@ -3,22 +3,23 @@
 internal import StallModel
 
 /// Cells that are as long as each other, of some days in a row.
-struct CellSpan {
+struct RollUpBucketSpan {
     var dayCount: Int64
     var days: Range<Int64>
 }
 
 /// Steps through the cells of a span that a filter selects. They come day by day, and of a day cohort by cohort.
-struct CellCursor {
+struct RollUpBucketCursor {
     /// The current cell: its cohort, signature and first day, and from 3 on the columns that were asked for.
     let row: Statement
-    private let cohorts: KnownCohorts
+    private let cohorts: KnownDimensions
     private var cohortRow: Int64?
     private var cohort: Int?
 
     /// - Parameter signatures: Cells of others may be left out.
     init(
-        _ connection: Connection, _ columns: String, _ span: CellSpan, _ cohorts: KnownCohorts,
+        _ connection: Connection, _ columns: String, _ span: RollUpBucketSpan,
+        _ cohorts: KnownDimensions,
         signatures: [Int64]? = nil
     ) throws {
         row = try connection.prepare(

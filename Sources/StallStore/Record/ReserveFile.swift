@@ -4,7 +4,7 @@
 internal import Glibc
 
 /// A file of real disk blocks beside an agent's store, shared by the processes that write it.
-struct Ballast {
+struct ReserveFile {
     private let path: String
     private let bytes: Int64
 

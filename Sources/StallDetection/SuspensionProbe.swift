@@ -8,7 +8,7 @@ internal import StallModel
 internal import Synchronization
 
 /// The thread that is there to be disturbed.
-final class Sentinel: Sendable {
+final class SuspensionProbe: Sendable {
     /// It reads from an eventfd: a futex would let a freezer stop it in its sleep.
     private let end: CInt
     private let id = Atomic<Int32>(0)

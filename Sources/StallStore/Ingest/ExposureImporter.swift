@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// The exposure of an incoming store, each row checked on its way in.
-struct ExposureTransfer {
+struct ExposureImporter {
     private let findExposure, findSuppressed: Statement
 
     init(_ connection: Connection) throws {

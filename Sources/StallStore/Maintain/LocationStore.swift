@@ -4,7 +4,7 @@
 package import StallModel
 
 /// A place in an image with a build ID, and how much is known of it.
-package struct StoredPlace: Hashable, Sendable {
+package struct StoredLocation: Hashable, Sendable {
     package var location: CodeLocation
     /// What runs there, innermost first; one frame without a function when that is not known.
     package var frames: [Frame]
@@ -13,7 +13,7 @@ package struct StoredPlace: Hashable, Sendable {
 /// The places of a store of either role, for whoever has better names for them.
 ///
 /// **Thread safety:** one thread at a time. Agents may go on writing the store.
-package final class StoredPlaces {
+package final class LocationStore {
     private let file: StoreFile
     private let grouper: any ReportGrouper
 
@@ -30,17 +30,17 @@ package final class StoredPlaces {
     /// The places that the selected reports name, each once, and how many more are in images without a build ID.
     package func places(
         _ filter: ReportFilter
-    ) throws(StoreError) -> (places: [StoredPlace], withoutBuildID: Int) {
+    ) throws(StoreError) -> (places: [StoredLocation], withoutBuildID: Int) {
         try transaction { connection in
             let reader = try StackReader(connection)
-            var places: [StoredPlace] = []
+            var places: [StoredLocation] = []
             var withoutBuildID = 0
             for number in try locations(filter, connection) {
                 let place = try reader.place(number)
                 if place.location.buildID == nil {
                     withoutBuildID += 1
                 } else {
-                    places.append(StoredPlace(location: place.location, frames: place.frames))
+                    places.append(StoredLocation(location: place.location, frames: place.frames))
                 }
             }
             return (places, withoutBuildID)

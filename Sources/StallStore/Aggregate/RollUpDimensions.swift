@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// The cohort of a report: its build, its loop's name, its verdict and its cause.
-struct Cohort: Hashable {
+struct RollUpDimension: Hashable {
     var app: String
     var version: String
     var buildID: BuildID?
@@ -14,7 +14,7 @@ struct Cohort: Hashable {
     var isWatched: Bool
 }
 
-extension Cohort {
+extension RollUpDimension {
     /// The columns that `init(_:at:)` reads, in its order.
     static let columns = "app, version, build_id, loop, verdict, cause, is_watched"
     static let columnCount: CInt = 7
@@ -31,7 +31,7 @@ extension Cohort {
 
 /// Gives each cohort its row. Works within the transaction of its caller; after a rollback,
 /// `forget`.
-final class Cohorts {
+final class RollUpDimensions {
     private let find, add, findLoop, findWatched: Statement
     private var loops: [Int64: Loop] = [:]
     private var ids: [Key: Int64] = [:]

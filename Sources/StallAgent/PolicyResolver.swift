@@ -5,7 +5,7 @@ internal import StallDetection
 internal import StallModel
 
 /// The policies of one monitor's loops, by the names that they are watched under.
-struct PolicyBook {
+struct PolicyResolver {
     private let configuration: StallMonitor.Configuration
     private var changed: [String: StallPolicy] = [:]
     private var settings = AgentSettings()

@@ -9,7 +9,7 @@ internal import StallRunLoop
 internal import Synchronization
 
 /// A queue under watch. It does not keep the queue alive: when the app lets go of it, watching ends.
-final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
+final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
     // Unchecked because of `queue`, which is only ever set to nil, by the runtime, atomically.
     private weak var queue: DispatchQueue?
     /// The main and the global queues live for ever, but each mention of one is a new object of Swift's.
@@ -41,7 +41,7 @@ final class QueuePlace: WatchedPlace, HeartbeatTarget, @unchecked Sendable {
 
     // MARK: The heart's side
 
-    func look() -> HeartbeatLook? {
+    func look() -> ProbeResult? {
         takeLent()
         guard let queue else { return nil }
         return withExtendedLifetime(queue) {

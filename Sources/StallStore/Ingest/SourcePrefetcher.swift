@@ -6,10 +6,10 @@ internal import StallModel
 internal import Synchronization
 
 /// Opens stores, in order, and reads what is new in them before it is their turn.
-final class ReadAhead {
+final class SourcePrefetcher {
     private var rest: ArraySlice<String>
     private var started: [Reading] = []
-    private let known: KnownRevisions
+    private let known: IngestWatermarks
     private let stop: StopFlag
     private let queue = DispatchQueue(label: "stallwatch.ingest.read", attributes: .concurrent)
 
@@ -23,7 +23,7 @@ final class ReadAhead {
     init(_ paths: [String], known: [UniqueID: Int64], stop: StopFlag) {
         rest = paths[...]
         self.stop = stop
-        self.known = KnownRevisions(known)
+        self.known = IngestWatermarks(known)
     }
 
     /// A store whose reader is done with it, or why there is none.
@@ -57,7 +57,7 @@ final class ReadAhead {
 
 /// The revision that each source was last taken over at, for those who read ahead. It may be out of
 /// date: then more is read than is new.
-private final class KnownRevisions: Sendable {
+private final class IngestWatermarks: Sendable {
     private let revisions: Mutex<[UniqueID: Int64]>
 
     init(_ revisions: [UniqueID: Int64]) { self.revisions = Mutex(revisions) }
@@ -75,18 +75,18 @@ private final class KnownRevisions: Sendable {
 private final class Reading: Sendable {
     private let path: String
     private let done = DispatchSemaphore(value: 0)
-    private let answer = Mutex<ReadAhead.Answer?>(nil)
+    private let answer = Mutex<SourcePrefetcher.Answer?>(nil)
 
     init(_ path: String) { self.path = path }
 
-    func run(_ known: KnownRevisions, _ stop: StopFlag) {
+    func run(_ known: IngestWatermarks, _ stop: StopFlag) {
         let facts = FileFacts(path)
         let store = Result { () throws(StoreError) in
             let store = try IncomingStore(path, stop: stop)
             try store.use { try store.readAhead(known: known.revision) }
             return store
         }
-        answer.withLock { $0 = ReadAhead.Answer(path: path, facts: facts, store: store) }
+        answer.withLock { $0 = SourcePrefetcher.Answer(path: path, facts: facts, store: store) }
         done.signal()
     }
 
@@ -94,5 +94,5 @@ private final class Reading: Sendable {
         done.wait(timeout: .now() + time) == .success
     }
 
-    var answered: ReadAhead.Answer? { answer.withLock { $0.take() } }
+    var answered: SourcePrefetcher.Answer? { answer.withLock { $0.take() } }
 }

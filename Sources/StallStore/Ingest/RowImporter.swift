@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// The way of an incoming store's rows into the central one.
-final class StoreTransfer {
+final class RowImporter {
     let incoming: IncomingStore
     private let interner: Interner
     private let reports: ReportRows

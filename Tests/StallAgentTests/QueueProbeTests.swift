@@ -10,20 +10,20 @@ import Testing
 /// Method: the test owns the clock and plays the queue and its beats.
 @Suite struct HeartbeatTests {
     /// A queue that does what the test says.
-    final class PlayedQueue: HeartbeatTarget {
-        private let state = Mutex<(look: HeartbeatLook?, beats: [@Sendable () -> Void])>(
+    final class PlayedQueue: ProbeTarget {
+        private let state = Mutex<(look: ProbeResult?, beats: [@Sendable () -> Void])>(
             (.idle, []))
         let mustAnswerFirst: Bool
         let time = Atomic<UInt64>(1_000_000_000)
 
         init(mustAnswerFirst: Bool = false) { self.mustAnswerFirst = mustAnswerFirst }
 
-        func look() -> HeartbeatLook? { state.withLock { $0.look } }
+        func look() -> ProbeResult? { state.withLock { $0.look } }
         func post(_ beat: @escaping @Sendable () -> Void) {
             state.withLock { $0.beats.append(beat) }
         }
 
-        func shows(_ look: HeartbeatLook?) { state.withLock { $0.look = look } }
+        func shows(_ look: ProbeResult?) { state.withLock { $0.look = look } }
         var beatsWaiting: Int { state.withLock { $0.beats.count } }
         func runBeats() {
             let beats = state.withLock { state in
@@ -36,7 +36,7 @@ import Testing
 
     let queue: PlayedQueue
     let beacon = SharedBeacon()!
-    let heartbeat: Heartbeat
+    let heartbeat: QueueProbe
 
     init() { self.init(mustAnswerFirst: false) }
 
@@ -44,14 +44,14 @@ import Testing
         let queue = PlayedQueue(mustAnswerFirst: mustAnswerFirst)
         self.queue = queue
         // An eighth of the threshold: 10 ms.
-        heartbeat = Heartbeat(queue, beacon: beacon, threshold: .milliseconds(80)) {
+        heartbeat = QueueProbe(queue, beacon: beacon, threshold: .milliseconds(80)) {
             MonotonicInstant(nanoseconds: queue.time.load(ordering: .relaxed))
         }
     }
 
     /// Lets a period pass and ticks.
     @discardableResult
-    func tick(_ look: HeartbeatLook?, after milliseconds: UInt64 = 10) -> Bool {
+    func tick(_ look: ProbeResult?, after milliseconds: UInt64 = 10) -> Bool {
         queue.time.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
         queue.shows(look)
         return heartbeat.tick()

@@ -6,10 +6,10 @@ internal import StallDetection
 internal import StallModel
 
 /// The CPU time and run delay of the thread that is at the work, as totals that never jump when the thread changes.
-struct ThreadAccount: ~Copyable {
+struct ThreadCounters: ~Copyable {
     /// The thread that was at the work at the last reading.
     private(set) var thread: RegisteredThread?
-    private let place: any WatchedPlace
+    private let place: any MonitoredTarget
     private var probe: ThreadProbe?
     /// What earlier threads have used, less what the present one had used before it came.
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
@@ -17,7 +17,7 @@ struct ThreadAccount: ~Copyable {
 
     private let controlGroup: ControlGroup
 
-    init(_ place: any WatchedPlace, _ controlGroup: ControlGroup) {
+    init(_ place: any MonitoredTarget, _ controlGroup: ControlGroup) {
         self.place = place
         self.controlGroup = controlGroup
     }

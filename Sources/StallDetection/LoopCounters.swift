@@ -4,7 +4,7 @@ internal import CLinux
 package import StallModel
 
 /// A reading of a loop's tally. Plain memory: the watchdog takes it while it may not allocate.
-package struct LoopTally: Sendable {
+package struct LoopCounters: Sendable {
     package var at: MonotonicInstant
     /// Busy time up to `at`, also of the span that is going on.
     package var busy: Duration
@@ -27,7 +27,7 @@ package struct LoopMeasure: Hashable, Sendable {
 
 extension LoopMeasure {
     /// What happened from one reading to a later one.
-    package init(from first: LoopTally, to last: LoopTally) {
+    package init(from first: LoopCounters, to last: LoopCounters) {
         var counts: [Int: Int] = [:]
         for bucket in first.lengths.indices where first.lengths[bucket] != last.lengths[bucket] {
             // The loop's counters are 32 bits wide and wrap.

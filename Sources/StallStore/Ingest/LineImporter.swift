@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// Takes reports over. Works within the transaction of its caller.
-final class ReportImport {
+final class LineImporter {
     private let interner: Interner
     private let reports: ReportRows
     private let grouping: Grouping

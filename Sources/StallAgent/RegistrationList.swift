@@ -5,7 +5,7 @@ internal import StallModel
 internal import Synchronization
 
 /// What is watched. Two watches of one thing are one.
-enum WatchKey: Hashable, Sendable {
+enum RegistrationKey: Hashable, Sendable {
     case eventRunLoop(ThreadID)
     case foundationRunLoop(ThreadID)
     case queue(UInt)
@@ -20,7 +20,7 @@ enum WatchKey: Hashable, Sendable {
 }
 
 /// One watch.
-struct Watch: Sendable {
+struct Registration: Sendable {
     let loop: WatchedLoop
     let name: String
     /// The threshold that was asked for.
@@ -32,30 +32,30 @@ struct Watch: Sendable {
 }
 
 /// The watches of one monitor.
-final class WatchList: Sendable {
+final class RegistrationList: Sendable {
     private struct State {
-        var watches: [WatchKey: Watch] = [:]
+        var watches: [RegistrationKey: Registration] = [:]
         var isClosed = false
     }
     private let state = Mutex(State())
 
     /// Adds a watch. Returns the one that it replaces, or itself when the monitor has stopped; either is to be ended.
-    func insert(_ watch: Watch, for key: WatchKey) -> Watch? {
+    func insert(_ watch: Registration, for key: RegistrationKey) -> Registration? {
         state.withLock { $0.isClosed ? watch : $0.watches.updateValue(watch, forKey: key) }
     }
 
-    func remove(_ key: WatchKey, ifItIs loop: WatchedLoop) -> Watch? {
+    func remove(_ key: RegistrationKey, ifItIs loop: WatchedLoop) -> Registration? {
         state.withLock { state in
             state.watches[key]?.loop === loop ? state.watches.removeValue(forKey: key) : nil
         }
     }
 
-    func remove(_ key: WatchKey) -> Watch? {
+    func remove(_ key: RegistrationKey) -> Registration? {
         state.withLock { $0.watches.removeValue(forKey: key) }
     }
 
     /// Takes all of them; none is added any more.
-    func close() -> [Watch] {
+    func close() -> [Registration] {
         state.withLock { state in
             defer { state.watches = [:] }
             state.isClosed = true
@@ -66,10 +66,10 @@ final class WatchList: Sendable {
     /// The monitor has stopped.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    subscript(key: WatchKey) -> WatchedLoop? { state.withLock { $0.watches[key]?.loop } }
+    subscript(key: RegistrationKey) -> WatchedLoop? { state.withLock { $0.watches[key]?.loop } }
 
     /// All watches at this moment.
-    var all: [Watch] { state.withLock { Array($0.watches.values) } }
+    var all: [Registration] { state.withLock { Array($0.watches.values) } }
 
     /// The beacons of what this thread does.
     func beacons(of thread: ThreadID) -> [LoopBeacon] {

@@ -5,7 +5,7 @@ internal import Glibc
 internal import StallModel
 
 /// The counters of the calling thread, kept open. For the thread that made it.
-struct OwnThread: ~Copyable {
+struct SchedulerStatistics: ~Copyable {
     private var files = stall_thread_files()
 
     init() { stall_thread_files_begin(&files, stall_gettid()) }

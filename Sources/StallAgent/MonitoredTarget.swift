@@ -1,4 +1,4 @@
-// Where watched work runs: on one thread for ever, or on whichever thread a pool lends. LoopWitness asks.
+// Where watched work runs: on one thread for ever, or on whichever thread a pool lends. TargetMonitor asks.
 
 internal import CLinux
 internal import StallCapture
@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only, while the
 /// watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
-protocol WatchedPlace: Sendable {
+protocol MonitoredTarget: Sendable {
     /// The thread that is at the work now; nil when none is.
     func findThread() -> RegisteredThread?
     /// Whether the work could go on and only waits for a thread to get a CPU. Asked when there is no thread.
@@ -25,7 +25,7 @@ protocol WatchedPlace: Sendable {
     func modeName(_ number: UInt32) -> String?
 }
 
-extension WatchedPlace {
+extension MonitoredTarget {
     func isStarved() -> Bool { false }
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool { true }
@@ -37,7 +37,7 @@ extension WatchedPlace {
 }
 
 /// Work that belongs to one thread: a run loop's, or what a thread marks itself.
-final class OneThread: WatchedPlace {
+final class ThreadTarget: MonitoredTarget {
     private let thread: RegisteredThread
     private let beacon: SharedBeacon
     private let name: @Sendable (UInt32) -> String?

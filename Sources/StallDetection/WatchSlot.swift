@@ -10,7 +10,7 @@ struct LastWordsPlace {
 }
 
 /// A loop with its detectors and with what was seen of it. Confined to the watchdog's thread while it is watched.
-final class WatchPost: @unchecked Sendable {
+final class WatchSlot: @unchecked Sendable {
     // Unchecked because it belongs to one thread at a time: who asks for the watch, the watchdog, who frees it.
     let loop: WatchedLoop
     var policies: ModePolicies
@@ -34,9 +34,9 @@ final class WatchPost: @unchecked Sendable {
         capacity: Int(LoopBeacon.keptStalls))
     private var suspicionCount = 0
     /// The beginning of the stretch of watched time that is going on.
-    var measured: LoopTally
+    var measured: LoopCounters
     /// The next post of the watchdog, or of those that are retired together.
-    var next: WatchPost?
+    var next: WatchSlot?
 
     init(_ loop: WatchedLoop) {
         self.loop = loop
@@ -90,7 +90,7 @@ final class WatchPost: @unchecked Sendable {
     ///   - busy: How long the loop has been busy since then.
     func tellUnseen(
         upTo count: UInt64, before: ThreadEvidence?, busy: Duration, _ evidence: ThreadEvidence,
-        at now: MonotonicInstant, absences: Absences
+        at now: MonotonicInstant, absences: SuspendedIntervals
     ) {
         let known = knownStalls
         guard count > known else { return }

@@ -7,9 +7,9 @@ internal import StallModel
 internal import Synchronization
 
 /// Ticks for every heartbeat when it is due; there is no thread before the first one.
-final class Heart: Sendable {
+final class QueueProbeThread: Sendable {
     private struct State {
-        var beats: [Heartbeat] = []
+        var beats: [QueueProbe] = []
         var corrections: [LoopCorrection] = []
         var thread: AgentThread?
         var isStopped = false
@@ -21,7 +21,7 @@ final class Heart: Sendable {
     private let bell = stall_bell_create().map { Bell(pointer: $0) }
 
     /// Ticks for this queue from now on.
-    func add(_ beat: Heartbeat) {
+    func add(_ beat: QueueProbe) {
         guard let bell else { return }
         state.withLock { state in
             guard !state.isStopped else { return }
@@ -55,7 +55,7 @@ final class Heart: Sendable {
     }
 
     /// Ticks for it no more. A beat that is out runs when the queue comes to it.
-    func remove(_ beat: Heartbeat) {
+    func remove(_ beat: QueueProbe) {
         state.withLock { state in state.beats.removeAll { $0 === beat } }
     }
 

@@ -29,7 +29,7 @@ import Testing
 
     @Test func `every place with a build ID is offered, and the others are counted`() throws {
         let all = try writeStore(seed: 1)
-        let store = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
+        let store = try LocationStore(path: directory("agent.sqlite"), grouper: rules)
         let (places, withoutBuildID) = try store.places(ReportFilter())
         #expect(Set(places.map(\.location)) == all.filter { $0.buildID != nil })
         #expect(withoutBuildID == all.count { $0.buildID == nil })
@@ -46,7 +46,7 @@ import Testing
         let all = try writeStore(seed: 2)
         let place = try #require(all.first { $0.buildID != nil })
         let unidentified = try #require(all.first { $0.buildID == nil })
-        let store = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
+        let store = try LocationStore(path: directory("agent.sqlite"), grouper: rules)
         func rename(_ names: [Frame]) throws -> Bool { try !store.rename([place: names]).isEmpty }
         #expect(try rename(names(place, nil)))  // looked up: there is no symbol
         #expect(try !rename(names(place, nil)))
@@ -71,13 +71,13 @@ import Testing
             _ = try ingest.run([directory("agent.sqlite")])
             try ingest.close()
         }
-        func stored(_ name: String) throws -> Set<StoredPlace> {
-            let store = try StoredPlaces(path: directory(name), grouper: rules)
+        func stored(_ name: String) throws -> Set<StoredLocation> {
+            let store = try LocationStore(path: directory(name), grouper: rules)
             defer { try? store.close() }
             return Set(try store.places(ReportFilter()).places)
         }
         try ingest()
-        let agent = try StoredPlaces(path: directory("agent.sqlite"), grouper: rules)
+        let agent = try LocationStore(path: directory("agent.sqlite"), grouper: rules)
         let better = Dictionary(
             uniqueKeysWithValues: all.map { ($0, names($0, "at\($0.offset)()", line: 3)) })
         #expect(try agent.rename(better) == all)
@@ -87,7 +87,7 @@ import Testing
         #expect(try stored("central.sqlite").allSatisfy { better[$0.location] == $0.frames })
 
         // A central store's own places can be named as well; its groups follow.
-        let central = try StoredPlaces(path: directory("central.sqlite"), grouper: rules)
+        let central = try LocationStore(path: directory("central.sqlite"), grouper: rules)
         let best = Dictionary(
             uniqueKeysWithValues: all.map { ($0, names($0, "best\($0.offset)()", line: 4)) })
         #expect(try central.rename(best) == all)
