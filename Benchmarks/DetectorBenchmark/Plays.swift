@@ -31,10 +31,10 @@ func iterateInTurns(
     watch.watch(loop, as: "bench")
     work(loop, count)
     // The watchdog takes up its work on a thread of its own.
-    while loop.beacon.pointee.bell == nil { usleep(1000) }
-    let bell = loop.beacon.pointee.bell
-    func turn(_ bell: UnsafeMutablePointer<stall_bell>?) -> Double {
-        stall_beacon_set_bell(loop.beacon, bell)
+    while loop.beacon.pointee.wakeup == nil { usleep(1000) }
+    let wakeup = loop.beacon.pointee.wakeup
+    func turn(_ wakeup: UnsafeMutablePointer<stall_wakeup>?) -> Double {
+        stall_beacon_set_wakeup(loop.beacon, wakeup)
         let before = Usage.now()
         work(loop, count)
         return (Usage.now() - before).thread / Double(count) * 1e9
@@ -42,12 +42,12 @@ func iterateInTurns(
     var (unwatched, watched, added): ([Double], [Double], [Double]) = ([], [], [])
     for round in 0..<100 {
         let isFirst = round.isMultiple(of: 2)
-        let (one, other) = (turn(isFirst ? bell : nil), turn(isFirst ? nil : bell))
+        let (one, other) = (turn(isFirst ? wakeup : nil), turn(isFirst ? nil : wakeup))
         watched.append(isFirst ? one : other)
         unwatched.append(isFirst ? other : one)
         added.append(watched[round] - unwatched[round])
     }
-    stall_beacon_set_bell(loop.beacon, bell)
+    stall_beacon_set_wakeup(loop.beacon, wakeup)
     func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
     return [
         ("unwatched", median(unwatched)), ("watched", median(watched)), ("added", median(added)),

@@ -17,7 +17,7 @@ static void *zeroed_lines(size_t size) {
 stall_beacon *stall_beacon_create(void) {
     stall_beacon *beacon = zeroed_lines(sizeof(stall_beacon));
     if (!beacon) return NULL;
-    beacon->shared = (stall_bell){.sleep = STALL_WATCHDOG_PARKED, .is_shared = true};
+    beacon->shared = (stall_wakeup){.sleep = STALL_WATCHDOG_WAITING, .is_shared = true};
     __atomic_store_n(&beacon->references, 1, __ATOMIC_RELAXED);
     return beacon;
 }
@@ -30,44 +30,44 @@ void stall_beacon_release(stall_beacon *beacon) {
     if (__atomic_fetch_sub(&beacon->references, 1, __ATOMIC_ACQ_REL) == 1) free(beacon);
 }
 
-stall_bell *stall_bell_create(void) { return zeroed_lines(sizeof(stall_bell)); }
+stall_wakeup *stall_wakeup_create(void) { return zeroed_lines(sizeof(stall_wakeup)); }
 
 // The futex returns early on a signal, or when the word has changed already; the watchdog looks again either way.
-void stall_bell_sleep(stall_bell *bell, uint32_t sleep, uint64_t deadline_ns) {
+void stall_wakeup_wait(stall_wakeup *wakeup, uint32_t sleep, uint64_t deadline_ns) {
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
     syscall(
-        SYS_futex, &bell->sleep, FUTEX_WAIT_BITSET_PRIVATE, sleep,
+        SYS_futex, &wakeup->sleep, FUTEX_WAIT_BITSET_PRIVATE, sleep,
         deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
-    __atomic_store_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_RELAXED);
+    __atomic_store_n(&wakeup->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_RELAXED);
 }
 
-static void ring(stall_bell *bell) {
-    if (__atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_AWAKE) return;
-    if (__atomic_exchange_n(&bell->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_SEQ_CST)
+static void ring(stall_wakeup *wakeup) {
+    if (__atomic_load_n(&wakeup->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_AWAKE) return;
+    if (__atomic_exchange_n(&wakeup->sleep, STALL_WATCHDOG_AWAKE, __ATOMIC_SEQ_CST)
         == STALL_WATCHDOG_AWAKE)
         return;
     int saved = errno;
-    syscall(SYS_futex, &bell->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &wakeup->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = saved;
 }
 
-static void ring_watchers(stall_bell *shared, bool parked_only) {
+static void ring_watchers(stall_wakeup *shared, bool waiting_only) {
     stall_beacon *beacon = (stall_beacon *)((char *)shared - offsetof(stall_beacon, shared));
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
-        stall_bell *bell = __atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_SEQ_CST);
-        if (!bell) continue;
-        if (parked_only && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) != STALL_WATCHDOG_PARKED) continue;
-        ring(bell);
+        stall_wakeup *wakeup = __atomic_load_n(&beacon->watchers[i].wakeup, __ATOMIC_SEQ_CST);
+        if (!wakeup) continue;
+        if (waiting_only && __atomic_load_n(&wakeup->sleep, __ATOMIC_SEQ_CST) != STALL_WATCHDOG_WAITING) continue;
+        ring(wakeup);
     }
 }
 
-void stall_bell_ring(stall_bell *bell) {
-    if (bell->is_shared) ring_watchers(bell, false); else ring(bell);
+void stall_wakeup_signal(stall_wakeup *wakeup) {
+    if (wakeup->is_shared) ring_watchers(wakeup, false); else ring(wakeup);
 }
 
-void stall_bell_ring_parked(stall_bell *bell) {
-    if (bell->is_shared) ring_watchers(bell, true); else ring(bell);
+void stall_wakeup_signal_waiting(stall_wakeup *wakeup) {
+    if (wakeup->is_shared) ring_watchers(wakeup, true); else ring(wakeup);
 }
 
 // MARK: Several watchers
@@ -76,20 +76,20 @@ void stall_bell_ring_parked(stall_bell *bell) {
 // it taken for ever.
 
 typedef struct {
-    stall_bell *bell;
+    stall_wakeup *wakeup;
     uint64_t stall_ns;
 } choice;
 
 static choice choose(stall_beacon *beacon) {
     choice chosen = {NULL, UINT64_MAX};
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
-        stall_bell *bell = __atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_SEQ_CST);
-        if (!bell) continue;
+        stall_wakeup *wakeup = __atomic_load_n(&beacon->watchers[i].wakeup, __ATOMIC_SEQ_CST);
+        if (!wakeup) continue;
         const uint64_t stall_ns = __atomic_load_n(&beacon->watchers[i].stall_ns, __ATOMIC_SEQ_CST);
-        chosen.bell = chosen.bell ? &beacon->shared : bell;
+        chosen.wakeup = chosen.wakeup ? &beacon->shared : wakeup;
         if (stall_ns < chosen.stall_ns) chosen.stall_ns = stall_ns;
     }
-    if (!chosen.bell) chosen.stall_ns = 0;
+    if (!chosen.wakeup) chosen.stall_ns = 0;
     return chosen;
 }
 
@@ -98,65 +98,65 @@ static void apply_watchers(stall_beacon *beacon) {
     choice chosen, after = choose(beacon);
     do {
         chosen = after;
-        stall_tally_set_stall_ns(beacon, chosen.stall_ns);
-        __atomic_store_n(&beacon->bell, chosen.bell, __ATOMIC_SEQ_CST);
+        stall_counters_set_stall_ns(beacon, chosen.stall_ns);
+        __atomic_store_n(&beacon->wakeup, chosen.wakeup, __ATOMIC_SEQ_CST);
         after = choose(beacon);
-    } while (after.bell != chosen.bell || after.stall_ns != chosen.stall_ns);
+    } while (after.wakeup != chosen.wakeup || after.stall_ns != chosen.stall_ns);
 }
 
-static stall_watcher *find_watcher(stall_beacon *beacon, const stall_bell *bell) {
+static stall_watcher *find_watcher(stall_beacon *beacon, const stall_wakeup *wakeup) {
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
-        if (__atomic_load_n(&beacon->watchers[i].bell, __ATOMIC_ACQUIRE) == bell) return &beacon->watchers[i];
+        if (__atomic_load_n(&beacon->watchers[i].wakeup, __ATOMIC_ACQUIRE) == wakeup) return &beacon->watchers[i];
     }
     return NULL;
 }
 
-static stall_watcher *take_place(stall_beacon *beacon, stall_bell *bell) {
+static stall_watcher *take_place(stall_beacon *beacon, stall_wakeup *wakeup) {
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
-        stall_bell *none = NULL;
+        stall_wakeup *none = NULL;
         if (__atomic_compare_exchange_n(
-                &beacon->watchers[i].bell, &none, bell, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+                &beacon->watchers[i].wakeup, &none, wakeup, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
             return &beacon->watchers[i];
         }
     }
     return NULL;
 }
 
-bool stall_beacon_join(stall_beacon *beacon, stall_bell *bell, uint64_t stall_ns) {
-    stall_watcher *watcher = find_watcher(beacon, bell);
-    if (!watcher) watcher = take_place(beacon, bell);
+bool stall_beacon_join(stall_beacon *beacon, stall_wakeup *wakeup, uint64_t stall_ns) {
+    stall_watcher *watcher = find_watcher(beacon, wakeup);
+    if (!watcher) watcher = take_place(beacon, wakeup);
     if (!watcher) return false;
     __atomic_store_n(&watcher->stall_ns, stall_ns, __ATOMIC_SEQ_CST);
     apply_watchers(beacon);
     return true;
 }
 
-void stall_beacon_leave(stall_beacon *beacon, stall_bell *bell) {
-    stall_watcher *watcher = find_watcher(beacon, bell);
+void stall_beacon_leave(stall_beacon *beacon, stall_wakeup *wakeup) {
+    stall_watcher *watcher = find_watcher(beacon, wakeup);
     if (!watcher) return;
     __atomic_store_n(&watcher->open_slot, NULL, __ATOMIC_RELEASE);
-    __atomic_store_n(&watcher->bell, NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&watcher->wakeup, NULL, __ATOMIC_SEQ_CST);
     apply_watchers(beacon);
 }
 
-void stall_beacon_set_open_slot(stall_beacon *beacon, const stall_bell *bell, stall_open_slot *slot) {
-    stall_watcher *watcher = find_watcher(beacon, bell);
+void stall_beacon_set_open_slot(stall_beacon *beacon, const stall_wakeup *wakeup, stall_open_slot *slot) {
+    stall_watcher *watcher = find_watcher(beacon, wakeup);
     if (watcher) __atomic_store_n(&watcher->open_slot, slot, __ATOMIC_RELEASE);
 }
 
-void stall_tally_long_span(stall_tally *tally, uint64_t now_ns, uint64_t span_ns) {
-    uint64_t stall_ns = __atomic_load_n(&tally->stall_ns, __ATOMIC_RELAXED);
+void stall_counters_add_long_span(stall_counters *counters, uint64_t now_ns, uint64_t span_ns) {
+    uint64_t stall_ns = __atomic_load_n(&counters->stall_ns, __ATOMIC_RELAXED);
     if (span_ns >= stall_ns) {
         if (stall_ns == 0) return;
-        uint64_t number = __atomic_load_n(&tally->stalls, __ATOMIC_RELAXED), place = number % STALL_KEPT_SPANS;
-        __atomic_store_n(&tally->last_stalls[place].began_ns, now_ns - span_ns, __ATOMIC_RELAXED);
-        __atomic_store_n(&tally->last_stalls[place].length_ns, span_ns, __ATOMIC_RELAXED);
-        __atomic_store_n(&tally->stalls, number + 1, __ATOMIC_RELEASE);
+        uint64_t number = __atomic_load_n(&counters->stalls, __ATOMIC_RELAXED), place = number % STALL_KEPT_SPANS;
+        __atomic_store_n(&counters->last_stalls[place].began_ns, now_ns - span_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&counters->last_stalls[place].length_ns, span_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&counters->stalls, number + 1, __ATOMIC_RELEASE);
         return;
     }
     if (span_ns < STALL_MICRO_STALL_NS) return;
-    STALL_TALLY_ADD(tally->micro_stalls, 1);
-    STALL_TALLY_ADD(tally->micro_stall_ns, span_ns);
+    STALL_COUNTER_ADD(counters->micro_stalls, 1);
+    STALL_COUNTER_ADD(counters->micro_stall_ns, span_ns);
 }
 
 bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
@@ -174,11 +174,11 @@ bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
     return true;
 }
 
-void stall_beacon_ring(stall_beacon *beacon) {
+void stall_beacon_wake_watchdog(stall_beacon *beacon) {
     // The store of the word comes before the look at the bell, as the announcement before the look at the word.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
-    if (bell) stall_bell_ring(bell);
+    stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
+    if (wakeup) stall_wakeup_signal(wakeup);
 }
 
 void stall_beacon_write_label(stall_beacon *beacon, const char *utf8, uint32_t length) {

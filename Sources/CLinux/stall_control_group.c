@@ -27,16 +27,16 @@ static uint64_t number_after(const char *text, const char *label) {
     return 0;
 }
 
-void stall_control_group_look(const stall_control_group *group, stall_throttling *look) {
-    *look = (stall_throttling){0};
+void stall_control_group_read(const stall_control_group *group, stall_throttling *snapshot) {
+    *snapshot = (stall_throttling){0};
     for (uint32_t index = 0; index < group->count; index++) {
         char text[2048];
         ssize_t count = pread(group->files[index], text, sizeof text - 1, 0);
         if (count <= 0) continue;
         text[count] = 0;
-        look->is_readable = true;
-        look->throttle_count += number_after(text, "nr_throttled ");
+        snapshot->is_readable = true;
+        snapshot->throttle_count += number_after(text, "nr_throttled ");
         // The first version counts nanoseconds.
-        look->throttled_us += number_after(text, "throttled_usec ") + number_after(text, "throttled_time ") / 1000;
+        snapshot->throttled_us += number_after(text, "throttled_usec ") + number_after(text, "throttled_time ") / 1000;
     }
 }

@@ -46,36 +46,36 @@ static uint64_t number_after(const char *text, const char *label) {
     return found ? strtoull(found + strlen(label), NULL, 10) : 0;
 }
 
-static void note(int error, uint32_t bit, stall_thread_look *look) {
-    if (error != 0) look->unreadable |= bit;
+static void note(int error, uint32_t bit, stall_thread_snapshot *snapshot) {
+    if (error != 0) snapshot->unreadable |= bit;
 }
 
-void stall_evidence_look(stall_thread_files *files, stall_thread_look *look) {
+void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snapshot) {
     stall_thread_position position;
     stall_thread_state state;
     stall_thread_schedule schedule;
     stall_thread_status status;
-    *look = (stall_thread_look){.system_call = -1};
-    note(stall_thread_read_position(files, &position), STALL_NO_SYSTEM_CALL, look);
-    look->is_running = position.is_running;
-    look->system_call = (int32_t)position.system_call;
-    memcpy(look->arguments, position.arguments, sizeof look->arguments);
-    look->stack_pointer = position.system_call >= 0 ? position.stack_pointer : 0;
+    *snapshot = (stall_thread_snapshot){.system_call = -1};
+    note(stall_thread_read_position(files, &position), STALL_NO_SYSTEM_CALL, snapshot);
+    snapshot->is_running = position.is_running;
+    snapshot->system_call = (int32_t)position.system_call;
+    memcpy(snapshot->arguments, position.arguments, sizeof snapshot->arguments);
+    snapshot->stack_pointer = position.system_call >= 0 ? position.stack_pointer : 0;
     note(
-        stall_thread_files_read(files, STALL_THREAD_WCHAN, look->wait_channel, sizeof look->wait_channel),
-        STALL_NO_WAIT_CHANNEL, look);
-    if ((look->unreadable & STALL_NO_WAIT_CHANNEL) || strcmp(look->wait_channel, "0") == 0) look->wait_channel[0] = 0;
+        stall_thread_files_read(files, STALL_THREAD_WCHAN, snapshot->wait_channel, sizeof snapshot->wait_channel),
+        STALL_NO_WAIT_CHANNEL, snapshot);
+    if ((snapshot->unreadable & STALL_NO_WAIT_CHANNEL) || strcmp(snapshot->wait_channel, "0") == 0) snapshot->wait_channel[0] = 0;
     state = (stall_thread_state){0};
-    note(stall_thread_read_state(files, &state), STALL_NO_STATE, look);
-    look->state = state.letter;
-    look->minor_faults = state.minor_faults;
-    look->major_faults = state.major_faults;
-    note(stall_thread_read_schedule(files, &schedule), STALL_NO_SCHEDULE, look);
-    look->cpu_ns = schedule.cpu_ns;
-    look->run_delay_ns = schedule.run_delay_ns;
-    note(stall_thread_read_status(files, &status), STALL_NO_SWITCHES, look);
-    look->waits = status.waits;
-    look->preemptions = status.preemptions;
+    note(stall_thread_read_state(files, &state), STALL_NO_STATE, snapshot);
+    snapshot->state = state.letter;
+    snapshot->minor_faults = state.minor_faults;
+    snapshot->major_faults = state.major_faults;
+    note(stall_thread_read_schedule(files, &schedule), STALL_NO_SCHEDULE, snapshot);
+    snapshot->cpu_ns = schedule.cpu_ns;
+    snapshot->run_delay_ns = schedule.run_delay_ns;
+    note(stall_thread_read_status(files, &status), STALL_NO_SWITCHES, snapshot);
+    snapshot->waits = status.waits;
+    snapshot->preemptions = status.preemptions;
 }
 
 void stall_process_open(stall_process_files *files) {
@@ -88,22 +88,22 @@ void stall_process_close(stall_process_files *files) {
         stall_descriptor_close(files->pressure[index]);
 }
 
-void stall_process_look_at(const stall_process_files *files, stall_process_look *look) {
+void stall_process_read(const stall_process_files *files, stall_process_snapshot *snapshot) {
     char text[1024];
-    *look = (stall_process_look){0};
+    *snapshot = (stall_process_snapshot){0};
     struct timespec used;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
-        look->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+        snapshot->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
     for (int index = 0; index < 3; index++) {
         if (read_text(files->pressure[index], text, sizeof text)) {
-            look->pressure_us[index] = number_after(text, "total=");
+            snapshot->pressure_us[index] = number_after(text, "total=");
         } else {
-            look->unreadable |= STALL_NO_PRESSURE;
+            snapshot->unreadable |= STALL_NO_PRESSURE;
         }
     }
 }
 
-static void read_peer(int number, stall_descriptor_look *look) {
+static void read_peer(int number, stall_descriptor_snapshot *snapshot) {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
@@ -113,32 +113,32 @@ static void read_peer(int number, stall_descriptor_look *look) {
     if (getpeername(number, &address.any, &length) != 0) return;
     uint16_t port = 0;
     if (address.any.sa_family == AF_INET) {
-        if (!inet_ntop(AF_INET, &address.v4.sin_addr, look->peer, sizeof look->peer)) return;
+        if (!inet_ntop(AF_INET, &address.v4.sin_addr, snapshot->peer, sizeof snapshot->peer)) return;
         port = ntohs(address.v4.sin_port);
     } else if (address.any.sa_family == AF_INET6) {
-        strcpy(look->peer, "[");
-        if (!inet_ntop(AF_INET6, &address.v6.sin6_addr, look->peer + 1, sizeof look->peer - 1)) return;
-        append(look->peer, sizeof look->peer, "]");
+        strcpy(snapshot->peer, "[");
+        if (!inet_ntop(AF_INET6, &address.v6.sin6_addr, snapshot->peer + 1, sizeof snapshot->peer - 1)) return;
+        append(snapshot->peer, sizeof snapshot->peer, "]");
         port = ntohs(address.v6.sin6_port);
     } else {
         return;
     }
-    append(look->peer, sizeof look->peer, ":");
-    append_number(look->peer, sizeof look->peer, port);
+    append(snapshot->peer, sizeof snapshot->peer, ":");
+    append_number(snapshot->peer, sizeof snapshot->peer, port);
 }
 
-bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *look) {
+bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) {
     char path[48] = "/proc/self/fd/";
-    *look = (stall_descriptor_look){.number = number, .socket_domain = -1};
+    *snapshot = (stall_descriptor_snapshot){.number = number, .socket_domain = -1};
     if (number < 0) return false;
     append_number(path, sizeof path, (uint64_t)number);
-    ssize_t length = readlink(path, look->target, sizeof look->target - 1);
+    ssize_t length = readlink(path, snapshot->target, sizeof snapshot->target - 1);
     if (length < 0) return false;
-    look->target[length] = 0;
-    if (strncmp(look->target, "socket:", 7) != 0) return true;
-    socklen_t size = sizeof look->socket_domain;
-    if (getsockopt(number, SOL_SOCKET, SO_DOMAIN, &look->socket_domain, &size) != 0) look->socket_domain = -1;
-    if (look->socket_domain == AF_INET || look->socket_domain == AF_INET6) read_peer(number, look);
+    snapshot->target[length] = 0;
+    if (strncmp(snapshot->target, "socket:", 7) != 0) return true;
+    socklen_t size = sizeof snapshot->socket_domain;
+    if (getsockopt(number, SOL_SOCKET, SO_DOMAIN, &snapshot->socket_domain, &size) != 0) snapshot->socket_domain = -1;
+    if (snapshot->socket_domain == AF_INET || snapshot->socket_domain == AF_INET6) read_peer(number, snapshot);
     return true;
 }
 

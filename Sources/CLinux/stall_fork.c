@@ -21,7 +21,7 @@ void stall_fork_prepare(void) {
 }
 
 void stall_fork_close(int descriptor, const char *kind) {
-    stall_descriptor_look look;
-    if (descriptor < 0 || !stall_descriptor_look_at(descriptor, &look)) return;
-    if (strcmp(look.target, kind) == 0) close(descriptor);
+    stall_descriptor_snapshot snapshot;
+    if (descriptor < 0 || !stall_descriptor_read(descriptor, &snapshot)) return;
+    if (strcmp(snapshot.target, kind) == 0) close(descriptor);
 }

@@ -143,8 +143,8 @@ static int32_t queue_width(void) {
 int32_t stall_worker_exhausted_count(const stall_worker *worker) {
     const void *queue = __atomic_load_n(&worker->queue, __ATOMIC_RELAXED);
     if (!queue || __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE) == 0) return 0;
-    stall_queue_look look = stall_queue_look_at(queue);
-    if (!look.is_known || look.is_empty) return 0;
+    stall_queue_snapshot snapshot = stall_queue_read(queue);
+    if (!snapshot.is_known || snapshot.is_empty) return 0;
     int32_t count = stall_jobs_running_in(queue);
     return count >= queue_width() ? count : 0;
 }

@@ -34,13 +34,13 @@ static struct {
 typedef struct {
     const void *queue;
     uint64_t words[WORDS];
-} picture;
+} pattern;
 
 static uint64_t word_of(const void *queue, int number) {
     return __atomic_load_n((const uint64_t *)queue + number, __ATOMIC_ACQUIRE);
 }
 
-static void take(picture *into) {
+static void take(pattern *into) {
     for (int i = 0; i < WORDS; i++) into->words[i] = word_of(into->queue, i);
 }
 
@@ -48,36 +48,36 @@ static void take_inside(void *into) { take(into); }
 static void do_nothing(void *context) { (void)context; }
 
 // The one word that differs as `differs` says; NOWHERE when there is none, or more than one.
-static int find(bool (*differs)(const picture *pictures, int word), const picture *pictures) {
+static int find(bool (*differs)(const pattern *patterns, int word), const pattern *patterns) {
     int found = NOWHERE;
     for (int i = 1; i < WORDS; i++) {
-        if (!differs(pictures, i)) continue;
+        if (!differs(patterns, i)) continue;
         if (found != NOWHERE) return NOWHERE;
         found = i;
     }
     return found;
 }
 
-enum { IDLE, RUNNING, IDLE_AGAIN, SUSPENDED, ONE_ITEM, TWO_ITEMS, PICTURES };
+enum { IDLE, RUNNING, IDLE_AGAIN, SUSPENDED, ONE_ITEM, TWO_ITEMS, PATTERNS };
 
-static bool names_this_thread(const picture *pictures, int word) {
+static bool names_this_thread(const pattern *patterns, int word) {
     uint64_t self = (uint64_t)stall_gettid();
-    return (pictures[RUNNING].words[word] & OWNER_MASK) == self && (pictures[IDLE].words[word] & OWNER_MASK) == 0
-        && pictures[IDLE_AGAIN].words[word] == pictures[IDLE].words[word];
+    return (patterns[RUNNING].words[word] & OWNER_MASK) == self && (patterns[IDLE].words[word] & OWNER_MASK) == 0
+        && patterns[IDLE_AGAIN].words[word] == patterns[IDLE].words[word];
 }
-static bool is_head(const picture *pictures, int word) {
-    return pictures[SUSPENDED].words[word] == 0 && pictures[ONE_ITEM].words[word] > UINT32_MAX
-        && pictures[TWO_ITEMS].words[word] == pictures[ONE_ITEM].words[word];
+static bool is_head(const pattern *patterns, int word) {
+    return patterns[SUSPENDED].words[word] == 0 && patterns[ONE_ITEM].words[word] > UINT32_MAX
+        && patterns[TWO_ITEMS].words[word] == patterns[ONE_ITEM].words[word];
 }
-static bool is_tail(const picture *pictures, int word) {
-    return pictures[SUSPENDED].words[word] == 0 && pictures[ONE_ITEM].words[word] > UINT32_MAX
-        && pictures[TWO_ITEMS].words[word] > UINT32_MAX
-        && pictures[TWO_ITEMS].words[word] != pictures[ONE_ITEM].words[word];
+static bool is_tail(const pattern *patterns, int word) {
+    return patterns[SUSPENDED].words[word] == 0 && patterns[ONE_ITEM].words[word] > UINT32_MAX
+        && patterns[TWO_ITEMS].words[word] > UINT32_MAX
+        && patterns[TWO_ITEMS].words[word] != patterns[ONE_ITEM].words[word];
 }
 
 static int find_target(void *parent) {
     void *child = dispatch_queue_create_with_target("stallwatch.layout.child", NULL, parent);
-    picture targeted = {.queue = child};
+    pattern targeted = {.queue = child};
     take(&targeted);
     int found = NOWHERE;
     for (int i = 1; i < WORDS && found == NOWHERE; i++) {
@@ -93,22 +93,22 @@ static void find_layout(void) {
         return;
     void *queue = dispatch_queue_create_with_target("stallwatch.layout", NULL, NULL);
     if (malloc_usable_size(queue) < WORDS * sizeof(uint64_t)) return dispatch_release(queue);
-    picture pictures[PICTURES];
-    for (int i = 0; i < PICTURES; i++) pictures[i].queue = queue;
-    take(&pictures[IDLE]);
-    dispatch_sync_f(queue, &pictures[RUNNING], take_inside);  // on this thread: nobody else is at this queue
-    take(&pictures[IDLE_AGAIN]);
+    pattern patterns[PATTERNS];
+    for (int i = 0; i < PATTERNS; i++) patterns[i].queue = queue;
+    take(&patterns[IDLE]);
+    dispatch_sync_f(queue, &patterns[RUNNING], take_inside);  // on this thread: nobody else is at this queue
+    take(&patterns[IDLE_AGAIN]);
     dispatch_suspend(queue);
-    take(&pictures[SUSPENDED]);
+    take(&patterns[SUSPENDED]);
     dispatch_async_f(queue, NULL, do_nothing);
-    take(&pictures[ONE_ITEM]);
+    take(&patterns[ONE_ITEM]);
     dispatch_async_f(queue, NULL, do_nothing);
-    take(&pictures[TWO_ITEMS]);
+    take(&patterns[TWO_ITEMS]);
     dispatch_resume(queue);
 
-    int state = find(names_this_thread, pictures);
-    int head = find(is_head, pictures), tail = find(is_tail, pictures);
-    uint64_t suspension = pictures[SUSPENDED].words[state] & ~pictures[IDLE].words[state];
+    int state = find(names_this_thread, patterns);
+    int head = find(is_head, patterns), tail = find(is_tail, patterns);
+    uint64_t suspension = patterns[SUSPENDED].words[state] & ~patterns[IDLE].words[state];
     // A suspension is counted in the topmost bits; the lowest of them that changes says from where on. Below it are two
     // bits for a queue that was never activated.
     bool is_plausible = state != NOWHERE && head != NOWHERE && tail != NOWHERE && suspension >> 48 != 0
@@ -128,11 +128,11 @@ void stall_queue_prepare(void) {
     pthread_once(&once, find_layout);
 }
 
-stall_queue_look stall_queue_look_at(const void *queue) {
+stall_queue_snapshot stall_queue_read(const void *queue) {
     int number = __atomic_load_n(&layout.state, __ATOMIC_ACQUIRE);
-    if (number == NOWHERE) return (stall_queue_look){.is_known = false};
+    if (number == NOWHERE) return (stall_queue_snapshot){.is_known = false};
     uint64_t state = word_of(queue, number);
-    return (stall_queue_look){
+    return (stall_queue_snapshot){
         .is_known = true,
         .is_suspended = (state & layout.suspended) != 0,
         .is_empty = word_of(queue, layout.tail) == 0,

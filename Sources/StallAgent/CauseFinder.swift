@@ -34,14 +34,14 @@ extension PendingReport {
                     functions: functions(sample.locations))
             }
         let first = trail.observations.lazy.compactMap(\.self).first
-        let (last, lastLook) = lastCounters
+        let (last, lastPoll) = lastCounters
         let explained = explainStall(
             CauseFacts(
                 verdict: report.verdict, duration: report.duration, cpuTime: report.cpuTime,
                 ended: incident.hasEnded ? incident.began + incident.duration : nil,
                 samples: samples,
                 growth: first.map { last.growth(since: $0.counters) } ?? Counters(),
-                observed: first.map { lastLook - $0.at } ?? .zero))
+                observed: first.map { lastPoll - $0.at } ?? .zero))
         report.cause = explained.cause
         let holders = explained.holders.map { holder in
             ThreadSnapshot(
@@ -56,11 +56,11 @@ extension PendingReport {
     /// those of the last sample must do.
     private var lastCounters: (Counters, at: MonotonicInstant) {
         let ended = incident.began + incident.duration
-        if incident.hasEnded, trail.lastLook > ended + .milliseconds(20),
+        if incident.hasEnded, trail.lastPoll > ended + .milliseconds(20),
             let sample = trail.observations.last ?? nil
         {
             return (sample.counters, sample.at)
         }
-        return (trail.last, trail.lastLook)
+        return (trail.last, trail.lastPoll)
     }
 }

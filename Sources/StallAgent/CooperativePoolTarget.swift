@@ -17,9 +17,9 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
     /// The address of Swift's queue, which lives for ever; 0 until a task has told it.
     private let pool = Atomic<UInt>(0)
     /// The beat's own item in a list; 0 when it is not known, or has run.
-    private let beatItem = Atomic<UInt64>(0)
+    private let probeItem = Atomic<UInt64>(0)
     /// Odd while a beat is out.
-    private let beatNumber = Atomic<UInt64>(0)
+    private let probeNumber = Atomic<UInt64>(0)
     /// The member that samples show, as long as it is at work.
     private var shown: RegisteredThread?
 
@@ -35,45 +35,45 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
     /// A task waits in one of two lists: in Swift's while all threads that Swift wants are taken, in Dispatch's while
     /// other work of the app has them. The first list alone tells whether the pool gets on: Dispatch adds a worker when
     /// its own are blocked for about half a second, which finds the pool's width taken and leaves it.
-    func look() -> ProbeResult? {
+    func poll() -> ProbeResult? {
         guard let (tasks, all) = lists else { return .unknown }
         let list = tasks.is_empty ? all : tasks
         if list.is_empty { return .idle }
         // Nobody waits but our own beat: all threads may be taken, but no task is late.
-        let beat = beatItem.load(ordering: .acquiring)
-        if beat != 0, list.head == beat, list.tail == beat { return .idle }
+        let probe = probeItem.load(ordering: .acquiring)
+        if probe != 0, list.head == probe, list.tail == probe { return .idle }
         return .working(head: list.head)
     }
 
-    private var lists: (tasks: stall_queue_look, all: stall_queue_look)? {
+    private var lists: (tasks: stall_queue_snapshot, all: stall_queue_snapshot)? {
         guard let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring)),
             let shared
         else { return nil }
-        let (tasks, all) = (stall_queue_look_at(own), stall_queue_look_at(shared))
+        let (tasks, all) = (stall_queue_read(own), stall_queue_read(shared))
         return tasks.is_known ? (tasks, all) : nil
     }
 
     var mustAnswerFirst: Bool { false }
 
     /// The item that the beat is shows itself as the new tail of the list that it waits in.
-    func post(_ beat: @escaping @Sendable () -> Void) {
+    func post(_ probe: @escaping @Sendable () -> Void) {
         let before = lists
-        beatItem.store(0, ordering: .releasing)
-        let number = beatNumber.add(1, ordering: .relaxed).newValue
+        probeItem.store(0, ordering: .releasing)
+        let number = probeNumber.add(1, ordering: .relaxed).newValue
         Task.detached { [self] in
             // A later item may come to lie where this one was.
-            beatNumber.add(1, ordering: .relaxed)
-            beatItem.store(0, ordering: .releasing)
-            beat()
+            probeNumber.add(1, ordering: .relaxed)
+            probeItem.store(0, ordering: .releasing)
+            probe()
         }
         guard let before, let after = lists else { return }
         let item =
             after.tasks.tail != before.tasks.tail
             ? after.tasks.tail : after.all.tail != before.all.tail ? after.all.tail : 0
-        beatItem.store(item, ordering: .releasing)
+        probeItem.store(item, ordering: .releasing)
         // It may have run in between.
-        if beatNumber.load(ordering: .relaxed) != number {
-            beatItem.store(0, ordering: .releasing)
+        if probeNumber.load(ordering: .relaxed) != number {
+            probeItem.store(0, ordering: .releasing)
         }
     }
 

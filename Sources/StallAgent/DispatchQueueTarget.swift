@@ -20,7 +20,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
     /// The address of a retained reference that the watchdog left behind, or 0.
     private let lent = Atomic<UInt>(0)
     private let beacon: SharedBeacon
-    private let postBeat: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
+    private let postProbe: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
     init(
         _ queue: DispatchQueue, beacon: SharedBeacon,
@@ -32,38 +32,38 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         isMain = object == DispatchQueue.main.dispatchObject
         immortal = isMain || object == DispatchQueue.global().dispatchObject ? queue : nil
         self.beacon = beacon
-        postBeat = post
+        postProbe = post
         let phase = isMain ? LoopPhase.mainQueue : .block
         stall_beacon_publish_callout(beacon.pointer, phase.rawValue)
     }
 
-    deinit { takeLent() }
+    deinit { collectLent() }
 
     // MARK: The heart's side
 
-    func look() -> ProbeResult? {
-        takeLent()
+    func poll() -> ProbeResult? {
+        collectLent()
         guard let queue else { return nil }
         return withExtendedLifetime(queue) {
-            guard let look = object.map({ stall_queue_look_at($0) }), look.is_known else {
+            guard let poll = object.map({ stall_queue_read($0) }), poll.is_known else {
                 return .unknown
             }
-            if look.is_suspended { return .halted }
+            if poll.is_suspended { return .halted }
             // While a run loop serves the main queue, the queue always names the main thread.
-            if isMain, look.drainer == getpid() {
-                if isMainLoopWaiting { return look.is_empty ? .idle : .halted }
+            if isMain, poll.drainer == getpid() {
+                if isMainLoopWaiting { return poll.is_empty ? .idle : .halted }
                 return .unknown
             }
-            return look.drainer == 0 && look.is_empty ? .idle : .working(head: look.head)
+            return poll.drainer == 0 && poll.is_empty ? .idle : .working(head: poll.head)
         }
     }
 
     /// A main queue that no thread serves answers nothing.
     var mustAnswerFirst: Bool { isMain }
 
-    func post(_ beat: @escaping @Sendable () -> Void) {
+    func post(_ probe: @escaping @Sendable () -> Void) {
         guard let queue else { return }
-        postBeat(queue, beat)
+        postProbe(queue, probe)
     }
 
     private var isMainLoopWaiting: Bool {
@@ -79,7 +79,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
             object.map { stall_queue_find_drainer($0) } ?? 0
         }
         // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
-        let isKnown = object.map { stall_queue_look_at($0).is_known } ?? false
+        let isKnown = object.map { stall_queue_read($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
         guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
             return nil
@@ -105,7 +105,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         if !isLent { Unmanaged.passUnretained(queue).release() }
     }
 
-    private func takeLent() {
+    private func collectLent() {
         let address = lent.exchange(0, ordering: .acquiringAndReleasing)
         guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
         Unmanaged<DispatchQueue>.fromOpaque(pointer).release()

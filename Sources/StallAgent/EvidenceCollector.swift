@@ -8,16 +8,16 @@ internal import StallModel
 /// The counters of the process, kept open once for all loops, and memory for looks. The watchdog's thread alone uses it.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
-    private let gatherer: ProcessGatherer
-    let look = WaitLook()
+    private let gatherer: ProcessStateReader
+    let snapshot = WaitSnapshot()
     let search = SuspectSearch()
 
     init(_ controlGroup: ControlGroup) {
-        gatherer = ProcessGatherer(controlGroup)
+        gatherer = ProcessStateReader(controlGroup)
         SystemCall.prepare()
     }
 
-    func read() -> ProcessLook { gatherer.read() }
+    func read() -> ProcessSnapshot { gatherer.read() }
 }
 
 /// What was seen of a stall, for the decision on its cause.
@@ -26,13 +26,13 @@ struct EvidenceLog: Sendable {
     var observations: [Observation?]
     /// The counters at the last look, and when that was.
     var last: Counters
-    var lastLook: MonotonicInstant
+    var lastPoll: MonotonicInstant
 }
 
 /// Looks at the thread of one loop.
 struct EvidenceCollector: ~Copyable {
     private let process: ProcessEvidence
-    private var gatherer: ThreadGatherer?
+    private var gatherer: ThreadStateReader?
 
     init(process: ProcessEvidence) { self.process = process }
 
@@ -43,18 +43,19 @@ struct EvidenceCollector: ~Copyable {
     ) {
         follow(thread)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-        let look = process.look
-        gatherer?.look(into: look)
-        let processLook = process.read()
+        let snapshot = process.snapshot
+        gatherer?.snapshot(into: snapshot)
+        let processSnapshot = process.read()
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
-        let copy = look.copy
+        let copy = snapshot.copy
         ring.append(
             .observation,
             ObservationRecord(
-                thread: thread.id, at: start, cost: cost, wait: copy.look, process: processLook),
+                thread: thread.id, at: start, cost: cost, wait: copy.snapshot,
+                process: processSnapshot),
             from: sender, UnsafeRawBufferPointer(copy.descriptors))
         process.search.run(
-            behind: look, of: thread.id,
+            behind: snapshot, of: thread.id,
             SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
@@ -63,23 +64,23 @@ struct EvidenceCollector: ~Copyable {
         _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
     ) {
         process.search.rehearse(
-            id, process.look, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
+            id, process.snapshot, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
     /// A last look at the counters.
-    mutating func lastLook(_ record: inout IncidentRecord) {
-        let look = process.look
-        look.clear()
-        gatherer?.look(into: look)
-        record.thread = look.copy.look.thread
+    mutating func lastPoll(_ record: inout IncidentRecord) {
+        let snapshot = process.snapshot
+        snapshot.clear()
+        gatherer?.snapshot(into: snapshot)
+        record.thread = snapshot.copy.snapshot.thread
         record.process = process.read()
-        record.lastLook = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+        record.lastPoll = MonotonicInstant(nanoseconds: stall_monotonic_ns())
     }
 
     /// Opens the thread's files, so that they are there when they are needed.
     mutating func follow(_ thread: RegisteredThread) {
         guard gatherer?.thread != thread.id else { return }
-        gatherer = ThreadGatherer(thread.id, sharing: thread.keptFiles)
+        gatherer = ThreadStateReader(thread.id, sharing: thread.keptFiles)
     }
 }
 
@@ -89,10 +90,10 @@ private struct SuspectWriter: SuspectSearch.Visitor {
     let sender: UInt
     let sampler: SharedSampler
 
-    func owner(_ thread: ThreadID, _ look: WaitLook, isStalledThread: Bool) {
-        let copy = look.copy
+    func owner(_ thread: ThreadID, _ snapshot: WaitSnapshot, isStalledThread: Bool) {
+        let copy = snapshot.copy
         var record = OwnerRecord(
-            thread: thread, name: ShortText(), wait: copy.look, stack: nil)
+            thread: thread, name: ShortText(), wait: copy.snapshot, stack: nil)
         record.name.fill { _ = stall_thread_read_name(thread.rawValue, $0) }
         let descriptors = UnsafeRawBufferPointer(copy.descriptors)
         guard !isStalledThread else {

@@ -57,15 +57,15 @@ struct ObservationRecord {
     var thread: ThreadID
     var at: MonotonicInstant
     var cost: Duration
-    var wait: stall_wait_look
-    var process: ProcessLook
+    var wait: stall_wait_snapshot
+    var process: ProcessSnapshot
 }
 
 /// A thread that may hold what the one of the observation before it waits for. Tails: descriptors, frames.
 struct OwnerRecord {
     var thread: ThreadID
     var name: ShortText<16>
-    var wait: stall_wait_look
+    var wait: stall_wait_snapshot
     var stack: StackCopy.Header?
 }
 
@@ -97,9 +97,9 @@ struct IncidentRecord {
     /// When it began, on the wall clock.
     var start: UnixTime
     /// A last look at the counters.
-    var thread: stall_thread_look
-    var process: ProcessLook
-    var lastLook: MonotonicInstant
+    var thread: stall_thread_snapshot
+    var process: ProcessSnapshot
+    var lastPoll: MonotonicInstant
 }
 
 /// A stretch of watched time.

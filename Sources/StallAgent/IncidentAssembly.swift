@@ -56,11 +56,11 @@ final class IncidentAssembly: @unchecked Sendable {
         var lockQuestions = 0
 
         /// A holder that is known is enough, and a few questions: each may take the recorder seconds on a loaded machine.
-        func mayAsk(about look: stall_wait_look) -> Bool {
-            guard look.waits_for_file, lockQuestions < 4 else { return false }
+        func mayAsk(about snapshot: stall_wait_snapshot) -> Bool {
+            guard snapshot.waits_for_file, lockQuestions < 4 else { return false }
             guard let lock else { return true }
-            return look.detail == STALL_WAIT_FILE_LOCK
-                && withUnsafeBytes(of: look.thread.arguments) {
+            return snapshot.detail == STALL_WAIT_FILE_LOCK
+                && withUnsafeBytes(of: snapshot.thread.arguments) {
                     !lock.arguments.elementsEqual($0.bindMemory(to: UInt64.self))
                 }
         }
@@ -154,20 +154,20 @@ final class IncidentAssembly: @unchecked Sendable {
 
     private func add(_ record: ObservationRecord, _ descriptors: UnsafeRawBufferPointer) {
         guard var all = seen[last], !all.observations.isEmpty else { return }
-        let found = descriptors.bindMemory(to: stall_descriptor_look.self)
-        var look = record.wait
-        if all.mayAsk(about: look) {
+        let found = descriptors.bindMemory(to: stall_descriptor_snapshot.self)
+        var snapshot = record.wait
+        if all.mayAsk(about: snapshot) {
             all.lockQuestions += 1
-            stall_wait_find_file_lock(&look, record.thread.rawValue)
+            stall_wait_find_file_lock(&snapshot, record.thread.rawValue)
         }
-        var wait = Wait(WaitCopy(look: look, descriptors: found))
+        var wait = Wait(WaitCopy(snapshot: snapshot, descriptors: found))
         var counters = Counters(record.wait.thread)
         wait.unreadable.formUnion(counters.add(record.process))
         // Who held the lock then holds it still, or the wait would be another one.
         if let holder = wait.fileLockHolder ?? wait.databaseLockHolder {
             all.lock = (wait.arguments, holder)
         }
-        if look.detail == STALL_WAIT_FILE_LOCK, wait.arguments == all.lock?.arguments {
+        if snapshot.detail == STALL_WAIT_FILE_LOCK, wait.arguments == all.lock?.arguments {
             wait.fileLockHolder = all.lock?.holder
         }
         all.observations[all.observations.count - 1] = Observation(
@@ -179,7 +179,8 @@ final class IncidentAssembly: @unchecked Sendable {
         _ record: OwnerRecord, _ tails: (UnsafeRawBufferPointer, UnsafeRawBufferPointer)
     ) {
         let copy = WaitCopy(
-            look: record.wait, descriptors: tails.0.bindMemory(to: stall_descriptor_look.self))
+            snapshot: record.wait,
+            descriptors: tails.0.bindMemory(to: stall_descriptor_snapshot.self))
         let stack = record.stack.map { header in
             Result { () throws(CaptureError) in try StackCopy(header, frames: tails.1).decoded() }
         }
@@ -232,7 +233,7 @@ final class IncidentAssembly: @unchecked Sendable {
             othersCost: stall.others.cost,
             trail: EvidenceLog(
                 observations: seen[record.kind]?.observations ?? [], last: counters,
-                lastLook: record.lastLook))
+                lastPoll: record.lastPoll))
     }
 
     /// One incident, one id.

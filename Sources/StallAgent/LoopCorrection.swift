@@ -14,8 +14,8 @@ final class LoopCorrection: @unchecked Sendable {
     /// The last word that there was an answer about.
     private let settled = Atomic<UInt64>(0)
     /// Rung when a question is answered. Nil without memory: then nothing is asked.
-    private let answered = stall_bell_create()
-    private let heart = Atomic<UInt>(0)
+    private let answered = stall_wakeup_create()
+    private let probeThread = Atomic<UInt>(0)
 
     /// Long enough for a thread that is woken up, on a machine that is not starved.
     private static let patience = Duration.milliseconds(2)
@@ -23,23 +23,25 @@ final class LoopCorrection: @unchecked Sendable {
     /// - Parameter body: Sets the beacon right. Called on the heart's thread, and may wait.
     init(_ body: @escaping @Sendable (UInt64, MonotonicInstant) -> Void) { self.body = body }
 
-    func connect(to bell: UnsafeMutablePointer<stall_bell>) {
-        heart.store(UInt(bitPattern: bell), ordering: .releasing)
+    func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>) {
+        probeThread.store(UInt(bitPattern: wakeup), ordering: .releasing)
     }
 
     /// Asks about a word, on the watchdog's thread. Returns whether it was answered: an answer that does not come soon will be
     /// there at the next look.
     func ask(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        let address = heart.load(ordering: .acquiring)
-        guard let answered, let heart = UnsafeMutablePointer<stall_bell>(bitPattern: address) else {
+        let address = probeThread.load(ordering: .acquiring)
+        guard let answered,
+            let probeThread = UnsafeMutablePointer<stall_wakeup>(bitPattern: address)
+        else {
             return true
         }
         let isBusy = asked.exchange(word, ordering: .sequentiallyConsistent) != 0
-        stall_bell_announce(answered, UInt32(STALL_WATCHDOG_DOZING))
-        stall_bell_ring(heart)
+        stall_wakeup_prepare(answered, UInt32(STALL_WATCHDOG_TIMED_WAIT))
+        stall_wakeup_signal(probeThread)
         guard !isBusy else { return false }
-        stall_bell_sleep(
-            answered, UInt32(STALL_WATCHDOG_DOZING), (now + Self.patience).nanoseconds)
+        stall_wakeup_wait(
+            answered, UInt32(STALL_WATCHDOG_TIMED_WAIT), (now + Self.patience).nanoseconds)
         // The answer to the question of the look before is as good: it came since then.
         return asked.load(ordering: .sequentiallyConsistent) == 0
             || settled.load(ordering: .sequentiallyConsistent) == word
@@ -54,6 +56,6 @@ final class LoopCorrection: @unchecked Sendable {
         // A newer question stays.
         _ = asked.compareExchange(
             expected: word, desired: 0, ordering: .sequentiallyConsistent)
-        if let answered { stall_bell_ring(answered) }
+        if let answered { stall_wakeup_signal(answered) }
     }
 }

@@ -33,7 +33,7 @@ enum PoolThreads {
         var areWaiting = false
         StackSampler.forEachThread { id in
             guard !areWaiting else { return }
-            var probe = ThreadProbe(id)
+            var probe = ThreadStatReader(id)
             guard probe.state() == UInt8(ascii: "R") else { return }
             areWaiting =
                 probe.cpuTime() == .zero || isThread(id, named: "-qos")

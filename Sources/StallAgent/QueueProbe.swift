@@ -28,11 +28,11 @@ enum ProbeResult: Hashable, Sendable {
 /// A queue as its heartbeat sees it. Called on the heart's thread.
 protocol ProbeTarget: AnyObject, Sendable {
     /// What it looks like now; nil when it is gone for good.
-    func look() -> ProbeResult?
+    func poll() -> ProbeResult?
     /// Whether a first beat must have been answered before an unanswered one means anything: it may not be served at all.
     var mustAnswerFirst: Bool { get }
     /// Puts a beat behind what waits.
-    func post(_ beat: @escaping @Sendable () -> Void)
+    func post(_ probe: @escaping @Sendable () -> Void)
 }
 
 /// Who is to say next what the beacon says of the beat that is out.
@@ -42,7 +42,7 @@ enum ProbeState: UInt8, AtomicRepresentable {
     /// One is out. The beacon does not know of it.
     case pending
     /// One is out, and the beacon may say busy.
-    case told
+    case reported
 }
 
 /// One queue's heartbeat. `tick` is called by one thread only; a beat runs wherever the queue runs it.
@@ -58,13 +58,13 @@ final class QueueProbe: @unchecked Sendable {
 
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
     private var lastTick: MonotonicInstant?
-    private var lastLook = ProbeResult.idle
+    private var lastPoll = ProbeResult.idle
     /// How often in a row nothing ran.
-    private var idleLooks = 0
+    private var idlePolls = 0
     /// About when the item began that runs; nil while none does.
     private var began: MonotonicInstant?
     /// Its state as last written to the beacon.
-    private var toldOf: MonotonicInstant?
+    private var reportedSince: MonotonicInstant?
 
     init(
         _ target: any ProbeTarget, beacon: SharedBeacon, threshold: Duration,
@@ -86,11 +86,11 @@ final class QueueProbe: @unchecked Sendable {
 
     /// A queue that has been idle for so many looks is looked at half as often. Less often still, and the watchdog's first
     /// sample would come too late: at a quarter of the threshold it is met, at three eighths known to be busy.
-    private static let idleLooksUntilSlow = 40
+    private static let idlePollsUntilSlow = 40
 
     /// Looks at the queue. Returns false when it is gone.
     func tick() -> Bool {
-        guard let look = target.look() else {
+        guard let poll = target.poll() else {
             tell(nil)
             return false
         }
@@ -103,37 +103,37 @@ final class QueueProbe: @unchecked Sendable {
         let estimate = isBlind ? now : earliest + (now - earliest) / 2
         let isOut = state.load(ordering: .sequentiallyConsistent) != .none
 
-        switch look {
+        switch poll {
         case .idle, .halted:
             began = nil
-            idleLooks += 1
+            idlePolls += 1
         case .unknown, .working:
-            idleLooks = 0
-            let isSameItem = began != nil && isOut && look == lastLook
+            idlePolls = 0
+            let isSameItem = began != nil && isOut && poll == lastPoll
             if !isSameItem { began = estimate }
         }
         lastTick = now
-        lastLook = look
-        nextTick = now + (idleLooks < Self.idleLooksUntilSlow ? period : period * 2)
+        lastPoll = poll
+        nextTick = now + (idlePolls < Self.idlePollsUntilSlow ? period : period * 2)
 
-        if !isOut, look != .halted, look != .idle || mustAsk {
-            toldOf = nil
+        if !isOut, poll != .halted, poll != .idle || mustAsk {
+            reportedSince = nil
             state.store(.pending, ordering: .sequentiallyConsistent)
-            target.post { [self] in beat() }
-            followBeat(into: look)
+            target.post { [self] in probe() }
+            followProbe(into: poll)
         } else if isOut {
             tell(mustAsk ? nil : began)
         } else {
-            toldOf = nil
+            reportedSince = nil
         }
         return true
     }
 
     /// In an empty list the beat itself is the new head. Any other new head is an item that has begun meanwhile.
-    private func followBeat(into before: ProbeResult) {
-        guard let after = target.look(), after != before else { return }
+    private func followProbe(into before: ProbeResult) {
+        guard let after = target.poll(), after != before else { return }
         if case .working(let head) = before, head != 0 { began = clock() }
-        lastLook = after
+        lastPoll = after
     }
 
     private var mustAsk: Bool {
@@ -142,24 +142,24 @@ final class QueueProbe: @unchecked Sendable {
 
     /// Lets the beacon say that an item has been at work since `began`, or that none is.
     private func tell(_ began: MonotonicInstant?) {
-        guard toldOf != began else { return }
-        toldOf = began
+        guard reportedSince != began else { return }
+        reportedSince = began
         guard let began else {
             return stall_beacon_publish(
                 beacon.pointer, UInt8(STALL_LOOP_WAITING), clock().nanoseconds)
         }
         // From here on the beat itself says when it is over.
         _ = state.compareExchange(
-            expected: .pending, desired: .told, ordering: .sequentiallyConsistent)
+            expected: .pending, desired: .reported, ordering: .sequentiallyConsistent)
         stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)
         // It may have run in between, and said nothing or said it too early.
         if state.load(ordering: .sequentiallyConsistent) == .none { tell(nil) }
     }
 
-    private func beat() {
+    private func probe() {
         let now = clock()
         stall_beacon_publish_thread(beacon.pointer, stall_gettid())
-        if state.load(ordering: .sequentiallyConsistent) == .told {
+        if state.load(ordering: .sequentiallyConsistent) == .reported {
             stall_beacon_publish(beacon.pointer, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
         }
         answered.store(max(1, now.nanoseconds), ordering: .sequentiallyConsistent)

@@ -9,83 +9,83 @@ internal import Synchronization
 /// Ticks for every heartbeat when it is due; there is no thread before the first one.
 final class QueueProbeThread: Sendable {
     private struct State {
-        var beats: [QueueProbe] = []
+        var probes: [QueueProbe] = []
         var corrections: [LoopCorrection] = []
         var thread: AgentThread?
         var isStopped = false
     }
-    private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
+    private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     private let state = Mutex(State())
     /// Never freed; nil without memory, and then nothing beats.
-    private let bell = stall_bell_create().map { Bell(pointer: $0) }
+    private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
 
     /// Ticks for this queue from now on.
-    func add(_ beat: QueueProbe) {
-        guard let bell else { return }
+    func add(_ probe: QueueProbe) {
+        guard let wakeup else { return }
         state.withLock { state in
             guard !state.isStopped else { return }
-            state.beats.append(beat)
-            start(&state, bell)
+            state.probes.append(probe)
+            start(&state, wakeup)
         }
-        stall_bell_ring(bell.pointer)
+        stall_wakeup_signal(wakeup.pointer)
     }
 
     /// Answers these questions from now on.
     func add(_ correction: LoopCorrection) {
-        guard let bell else { return }
+        guard let wakeup else { return }
         state.withLock { state in
             guard !state.isStopped else { return }
             state.corrections.append(correction)
-            start(&state, bell)
+            start(&state, wakeup)
         }
-        correction.connect(to: bell.pointer)
+        correction.connect(to: wakeup.pointer)
     }
 
     func remove(_ correction: LoopCorrection) {
         state.withLock { state in state.corrections.removeAll { $0 === correction } }
     }
 
-    private func start(_ state: inout State, _ bell: Bell) {
+    private func start(_ state: inout State, _ wakeup: Wakeup) {
         guard state.thread == nil else { return }
         state.thread = AgentThread(name: "stall-heartbeat") { [self] in
             stall_thread_wake_on_time()
-            run(bell.pointer)
+            run(wakeup.pointer)
         }
     }
 
     /// Ticks for it no more. A beat that is out runs when the queue comes to it.
-    func remove(_ beat: QueueProbe) {
-        state.withLock { state in state.beats.removeAll { $0 === beat } }
+    func remove(_ probe: QueueProbe) {
+        state.withLock { state in state.probes.removeAll { $0 === probe } }
     }
 
     /// Ends the thread.
     func stop() {
         let thread = state.withLock { state in
             state.isStopped = true
-            state.beats = []
+            state.probes = []
             state.corrections = []
             return state.thread.take()
         }
-        guard let thread, let bell else { return }
-        stall_bell_ring(bell.pointer)
+        guard let thread, let wakeup else { return }
+        stall_wakeup_signal(wakeup.pointer)
         // One that is stuck in Dispatch or behind a CFRunLoop's lock must not keep the store from being closed.
         if !thread.join(within: .seconds(1)) { thread.detach() }
     }
 
-    private func run(_ bell: UnsafeMutablePointer<stall_bell>) {
+    private func run(_ wakeup: UnsafeMutablePointer<stall_wakeup>) {
         while true {
             // Announced before the list is read, so that a ring in between is not slept through.
-            stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING))
-            let (beats, corrections, isStopped) = state.withLock {
-                ($0.beats, $0.corrections, $0.isStopped)
+            stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
+            let (probes, corrections, isStopped) = state.withLock {
+                ($0.probes, $0.corrections, $0.isStopped)
             }
             if isStopped { return }
             for correction in corrections { correction.answer() }
             let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
-            for beat in beats where beat.nextTick <= now && !beat.tick() { remove(beat) }
-            let due = beats.lazy.map(\.nextTick).min()
-            stall_bell_sleep(bell, UInt32(STALL_WATCHDOG_DOZING), due?.nanoseconds ?? .max)
+            for probe in probes where probe.nextTick <= now && !probe.tick() { remove(probe) }
+            let due = probes.lazy.map(\.nextTick).min()
+            stall_wakeup_wait(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT), due?.nanoseconds ?? .max)
         }
     }
 }

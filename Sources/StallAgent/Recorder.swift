@@ -29,8 +29,8 @@ final class Recorder: Sendable {
 
     /// Starts the thread; nil when the system gives none.
     init?(_ configuration: StallMonitor.Configuration, watchdog: Watchdog) {
-        guard let bell = stall_bell_create(), let ring = HandoverRing() else { return nil }
-        let handover = Handover(ring: ring, bell: bell)
+        guard let wakeup = stall_wakeup_create(), let ring = HandoverRing() else { return nil }
+        let handover = Handover(ring: ring, wakeup: wakeup)
         self.handover = handover
         let (requests, notifier) = (
             requests, StallNotifier(deadline: configuration.callbackDeadline)
@@ -41,7 +41,7 @@ final class Recorder: Sendable {
         let thread = AgentThread(name: "stall-recorder") {
             var recording = Recording(
                 configuration, notifier: notifier, ring: handover.ring, watchdog: watchdog)
-            recording.run(requests, handover.bell, until: end)
+            recording.run(requests, handover.wakeup, until: end)
             end.runTeardown()
             end.reach(wasFlushed: recording.finish())
         }
@@ -52,14 +52,14 @@ final class Recorder: Sendable {
     /// Changes the limits, from the next report on.
     func limit(_ limits: RateLimits, _ debuggerPolicy: DebuggerPolicy) {
         requests.push(.limit(limits, debuggerPolicy))
-        stall_bell_ring(handover.bell)
+        stall_wakeup_signal(handover.wakeup)
     }
 
     /// Lets it write what is waiting, run the callbacks that are due, end the agent's other parts and then itself. Allocates
     /// nothing and waits for nothing.
     func beginStop() {
         end.ask()
-        stall_bell_ring(handover.bell)
+        stall_wakeup_signal(handover.wakeup)
     }
 
     /// Waits for the end. Nil when it has not come by then; else whether everything was written.
@@ -118,20 +118,20 @@ private struct Recording {
 
     /// Does what comes until the end is wanted.
     mutating func run(
-        _ requests: BoundedQueue<RecorderRequest>, _ bell: UnsafeMutablePointer<stall_bell>,
+        _ requests: BoundedQueue<RecorderRequest>, _ wakeup: UnsafeMutablePointer<stall_wakeup>,
         until end: RecorderEnd
     ) {
         while true {
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
             if end.isWanted { return }
-            let deadline = lookAtWatchdog()
-            stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING))
+            let deadline = checkWatchdog()
+            stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
             guard requests.isEmpty, ring.isEmpty, !end.isWanted else {
-                stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
+                stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
                 continue
             }
-            stall_bell_sleep(bell, UInt32(STALL_WATCHDOG_DOZING), deadline.nanoseconds)
+            stall_wakeup_wait(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT), deadline.nanoseconds)
         }
     }
 
@@ -143,14 +143,14 @@ private struct Recording {
 
     private mutating func drain() {
         while waiting.count < Self.waitingLimit, let record = ring.next() {
-            let witness = Unmanaged<TargetMonitor>.fromOpaque(
+            let targetMonitor = Unmanaged<TargetMonitor>.fromOpaque(
                 UnsafeRawPointer(bitPattern: record.sender)!)
-            let request = witness._withUnsafeGuaranteedRef { $0.assembly.take(record) }
+            let request = targetMonitor._withUnsafeGuaranteedRef { $0.assembly.take(record) }
             let isLast = record.kind == .unwatched
             ring.release()
             if let request { enqueue(request) }
             guard isLast else { continue }
-            witness.release()
+            targetMonitor.release()
             watchdog.collect()
         }
         lost += ring.takeDropped()
@@ -167,10 +167,10 @@ private struct Recording {
     }
 
     /// Says so once when the watchdog does not come back. Returns when to look again.
-    private mutating func lookAtWatchdog() -> MonotonicInstant {
+    private mutating func checkWatchdog() -> MonotonicInstant {
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let delay = watchdog.delay(at: now)
-        switch health.look(delay: delay, at: now) {
+        switch health.poll(delay: delay, at: now) {
         case .away(let time):
             configuration.logger.warning(
                 "the watchdog has not come back for \(time): stalls are missed meanwhile")
@@ -178,7 +178,7 @@ private struct Recording {
         case .isBack: configuration.logger.notice("the watchdog is back")
         case nil: break
         }
-        return health.nextLook(delay: delay, isParked: watchdog.isParked, at: now)
+        return health.nextPoll(delay: delay, isWaiting: watchdog.isWaiting, at: now)
     }
 
     mutating func handle(_ request: RecorderRequest) {

@@ -48,18 +48,18 @@ extension StallMonitor {
         return outside
     }
 
-    /// Watches a thread that can only be looked at: `looksIdle` says whether it rests, and `post` has a beat run on it.
+    /// Watches a thread that can only be looked at: `idleCheck` says whether it rests, and `post` has a beat run on it.
     ///
     /// - Parameters:
     ///   - thread: The thread, a gettid value.
-    ///   - looksIdle: Called eight times a threshold on a thread of the agent's; nil when the thread is gone for good.
-    package func watchByLooks(
+    ///   - idleCheck: Called eight times a threshold on a thread of the agent's; nil when the thread is gone for good.
+    package func watchByPolling(
         thread: ThreadID, as name: String, threshold: Duration?, way: String,
-        looksIdle: @escaping @Sendable () -> Bool?,
+        idleCheck: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
-        watchByLooks(
-            .one(thread), as: name, threshold: threshold, way: way, looksIdle: looksIdle, post: post
+        watchByPolling(
+            .one(thread), as: name, threshold: threshold, way: way, idleCheck: idleCheck, post: post
         )
     }
 
@@ -70,26 +70,26 @@ extension StallMonitor {
         named text: StaticString, as name: String, threshold: Duration?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
-        watchByLooks(
-            .named(text), as: name, threshold: threshold, way: "looks", looksIdle: { false },
+        watchByPolling(
+            .named(text), as: name, threshold: threshold, way: "looks", idleCheck: { false },
             post: post)
     }
 
-    private func watchByLooks(
+    private func watchByPolling(
         _ threads: PolledTarget.Threads, as name: String, threshold: Duration?, way: String,
-        looksIdle: @escaping @Sendable () -> Bool?,
+        idleCheck: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
         guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
         let place = PolledTarget(
-            threads, beacon: beacon, way: way, looksIdle: looksIdle, post: post)
-        let beat = QueueProbe(
+            threads, beacon: beacon, way: way, idleCheck: idleCheck, post: post)
+        let probe = QueueProbe(
             place, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         let key = RegistrationKey.outside(UInt(bitPattern: beacon.pointer))
         watch(
             place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
-            thread: nil, detach: { agent.heart.remove(beat) })
-        agent.heart.add(beat)
+            thread: nil, detach: { agent.probeThread.remove(probe) })
+        agent.probeThread.add(probe)
         return OutsideWatch { [weak self] in self?.unwatch(key) }
     }
 }
@@ -104,36 +104,36 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
     private let threads: Threads
     private let beacon: SharedBeacon
     private let way: String
-    private let looksIdle: @Sendable () -> Bool?
-    private let postBeat: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let idleCheck: @Sendable () -> Bool?
+    private let postProbe: @Sendable (@escaping @Sendable () -> Void) -> Void
     private var known: RegisteredThread?
     /// How often in a row it was not at rest.
-    private let busyLooks = Atomic<Int>(0)
+    private let busyPolls = Atomic<Int>(0)
 
     init(
         _ threads: Threads, beacon: SharedBeacon, way: String,
-        looksIdle: @escaping @Sendable () -> Bool?,
+        idleCheck: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.threads = threads
         self.beacon = beacon
         self.way = way
-        self.looksIdle = looksIdle
-        postBeat = post
+        self.idleCheck = idleCheck
+        postProbe = post
     }
 
     /// One look may meet any loop at work. A beat wakes a loop that rests: only what works at two looks in a row gets one.
-    func look() -> ProbeResult? {
-        guard let isIdle = looksIdle() else { return nil }
+    func poll() -> ProbeResult? {
+        guard let isIdle = idleCheck() else { return nil }
         if isIdle {
-            busyLooks.store(0, ordering: .relaxed)
+            busyPolls.store(0, ordering: .relaxed)
             return .idle
         }
-        return busyLooks.add(1, ordering: .relaxed).newValue > 1 ? .working(head: 0) : .idle
+        return busyPolls.add(1, ordering: .relaxed).newValue > 1 ? .working(head: 0) : .idle
     }
 
     var mustAnswerFirst: Bool { false }
-    func post(_ beat: @escaping @Sendable () -> Void) { postBeat(beat) }
+    func post(_ probe: @escaping @Sendable () -> Void) { postProbe(probe) }
 
     func findThread() -> RegisteredThread? {
         let ready = memberWithoutCPU
@@ -159,7 +159,7 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         var found: RegisteredThread?
         forEachMember { thread in
             guard found == nil else { return }
-            var probe = ThreadProbe(thread.id)
+            var probe = ThreadStatReader(thread.id)
             if probe.scheduling().waitsForCPU { found = thread }
         }
         return found

@@ -21,8 +21,8 @@ extension StallMonitor {
     ///   - threshold: How long an item may run; the configuration's threshold when nil. At least 20 ms.
     public func watch(_ queue: DispatchQueue, as name: String, threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = DispatchQueueTarget(queue, beacon: beacon) { queue, beat in
-            queue.async(execute: beat)
+        let place = DispatchQueueTarget(queue, beacon: beacon) { queue, probe in
+            queue.async(execute: probe)
         }
         watch(
             place, place, beacon, as: name, threshold: threshold,
@@ -37,8 +37,8 @@ extension StallMonitor {
     /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
     public func watchMainActor(threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = DispatchQueueTarget(.main, beacon: beacon) { _, beat in
-            Task { @MainActor in beat() }
+        let place = DispatchQueueTarget(.main, beacon: beacon) { _, probe in
+            Task { @MainActor in probe() }
         }
         watch(place, place, beacon, as: "MainActor", threshold: threshold, key: .mainActor)
     }
@@ -62,12 +62,12 @@ extension StallMonitor {
         as name: String, threshold: Duration?, key: RegistrationKey
     ) {
         guard let agent else { return }
-        let beat = QueueProbe(
+        let probe = QueueProbe(
             target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(
             place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil,
-            detach: { agent.heart.remove(beat) })
-        agent.heart.add(beat)
+            detach: { agent.probeThread.remove(probe) })
+        agent.probeThread.add(probe)
     }
 }

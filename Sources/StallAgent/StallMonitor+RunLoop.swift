@@ -46,13 +46,13 @@ extension StallMonitor {
         guard let place = CFRunLoopTarget(thread) else {
             return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
         }
-        let heart = agent?.heart
-        heart?.add(place.correction)
+        let probeThread = agent?.probeThread
+        probeThread?.add(place.correction)
         watch(
             place, LoopBeacon(place.beacon), as: name, threshold: threshold,
             key: .foundationRunLoop(thread.id), thread: thread.id,
             detach: {
-                heart?.remove(place.correction)
+                probeThread?.remove(place.correction)
                 place.detach()
             })
     }

@@ -12,7 +12,7 @@ extension StallMonitor {
         return (
             now,
             watches.all.map {
-                ($0.name, $0.loop.beacon.tally(at: now, runDelay: nil).busy)
+                ($0.name, $0.loop.beacon.counters(at: now, runDelay: nil).busy)
             }
         )
     }
@@ -29,21 +29,21 @@ extension StallMonitor {
 /// A thread that wakes up at an interval.
 final class IntervalThread: @unchecked Sendable {
     // Unchecked because of the bell, which is a futex and lives for ever.
-    private let bell: UnsafeMutablePointer<stall_bell>
+    private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let isStopped = Atomic<Bool>(false)
     private let thread = Mutex<AgentThread?>(nil)
 
     /// Nil without memory.
     init?(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
-        guard let bell = stall_bell_create() else { return nil }
-        self.bell = bell
+        guard let wakeup = stall_wakeup_create() else { return nil }
+        self.wakeup = wakeup
         let thread = AgentThread(name: "stall-interval") { [self] in
             while true {
-                stall_bell_announce(self.bell, UInt32(STALL_WATCHDOG_DOZING))
+                stall_wakeup_prepare(self.wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
                 if isStopped.load(ordering: .acquiring) { return }
                 body()
                 let due = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + interval
-                stall_bell_sleep(self.bell, UInt32(STALL_WATCHDOG_DOZING), due.nanoseconds)
+                stall_wakeup_wait(self.wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT), due.nanoseconds)
             }
         }
         self.thread.withLock { $0 = thread }
@@ -52,7 +52,7 @@ final class IntervalThread: @unchecked Sendable {
     /// Ends the thread; one that is stuck in the app's code is left behind.
     func stop() {
         isStopped.store(true, ordering: .releasing)
-        stall_bell_ring(bell)
+        stall_wakeup_signal(wakeup)
         guard let thread = thread.withLock({ $0.take() }) else { return }
         if !thread.join(within: .seconds(1)) { thread.detach() }
     }

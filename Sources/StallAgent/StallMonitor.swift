@@ -37,7 +37,7 @@ public final class StallMonitor: Sendable {
         let watchdog: Watchdog
         let recorder: Recorder
         let sampler: SharedSampler?
-        let heart = QueueProbeThread()
+        let probeThread = QueueProbeThread()
         let controlGroup: ControlGroup
         let watches = RegistrationList()
         let settings = Mutex<SettingsFile?>(nil)
@@ -46,7 +46,7 @@ public final class StallMonitor: Sendable {
         /// The process that its threads are of.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
-        fileprivate let hasToldOfFork = Once()
+        fileprivate let hasReportedFork = Once()
 
         fileprivate init(
             watchdog: Watchdog, recorder: Recorder, sampler: SharedSampler?,
@@ -76,7 +76,7 @@ public final class StallMonitor: Sendable {
     var agent: Agent? {
         guard let agent = anyAgent else { return nil }
         if agent.generation == stall_fork_generation() { return agent }
-        if agent.hasToldOfFork.claim() {
+        if agent.hasReportedFork.claim() {
             configuration.logger.error(
                 "this process was forked, and the agent's threads were not: call restartAfterFork()"
             )
@@ -146,7 +146,7 @@ public final class StallMonitor: Sendable {
             for interval in intervals { interval.stop() }
             TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
-            agent.heart.stop()
+            agent.probeThread.stop()
             watchdog.join()
         }
         ProcessExit.stop(self)
@@ -228,11 +228,11 @@ public final class StallMonitor: Sendable {
     ) {
         guard let agent else { return detach() }
         let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
-        let witness = TargetMonitor(
+        let targetMonitor = TargetMonitor(
             name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,
             handover: agent.recorder.handover, threads: configuration.threads)
-        let loop = WatchedLoop(beacon: beacon, policies: policies, responder: witness)
+        let loop = WatchedLoop(beacon: beacon, policies: policies, responder: targetMonitor)
         let watch = Registration(
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
         let superseded = watches.insert(watch, for: key)

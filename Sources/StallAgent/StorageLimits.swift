@@ -33,6 +33,6 @@ extension StoreLimits {
         self.init()
         bytes = Int64(max(limits.bytes, 1 << 20))
         age = limits.age
-        ballastBytes = Int64(max(limits.reserveBytes, 0))
+        reserveBytes = Int64(max(limits.reserveBytes, 0))
     }
 }

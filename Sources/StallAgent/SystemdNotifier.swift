@@ -8,10 +8,10 @@ internal import Synchronization
 
 /// Sends messages to the socket that systemd names in `NOTIFY_SOCKET` (sd_notify(3)), from a thread of its own.
 final class SystemdNotifier: Sendable {
-    private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
+    private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     private let socket: String
-    private let bell: Bell?
+    private let wakeup: Wakeup?
     private let isStopped = Atomic<Bool>(false)
     private let thread = Mutex<AgentThread?>(nil)
 
@@ -43,18 +43,18 @@ final class SystemdNotifier: Sendable {
     /// - Parameter isAlive: Asked on the notifier's thread before each message.
     init(_ request: Request, isAlive: @escaping @Sendable () -> Bool) {
         socket = request.socket
-        bell = stall_bell_create().map { Bell(pointer: $0) }
+        wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
         send("READY=1")
-        guard let period = request.period, let bell else { return }
+        guard let period = request.period, let wakeup else { return }
         let thread = AgentThread(name: "stall-systemd") { [self] in
             var due = MonotonicInstant(nanoseconds: stall_monotonic_ns())
             while true {
-                stall_bell_announce(bell.pointer, UInt32(STALL_WATCHDOG_DOZING))
+                stall_wakeup_prepare(wakeup.pointer, UInt32(STALL_WATCHDOG_TIMED_WAIT))
                 if isStopped.load(ordering: .acquiring) { return }
                 if isAlive() { send("WATCHDOG=1") }
                 due = max(due + period, MonotonicInstant(nanoseconds: stall_monotonic_ns()))
-                stall_bell_sleep(
-                    bell.pointer, UInt32(STALL_WATCHDOG_DOZING), due.nanoseconds)
+                stall_wakeup_wait(
+                    wakeup.pointer, UInt32(STALL_WATCHDOG_TIMED_WAIT), due.nanoseconds)
             }
         }
         self.thread.withLock { $0 = thread }
@@ -64,8 +64,8 @@ final class SystemdNotifier: Sendable {
     func stop() {
         guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
         send("STOPPING=1")
-        guard let thread = thread.withLock({ $0.take() }), let bell else { return }
-        stall_bell_ring(bell.pointer)
+        guard let thread = thread.withLock({ $0.take() }), let wakeup else { return }
+        stall_wakeup_signal(wakeup.pointer)
         if !thread.join(within: .seconds(1)) { thread.detach() }
     }
 

@@ -12,7 +12,7 @@ internal import StallModel
 struct Handover: @unchecked Sendable {
     // Unchecked because of the bell, which lives for ever and is a futex.
     let ring: HandoverRing
-    let bell: UnsafeMutablePointer<stall_bell>
+    let wakeup: UnsafeMutablePointer<stall_wakeup>
 
     /// Room that samples leave for the beginnings and ends of stalls.
     static let reserve = 128 << 10
@@ -31,7 +31,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     /// The threshold that was crossed last: what a stretch of watched time is judged by.
     private var threshold: Duration
     /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
-    private var told = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
+    private var reported = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
     /// The word under suspicion when the thread was asked for its stack, which it has not given; nil when it was not asked.
     private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
@@ -69,10 +69,11 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         let reading = beacon.read(at: now)
         addSample(.stall, of: reading, within: .zero)
         var record = incidentRecord(.rehearsal(at: now))
-        causes.lastLook(&record)
+        causes.lastPoll(&record)
         ring.append(.incident, record, from: sender)
         addMeasure(
-            from: beacon.tally(at: now, runDelay: nil), to: beacon.tally(at: now, runDelay: nil))
+            from: beacon.counters(at: now, runDelay: nil),
+            to: beacon.counters(at: now, runDelay: nil))
         if let sampler, let thread = account.thread {
             causes.rehearse(thread.id, into: ring, from: sender, sampler: sampler)
             let stack = sampler.copyStack(of: thread, within: .zero)
@@ -103,11 +104,11 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
 
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
         sendUnsent()
-        _ = takeLateStack()
+        _ = collectLateStack()
         ring.begin(reserve: Handover.reserve)
         addSample(kind, of: reading, within: limit)
         // One that does not fit is missing in the report; the report itself has room kept for it.
-        if ring.commit(), ring.load > 12 { stall_bell_ring(handover.bell) }
+        if ring.commit(), ring.load > 12 { stall_wakeup_signal(handover.wakeup) }
     }
 
     private func addSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
@@ -138,7 +139,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         causes.observe(thread, into: ring, from: sender, sampler: sampler)
     }
 
-    func takeLateStack() -> Bool {
+    func collectLateStack() -> Bool {
         guard let word = awaitedWord, let thread = account.thread,
             let late = sampler?.copyLateStack(of: thread)
         else { return false }
@@ -163,9 +164,9 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         sendUnsent()
         let kind: IncidentKind = incident.verdict == .saturated ? .saturation : .stall
         threshold = incident.threshold
-        if isNew(incident, kind), !incident.hasEnded { lookAtOthers() }
+        if isNew(incident, kind), !incident.hasEnded { pollOthers() }
         var record = incidentRecord(incident)
-        causes.lastLook(&record)
+        causes.lastPoll(&record)
         if !send(record), incident.hasEnded {
             if unsent != nil { ring.countDropped() }
             unsent = record
@@ -176,26 +177,26 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private func isNew(_ incident: StallIncident, _ kind: IncidentKind) -> Bool {
         switch kind {
         case .stall:
-            defer { told.stall = incident.hasEnded ? nil : incident.began }
-            return told.stall != incident.began
+            defer { reported.stall = incident.hasEnded ? nil : incident.began }
+            return reported.stall != incident.began
         case .saturation:
-            defer { told.saturation = incident.hasEnded ? nil : incident.began }
-            return told.saturation != incident.began
+            defer { reported.saturation = incident.hasEnded ? nil : incident.began }
+            return reported.saturation != incident.began
         }
     }
 
     private func incidentRecord(_ incident: StallIncident) -> IncidentRecord {
         IncidentRecord(
             kind: incident.verdict == .saturated ? .saturation : .stall, incident: incident,
-            start: wallClock(at: incident.began), thread: stall_thread_look(),
-            process: ProcessLook(), lastLook: now)
+            start: wallClock(at: incident.began), thread: stall_thread_snapshot(),
+            process: ProcessSnapshot(), lastPoll: now)
     }
 
     private func send(_ record: IncidentRecord) -> Bool {
         ring.begin()
         ring.append(.incident, record, from: sender)
         let isSent = ring.commit()
-        stall_bell_ring(handover.bell)
+        stall_wakeup_signal(handover.wakeup)
         return isSent
     }
 
@@ -203,7 +204,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         if let record = unsent, send(record) { unsent = nil }
     }
 
-    private func lookAtOthers() {
+    private func pollOthers() {
         guard let sampler else { return }
         let start = now
         var count = 0
@@ -232,7 +233,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.begin(reserve: Handover.reserve)
         addMeasure(from: first, to: last)
         let isSent = ring.commit()
-        if isSent { stall_bell_ring(handover.bell) }
+        if isSent { stall_wakeup_signal(handover.wakeup) }
         return isSent
     }
 
@@ -250,7 +251,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.begin()
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         _ = ring.commit()
-        stall_bell_ring(handover.bell)
+        stall_wakeup_signal(handover.wakeup)
     }
 
     private func wallClock(at instant: MonotonicInstant) -> UnixTime {

@@ -10,7 +10,7 @@ struct ThreadCounters: ~Copyable {
     /// The thread that was at the work at the last reading.
     private(set) var thread: RegisteredThread?
     private let place: any MonitoredTarget
-    private var probe: ThreadProbe?
+    private var reader: ThreadStatReader?
     /// What earlier threads have used, less what the present one had used before it came.
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
@@ -29,22 +29,22 @@ struct ThreadCounters: ~Copyable {
     ///   - isAsked: Whether the place says that it is busy: only then it matters why no thread is at the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(place.findThread())
-        guard probe != nil else {
+        guard reader != nil else {
             // No thread: the time counts, unless a thread would be at it if it only got a CPU.
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
                 waitsForCPU: isAsked && place.isStarved(),
                 throttleCount: controlGroup.throttling()?.count)
         }
-        let scheduling = isSuspect ? probe?.scheduling() : nil
-        let now = isSuspect ? scheduling?.cpuTime : probe?.cpuTime()
-        let delay = probe?.runDelay()
+        let scheduling = isSuspect ? reader?.scheduling() : nil
+        let now = isSuspect ? scheduling?.cpuTime : reader?.cpuTime()
+        let delay = reader?.runDelay()
         if let now { total.cpuTime = now + shift.cpuTime }
         if let delay { total.runDelay = delay + shift.runDelay }
         return ThreadEvidence(
             cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
             state: scheduling?.state, waitsForCPU: scheduling?.waitsForCPU == true,
-            isTraced: isSuspect && probe?.isTraced() == true,
+            isTraced: isSuspect && reader?.isTraced() == true,
             throttleCount: controlGroup.throttling()?.count)
     }
 
@@ -52,9 +52,9 @@ struct ThreadCounters: ~Copyable {
         guard newThread != thread else { return }
         let isFirst = thread == nil && total == (.zero, .zero)
         thread = newThread
-        probe = newThread.map { ThreadProbe($0) }
-        guard !isFirst, probe != nil else { return }
-        shift.cpuTime = total.cpuTime - (probe?.cpuTime() ?? .zero)
-        shift.runDelay = total.runDelay - (probe?.runDelay() ?? .zero)
+        reader = newThread.map { ThreadStatReader($0) }
+        guard !isFirst, reader != nil else { return }
+        shift.cpuTime = total.cpuTime - (reader?.cpuTime() ?? .zero)
+        shift.runDelay = total.runDelay - (reader?.runDelay() ?? .zero)
     }
 }

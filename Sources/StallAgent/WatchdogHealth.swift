@@ -14,7 +14,7 @@ struct WatchdogHealth {
     /// It was away at the last look, which may have been the first one after a stop of the whole process.
     private var suspectedAt: MonotonicInstant?
     /// A watchdog that is away is reported once.
-    private var isTold = false
+    private var wasReported = false
 
     enum Finding: Equatable {
         case away(Duration)
@@ -24,25 +24,25 @@ struct WatchdogHealth {
     /// Looks at how long it has been away.
     ///
     /// - Returns: What is new, if anything.
-    mutating func look(delay: Duration, at now: MonotonicInstant) -> Finding? {
+    mutating func poll(delay: Duration, at now: MonotonicInstant) -> Finding? {
         guard delay >= Self.limit else {
             suspectedAt = nil
-            defer { isTold = false }
-            return isTold ? .isBack : nil
+            defer { wasReported = false }
+            return wasReported ? .isBack : nil
         }
         guard let since = suspectedAt else {
             suspectedAt = now
             return nil
         }
         // Where the whole process was stopped, the watchdog gets a second to come back as well.
-        guard !isTold, now - since >= .seconds(1) else { return nil }
-        isTold = true
+        guard !wasReported, now - since >= .seconds(1) else { return nil }
+        wasReported = true
         return .away(delay)
     }
 
     /// When to look again.
-    func nextLook(delay: Duration, isParked: Bool, at now: MonotonicInstant) -> MonotonicInstant {
+    func nextPoll(delay: Duration, isWaiting: Bool, at now: MonotonicInstant) -> MonotonicInstant {
         if suspectedAt != nil { return now + .seconds(1) }
-        return now + (isParked ? Self.interval.parked : Self.interval.busy)
+        return now + (isWaiting ? Self.interval.parked : Self.interval.busy)
     }
 }

@@ -49,18 +49,18 @@ extension StallMonitor {
                 guard waits.waitCount == 0 else { return }
                 waits.stop()
                 log("\(name) does not wait through libc: it is looked at instead")
-                watchByLooks(of: loop, on: thread, as: name, threshold: threshold)
+                watchByPolling(of: loop, on: thread, as: name, threshold: threshold)
             }
         }
     }
 
-    private func watchByLooks(
+    private func watchByPolling(
         of loop: any EventLoop, on thread: ThreadID, as name: String, threshold: Duration?
     ) {
         let file = SystemCallFile(thread)
-        _ = watchByLooks(
+        _ = watchByPolling(
             thread: thread, as: name, threshold: threshold, way: "looks",
-            looksIdle: { file.isWaiting }, post: { beat in loop.execute { beat() } })
+            idleCheck: { file.isWaiting }, post: { probe in loop.execute { probe() } })
     }
 }
 

@@ -19,7 +19,7 @@ extension StallMonitor {
     ) {
         watchThreads(
             named: "TP-#", as: name, threshold: threshold,
-            post: { beat in pool.submit { _ in beat() } })
+            post: { probe in pool.submit { _ in probe() } })
     }
 }
 #endif

@@ -101,7 +101,7 @@ package struct StackSampler: ~Copyable {
     }
 
     /// The same as a value.
-    package mutating func takeLateStack(of thread: RegisteredThread) -> LateStack? {
+    package mutating func collectLateStack(of thread: RegisteredThread) -> LateStack? {
         guard let late = copyLateStack(of: thread), let stack = try? late.stack.decoded() else {
             return nil
         }

@@ -301,9 +301,9 @@ extension CauseFacts {
     fileprivate var heldStill: Bool {
         let waits = samples.map(\.observation)
         guard waits.count >= 2, let first = waits.first, growth.waits <= 1 else { return false }
-        return waits.allSatisfy { look in
-            !look.wait.isRunning && look.wait.systemCall == first.wait.systemCall
-                && look.counters.waits == first.counters.waits
+        return waits.allSatisfy { snapshot in
+            !snapshot.wait.isRunning && snapshot.wait.systemCall == first.wait.systemCall
+                && snapshot.counters.waits == first.counters.waits
         }
     }
 }

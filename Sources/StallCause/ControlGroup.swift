@@ -25,11 +25,12 @@ package final class ControlGroup: Sendable {
 
     /// What the quotas have done so far; nil where there is no account of it.
     package func throttling() -> Throttling? {
-        var look = stall_throttling()
-        withUnsafePointer(to: group) { stall_control_group_look($0, &look) }
-        guard look.is_readable else { return nil }
+        var snapshot = stall_throttling()
+        withUnsafePointer(to: group) { stall_control_group_read($0, &snapshot) }
+        guard snapshot.is_readable else { return nil }
         return Throttling(
-            count: Int(clamping: look.throttle_count), time: .microseconds(look.throttled_us))
+            count: Int(clamping: snapshot.throttle_count),
+            time: .microseconds(snapshot.throttled_us))
     }
 
     /// The periods in which a quota ran out, and for how long; the time is booked when a throttling is over.

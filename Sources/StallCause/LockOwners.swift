@@ -54,11 +54,11 @@ package final class SuspectSearch {
     /// A thread that waits for a futex, or an owner that was looked at.
     private struct Waiter {
         var thread: ThreadID
-        var look: stall_wait_look
+        var snapshot: stall_wait_snapshot
     }
     private let waiters = UnsafeMutablePointer<Waiter>.allocate(capacity: limit + 1)
     private let owners = UnsafeMutablePointer<ThreadID>.allocate(capacity: limit)
-    private let look = WaitLook()
+    private let snapshot = WaitSnapshot()
 
     package init() {}
 
@@ -70,42 +70,42 @@ package final class SuspectSearch {
     /// What a search passes on. The owner's own look comes before the first suspicion of it.
     package protocol Visitor {
         /// An owner, with what it waits for. Its stack is to be taken now, unless it is the stalled thread itself.
-        func owner(_ thread: ThreadID, _ look: WaitLook, isStalledThread: Bool)
+        func owner(_ thread: ThreadID, _ snapshot: WaitSnapshot, isStalledThread: Bool)
         func suspect(
             waiter: ThreadID, address: UInt64, field: LockSuspect.Field, owner: ThreadID)
     }
 
     /// The nearest come first. Owners that are no threads of this process are left out.
     package func run(
-        behind first: WaitLook, of thread: ThreadID, _ visitor: some Visitor
+        behind first: WaitSnapshot, of thread: ThreadID, _ visitor: some Visitor
     ) {
         guard first.isOfFutex else { return }
-        waiters[0] = Waiter(thread: thread, look: first.pointer.pointee)
+        waiters[0] = Waiter(thread: thread, snapshot: first.pointer.pointee)
         var (waiterCount, ownerCount, found, index) = (1, 0, 0, 0)
         while index < waiterCount, found < 2 * Self.limit {
             let waiter = waiters[index]
             index += 1
-            let arguments = waiter.look.thread.arguments
-            withUnsafeBytes(of: waiter.look.futex_words) { bytes in
+            let arguments = waiter.snapshot.thread.arguments
+            withUnsafeBytes(of: waiter.snapshot.futex_words) { bytes in
                 let words = UnsafeBufferPointer(
                     start: bytes.baseAddress!.assumingMemoryBound(to: UInt32.self),
-                    count: Int(waiter.look.futex_word_count))
+                    count: Int(waiter.snapshot.futex_word_count))
                 forEachPossibleOwner(
                     operation: UInt32(truncatingIfNeeded: arguments.1), words,
-                    drainer: waiter.look.drainer
+                    drainer: waiter.snapshot.drainer
                 ) { field, owner in
                     if !isKnown(owner, ownerCount) {
                         guard ownerCount < Self.limit, stall_task_exists(owner.rawValue) else {
                             return
                         }
-                        var gatherer = ThreadGatherer(owner)
-                        gatherer.look(into: look)
-                        visitor.owner(owner, look, isStalledThread: owner == thread)
+                        var gatherer = ThreadStateReader(owner)
+                        gatherer.snapshot(into: snapshot)
+                        visitor.owner(owner, snapshot, isStalledThread: owner == thread)
                         owners[ownerCount] = owner
                         ownerCount += 1
-                        if owner != thread, look.isOfFutex {
+                        if owner != thread, snapshot.isOfFutex {
                             waiters[waiterCount] = Waiter(
-                                thread: owner, look: look.pointer.pointee)
+                                thread: owner, snapshot: snapshot.pointer.pointee)
                             waiterCount += 1
                         }
                     }
@@ -118,13 +118,13 @@ package final class SuspectSearch {
     }
 
     /// Goes once through a search, as of a thread that waits for itself: what the runtime makes at the first use is there then.
-    package func rehearse(_ thread: ThreadID, _ look: WaitLook, _ visitor: some Visitor) {
-        look.clear()
-        look.pointer.pointee.detail = STALL_WAIT_FUTEX
-        look.pointer.pointee.thread.arguments.1 = UInt64(futexLock)
-        look.pointer.pointee.futex_words.0 = UInt32(bitPattern: thread.rawValue)
-        look.pointer.pointee.futex_word_count = 1
-        run(behind: look, of: thread, visitor)
+    package func rehearse(_ thread: ThreadID, _ snapshot: WaitSnapshot, _ visitor: some Visitor) {
+        snapshot.clear()
+        snapshot.pointer.pointee.detail = STALL_WAIT_FUTEX
+        snapshot.pointer.pointee.thread.arguments.1 = UInt64(futexLock)
+        snapshot.pointer.pointee.futex_words.0 = UInt32(bitPattern: thread.rawValue)
+        snapshot.pointer.pointee.futex_word_count = 1
+        run(behind: snapshot, of: thread, visitor)
     }
 
     private func isKnown(_ owner: ThreadID, _ count: Int) -> Bool {

@@ -33,7 +33,7 @@ package struct DetectionPolicy: Hashable, Sendable {
 
     /// How often a suspected loop is looked at until the stall is certain. The process may be stopped unseen between
     /// two looks, so this bounds what a stop can add to a stall.
-    var lookSpacing: Duration { threshold / 8 }
+    var pollSpacing: Duration { threshold / 8 }
     /// The watchdog may come this late, for no reason that it knows of, before a pause of the machine is taken off a stall.
     ///
     /// Measured on a virtual machine of 2 cores: one of them stands still for up to 10 ms while the other runs the app, and with an

@@ -54,32 +54,32 @@ package final class LoopBeacon: @unchecked Sendable {
     }
 
     /// How often the loop has waited or left its run, while it was watched.
-    var rests: UInt64 { stall_tally_rests(beacon) }
+    var rests: UInt64 { stall_counters_rests(beacon) }
 
     /// What the loop has counted of itself by now.
-    package func tally(at now: MonotonicInstant, runDelay: Duration?) -> LoopCounters {
+    package func counters(at now: MonotonicInstant, runDelay: Duration?) -> LoopCounters {
         let reading = read(at: now)
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
         return LoopCounters(
             at: now,
             busy: finishedBusyTime + current,
-            microStallCount: stall_tally_micro_stalls(beacon),
-            microStallTime: stall_tally_micro_stall_ns(beacon),
-            lengths: InlineArray { stall_tally_length(beacon, UInt32($0)) },
+            microStallCount: stall_counters_micro_stalls(beacon),
+            microStallTime: stall_counters_micro_stall_ns(beacon),
+            lengths: InlineArray { stall_counters_length(beacon, UInt32($0)) },
             runDelay: runDelay)
     }
 
     /// For how long the loop has been busy while it was watched, without what it does now.
     var finishedBusyTime: Duration {
-        .nanoseconds(Int64(clamping: stall_tally_busy_ns(beacon)))
+        .nanoseconds(Int64(clamping: stall_counters_busy_ns(beacon)))
     }
 
     /// How many spans have been as long as a stall, and the last of them by their numbers.
-    var stallCount: UInt64 { stall_tally_stalls(beacon) }
+    var stallCount: UInt64 { stall_counters_stalls(beacon) }
     static let keptStalls = UInt64(STALL_KEPT_SPANS)
     func stall(number: UInt64) -> (began: MonotonicInstant, length: Duration) {
         var (began, length): (UInt64, UInt64) = (0, 0)
-        stall_tally_stall(beacon, number, &began, &length)
+        stall_counters_stall(beacon, number, &began, &length)
         return (MonotonicInstant(nanoseconds: began), .nanoseconds(Int64(clamping: length)))
     }
 
@@ -118,19 +118,20 @@ package final class LoopBeacon: @unchecked Sendable {
 
     /// Where the loop is to note the end of the stall that is open, for the watchdog with this bell.
     func setOpenSlot(
-        _ slot: UnsafeMutablePointer<stall_open_slot>?, of bell: UnsafeMutablePointer<stall_bell>
+        _ slot: UnsafeMutablePointer<stall_open_slot>?,
+        of wakeup: UnsafeMutablePointer<stall_wakeup>
     ) {
-        stall_beacon_set_open_slot(beacon, bell, slot)
+        stall_beacon_set_open_slot(beacon, wakeup, slot)
     }
     /// Has this bell rung, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
     /// Done again, it changes that. False when there is no room.
     @discardableResult
-    func connect(to bell: UnsafeMutablePointer<stall_bell>, stallLength: Duration) -> Bool {
-        stall_beacon_join(beacon, bell, UInt64(max(0, stallLength.nanoseconds)))
+    func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>, stallLength: Duration) -> Bool {
+        stall_beacon_join(beacon, wakeup, UInt64(max(0, stallLength.nanoseconds)))
     }
 
-    func disconnect(from bell: UnsafeMutablePointer<stall_bell>) {
-        stall_beacon_leave(beacon, bell)
+    func disconnect(from wakeup: UnsafeMutablePointer<stall_wakeup>) {
+        stall_beacon_leave(beacon, wakeup)
     }
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }

@@ -19,9 +19,9 @@ package struct SaturationDetector: Sendable {
     /// Looks at the loop.
     ///
     /// - Parameter isStalled: One callout takes long: that is another matter, and time begins anew.
-    package mutating func look(
+    package mutating func poll(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
-        at now: MonotonicInstant, absences: SuspendedIntervals = SuspendedIntervals(),
+        at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
         isStalled: Bool,
         policy: DetectionPolicy
     ) -> StallStep {
@@ -42,7 +42,7 @@ package struct SaturationDetector: Sendable {
             nextSample = now + spacing
             spacing *= 2
         }
-        let present = now - busy.since - absences.time(from: busy.since, to: now)
+        let present = now - busy.since - suspendedIntervals.time(from: busy.since, to: now)
         guard present >= policy.saturation else { return step }
         // A loop that waits for the CPU most of the time is behind because of that.
         let delay = (evidence.runDelay ?? .zero) - (busy.evidence.runDelay ?? .zero)

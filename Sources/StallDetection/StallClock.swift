@@ -64,7 +64,7 @@ package struct StallClock: Hashable, Sendable {
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between looks that both found it ready to run without a CPU, since `last`: whatever the kernel books of it.
-    private var witnessedDelay = Duration.zero
+    private var observedDelay = Duration.zero
     private var lastWait: Wait?
 
     private struct Wait: Hashable {
@@ -110,9 +110,9 @@ package struct StallClock: Hashable, Sendable {
 
     /// Accounts for the time since the last look.
     ///
-    /// - Parameter absences: When the process did not run, by the watchdog's own account.
+    /// - Parameter suspendedIntervals: When the process did not run, by the watchdog's own account.
     package mutating func advance(
-        to now: MonotonicInstant, _ evidence: ThreadEvidence, absences: SuspendedIntervals
+        to now: MonotonicInstant, _ evidence: ThreadEvidence, suspendedIntervals: SuspendedIntervals
     ) {
         let interval = now - last
         guard interval > .zero else { return }
@@ -123,7 +123,8 @@ package struct StallClock: Hashable, Sendable {
         witness(evidence, at: now)
         narrowElsewhere(interval, evidence)
         var account = account(
-            for: interval, evidence, absence: absences.time(from: last, to: now))
+            for: interval, evidence, suspendedInterval: suspendedIntervals.time(from: last, to: now)
+        )
         let correction = correction(evidence, interval)
         account.counted -= correction
         account.uncounted += correction
@@ -133,7 +134,7 @@ package struct StallClock: Hashable, Sendable {
         pending = Account()
         (usedElsewhere, delayedElsewhere) = (.zero, .zero)
         last = now
-        witnessedDelay = .zero
+        observedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
         lastEvidence = evidence
         // Counted from the beginning: one throttling may end long after it was booked.
@@ -165,7 +166,7 @@ package struct StallClock: Hashable, Sendable {
         if let lastWait, lastWait.cpuTime == evidence.cpuTime,
             lastWait.runDelay == evidence.runDelay
         {
-            witnessedDelay += now - lastWait.at
+            observedDelay += now - lastWait.at
         }
         lastWait = Wait(at: now, cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
     }
@@ -195,7 +196,7 @@ package struct StallClock: Hashable, Sendable {
     }
 
     private func account(
-        for interval: Duration, _ evidence: ThreadEvidence, absence: Duration
+        for interval: Duration, _ evidence: ThreadEvidence, suspendedInterval: Duration
     ) -> Account {
         var account = Account()
         var used = interval
@@ -208,21 +209,23 @@ package struct StallClock: Hashable, Sendable {
         }
         account.used = used
         account.counted = credit(
-            for: interval, evidence, used: used, absence: absence)
+            for: interval, evidence, used: used, suspendedInterval: suspendedInterval)
         account.uncounted = interval - account.counted
-        account.stopped = evidence.isStopped ? account.uncounted : min(account.uncounted, absence)
+        account.stopped =
+            evidence.isStopped ? account.uncounted : min(account.uncounted, suspendedInterval)
         return account
     }
 
     /// The part of an interval that was the thread's own doing; at least the CPU time it used.
     private func credit(
-        for interval: Duration, _ evidence: ThreadEvidence, used: Duration, absence: Duration
+        for interval: Duration, _ evidence: ThreadEvidence, used: Duration,
+        suspendedInterval: Duration
     ) -> Duration {
         if evidence.isStopped { return used }
-        let present = max(.zero, interval - absence)
+        let present = max(.zero, interval - suspendedInterval)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
-            let delayed = max(delay - before - delayedElsewhere, witnessedDelay)
+            let delayed = max(delay - before - delayedElsewhere, observedDelay)
             return evidence.mayWaitForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.

@@ -50,7 +50,7 @@ package struct StallDetector: Sendable {
     /// Takes effect with the next suspicion.
     package var policy: DetectionPolicy
     /// When it wants to look again; nil when nothing can go wrong before the loop wakes up.
-    package private(set) var nextLook: MonotonicInstant?
+    package private(set) var nextPoll: MonotonicInstant?
     /// The word under suspicion: the loop is asked to tell when it goes.
     var suspectedWord: UInt64? { suspicion?.word }
 
@@ -76,7 +76,7 @@ package struct StallDetector: Sendable {
         var detectionDelay: Duration?
         var lastReport: MonotonicInstant?
         /// The last report said that it is stalled, and not that it was starved or stopped.
-        var isToldAsStall = false
+        var isReportedAsStall = false
         /// More is known of it than what was told.
         var hasNews = false
     }
@@ -101,30 +101,30 @@ package struct StallDetector: Sendable {
     ///   - reading: What the beacon says.
     ///   - evidence: What the kernel says of its thread, read after the beacon.
     ///   - now: The time of the look.
-    ///   - absences: When the process did not run, by the watchdog's own account.
+    ///   - suspendedIntervals: When the process did not run, by the watchdog's own account.
     ///   - end: When the suspected word went, if the loop noted it.
     ///   - busyBefore: How long the loop was busy between the last look and the beginning of what it does now.
     ///   - isProven: The reading can be believed. One that cannot is told from twice the threshold on: what should prove it may be
     ///     stuck itself.
-    package mutating func look(
+    package mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
+        suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
         busyBefore: Duration = .zero, isProven: Bool = true
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
             step.incident = conclude(
                 suspicion, evidence, at: end ?? min(now, reading.since), now: now,
-                absences: absences)
+                suspendedIntervals: suspendedIntervals)
             step.dropsSuspicion = true
             self.suspicion = nil
         }
         switch reading.status {
         case .idle, .waiting:
             // A loop that moves is looked at now and then; one that sleeps on will ring when it wakes up.
-            nextLook = reading.word == lastWord ? nil : now + policy.suspicion
+            nextPoll = reading.word == lastWord ? nil : now + policy.suspicion
         case .busy where now < reading.since + policy.suspicion:
-            nextLook = reading.since + policy.suspicion
+            nextPoll = reading.since + policy.suspicion
         case .busy:
             var suspicion =
                 self.suspicion
@@ -134,7 +134,8 @@ package struct StallDetector: Sendable {
                         began: reading.since, before: evidenceBefore, busyElsewhere: busyBefore),
                     nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
             suspicion.clock.advance(
-                to: now, evidence, absences: absences.withoutPauses(upTo: policy.negligiblePause))
+                to: now, evidence,
+                suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
             if now >= suspicion.nextSample, suspicion.samples < policy.sampleLimit {
                 step.takesSample = true
                 suspicion.samples += 1
@@ -145,7 +146,7 @@ package struct StallDetector: Sendable {
             if step.incident == nil, isProven || now >= reading.since + policy.threshold * 2 {
                 step.incident = report(&suspicion, at: now)
             }
-            nextLook = deadline(of: suspicion, at: now)
+            nextPoll = deadline(of: suspicion, at: now)
             self.suspicion = suspicion
         }
         lastWord = reading.word
@@ -165,11 +166,11 @@ package struct StallDetector: Sendable {
     func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: SuspendedIntervals
+        suspendedIntervals: SuspendedIntervals
     ) -> StallIncident? {
         guard length >= threshold, let before else { return nil }
         var clock = StallClock(began: began, before: before, busyElsewhere: busyElsewhere)
-        clock.advance(to: began + length, evidence.counters, absences: absences)
+        clock.advance(to: began + length, evidence.counters, suspendedIntervals: suspendedIntervals)
         let verdict = clock.verdict(threshold: threshold)
         let starvation = DetectionPolicy(threshold: threshold).starvation
         guard verdict == .stalled || length >= starvation else { return nil }
@@ -185,13 +186,14 @@ package struct StallDetector: Sendable {
     /// Ends what is open, because no look will follow.
     package mutating func stop(
         _ evidence: ThreadEvidence, at now: MonotonicInstant,
-        absences: SuspendedIntervals = SuspendedIntervals(),
+        suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
         ending: StallEnding = .stop
     ) -> StallIncident? {
         defer { suspicion = nil }
         return suspicion.flatMap {
             conclude(
-                $0, evidence, at: now, now: now, absences: absences, ending: ending)
+                $0, evidence, at: now, now: now, suspendedIntervals: suspendedIntervals,
+                ending: ending)
         }
     }
 
@@ -202,14 +204,14 @@ package struct StallDetector: Sendable {
         if let last = suspicion.lastReport {
             guard
                 suspicion.hasNews || now >= last + policy.refreshInterval
-                    || isStall && !suspicion.isToldAsStall
+                    || isStall && !suspicion.isReportedAsStall
             else { return nil }
         } else {
             guard isStall || elapsed >= policy.starvation else { return nil }
             suspicion.detectionDelay = elapsed - policy.threshold
         }
         suspicion.lastReport = now
-        suspicion.isToldAsStall = isStall
+        suspicion.isReportedAsStall = isStall
         suspicion.hasNews = false
         return StallIncident(
             began: clock.began, duration: elapsed, threshold: policy.threshold,
@@ -220,13 +222,14 @@ package struct StallDetector: Sendable {
 
     private func conclude(
         _ suspicion: Suspicion, _ evidence: ThreadEvidence, at end: MonotonicInstant,
-        now: MonotonicInstant, absences: SuspendedIntervals, ending: StallEnding = .recovered
+        now: MonotonicInstant, suspendedIntervals: SuspendedIntervals,
+        ending: StallEnding = .recovered
     ) -> StallIncident? {
         var clock = suspicion.clock
         // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
         clock.advance(
             to: end, evidence.counters,
-            absences: absences.withoutPauses(upTo: policy.negligiblePause))
+            suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
         return StallIncident(
@@ -248,10 +251,10 @@ package struct StallDetector: Sendable {
             let missing = max(suspicion.clock.missing(to: policy.threshold), .milliseconds(1))
             deadline = min(deadline, now < threshold ? threshold : now + missing)
         }
-        if !suspicion.isToldAsStall {
+        if !suspicion.isReportedAsStall {
             // What was starved or stopped so far may stall yet.
             let elapsed = now - suspicion.clock.began
-            deadline = min(deadline, now + max(policy.lookSpacing, elapsed / 64))
+            deadline = min(deadline, now + max(policy.pollSpacing, elapsed / 64))
         }
         return deadline
     }

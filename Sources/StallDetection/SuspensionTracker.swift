@@ -19,7 +19,7 @@ struct OwnCounters: Hashable, Sendable {
 /// The watchdog's account of when the process was there. For its own thread.
 struct SuspensionTracker {
     /// When nothing of the process can have run.
-    private(set) var absences = SuspendedIntervals()
+    private(set) var suspendedIntervals = SuspendedIntervals()
     /// Up to when nothing has disturbed the sentinel, or that is accounted for.
     private var checked: MonotonicInstant
     /// When it went to sleep, and the counters then.
@@ -38,7 +38,7 @@ struct SuspensionTracker {
     mutating func check(
         from before: MonotonicInstant, to after: MonotonicInstant, wasDisturbed: Bool
     ) {
-        if wasDisturbed { absences.note(from: checked, to: after, after - checked) }
+        if wasDisturbed { suspendedIntervals.note(from: checked, to: after, after - checked) }
         checked = before
     }
 
@@ -58,7 +58,9 @@ struct SuspensionTracker {
             explained += after - before
         }
         let missed = now - due - explained
-        if missed > Self.tolerance { absences.note(from: due, to: now, missed, isStop: false) }
+        if missed > Self.tolerance {
+            suspendedIntervals.note(from: due, to: now, missed, isStop: false)
+        }
     }
 }
 
@@ -96,9 +98,9 @@ package struct SuspendedIntervals: Sendable {
     /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual machine
     /// may stand still for some milliseconds while the other runs the app.
     func withoutPauses(upTo length: Duration) -> SuspendedIntervals {
-        var absences = self
-        absences.negligible = length
-        return absences
+        var suspendedIntervals = self
+        suspendedIntervals.negligible = length
+        return suspendedIntervals
     }
 
     /// How much of an interval can have been missed, at most.

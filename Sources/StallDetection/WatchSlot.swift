@@ -6,7 +6,7 @@ internal import StallModel
 /// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's place, and the bell that loops know it by.
 struct LastWordsPlace {
     let monitor: Int32
-    let bell: UnsafeMutablePointer<stall_bell>
+    let wakeup: UnsafeMutablePointer<stall_wakeup>
 }
 
 /// A loop with its detectors and with what was seen of it. Confined to the watchdog's thread while it is watched.
@@ -17,7 +17,7 @@ final class WatchSlot: @unchecked Sendable {
     var detector: StallDetector
     var saturation = SaturationDetector()
     /// When to look next; nil while the loop rests.
-    var nextLook: MonotonicInstant?
+    var nextPoll: MonotonicInstant?
     /// How many samples were handed over since they were last forgotten.
     var sampleCount = 0
     var saturationSampleCount = 0
@@ -42,7 +42,7 @@ final class WatchSlot: @unchecked Sendable {
         self.loop = loop
         policies = loop.policies
         detector = StallDetector(policy: loop.policies.base)
-        measured = loop.beacon.tally(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
+        measured = loop.beacon.counters(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
         suspected.initialize(repeating: 0, count: Int(LoopBeacon.keptStalls))
     }
 
@@ -60,7 +60,7 @@ final class WatchSlot: @unchecked Sendable {
     }
 
     /// How long the loop was busy since the last look: all of it, and the part before what it does now.
-    func busySinceLastLook(
+    func busySinceLastPoll(
         _ reading: LoopReading, at now: MonotonicInstant
     ) -> (all: Duration, before: Duration) {
         let finished = loop.beacon.finishedBusyTime
@@ -88,9 +88,9 @@ final class WatchSlot: @unchecked Sendable {
     /// - Parameters:
     ///   - before: What was known of the thread at the look before this one.
     ///   - busy: How long the loop has been busy since then.
-    func tellUnseen(
+    func reportUnseen(
         upTo count: UInt64, before: ThreadEvidence?, busy: Duration, _ evidence: ThreadEvidence,
-        at now: MonotonicInstant, absences: SuspendedIntervals
+        at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals
     ) {
         let known = knownStalls
         guard count > known else { return }
@@ -105,7 +105,7 @@ final class WatchSlot: @unchecked Sendable {
             let incident = detector.judgeAfterwards(
                 began: began, length: length, threshold: policies.longestThreshold,
                 before: before, busyElsewhere: busy - length, evidence, at: now,
-                absences: absences)
+                suspendedIntervals: suspendedIntervals)
             if let incident { loop.responder.stallChanged(incident) }
         }
     }
@@ -117,20 +117,20 @@ final class WatchSlot: @unchecked Sendable {
     ) {
         guard detector.isStalled else {
             guard openSlot != nil else { return }
-            loop.beacon.setOpenSlot(nil, of: place.bell)
+            loop.beacon.setOpenSlot(nil, of: place.wakeup)
             openSlot = nil
             return
         }
         if openSlot == nil, let incident, !incident.hasEnded {
             openSlot = stall_last_words_open(
                 place.monitor, incident.began.nanoseconds, now.nanoseconds)
-            loop.beacon.setOpenSlot(openSlot, of: place.bell)
+            loop.beacon.setOpenSlot(openSlot, of: place.wakeup)
         }
         guard let slot = openSlot else { return }
         stall_open_slot_see(slot, now.nanoseconds)
         let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
         let next = now + max(.milliseconds(10), elapsed / 16)
-        nextLook = nextLook.map { min($0, next) } ?? next
+        nextPoll = nextPoll.map { min($0, next) } ?? next
     }
 
     func forgetSamples() {
@@ -146,7 +146,7 @@ final class WatchSlot: @unchecked Sendable {
     /// Ends the stretch of watched time.
     func measure(at now: MonotonicInstant) {
         let delay = loop.responder.evidence(isSuspect: false).runDelay
-        let tally = loop.beacon.tally(at: now, runDelay: delay)
-        if loop.responder.measured(from: measured, to: tally) { measured = tally }
+        let counters = loop.beacon.counters(at: now, runDelay: delay)
+        if loop.responder.measured(from: measured, to: counters) { measured = counters }
     }
 }

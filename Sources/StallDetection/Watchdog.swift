@@ -10,8 +10,8 @@ package import StallModel
 /// A thread that watches any number of loops.
 package final class Watchdog: Sendable {
     private let inbox = WatchdogInbox()
-    private let bell: Bell
-    private let sentinel: SuspensionProbe
+    private let wakeup: Wakeup
+    private let suspensionProbe: SuspensionProbe
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
     /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that writes
@@ -21,24 +21,25 @@ package final class Watchdog: Sendable {
     private let stopRequest = WatchdogInbox.Entry(.stop)
 
     /// A bell is never freed: a loop may ring it at any moment.
-    private struct Bell: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_bell> }
+    private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     /// Starts the threads; nil when the system gives none.
     package init?() {
-        guard let pointer = stall_bell_create(), let sentinel = SuspensionProbe() else {
+        guard let pointer = stall_wakeup_create(), let suspensionProbe = SuspensionProbe() else {
             return nil
         }
-        bell = Bell(pointer: pointer)
-        self.sentinel = sentinel
-        let thread = AgentThread(name: "stall-watchdog") { [inbox, bell, pulse, lastWords] in
+        wakeup = Wakeup(pointer: pointer)
+        self.suspensionProbe = suspensionProbe
+        let thread = AgentThread(name: "stall-watchdog") { [inbox, wakeup, pulse, lastWords] in
             stall_thread_wake_on_time()
             var watch = WatchdogThread(
-                inbox: inbox, bell: bell.pointer, sentinel: sentinel, pulse: pulse,
+                inbox: inbox, wakeup: wakeup.pointer, suspensionProbe: suspensionProbe,
+                pulse: pulse,
                 monitor: lastWords)
             watch.run()
         }
         guard let thread else {
-            sentinel.stop()
+            suspensionProbe.stop()
             return nil
         }
         self.thread = thread
@@ -62,18 +63,18 @@ package final class Watchdog: Sendable {
     package func delay(at now: MonotonicInstant) -> Duration { pulse.delay(at: now) }
 
     /// It waits for a loop to wake up, without a deadline.
-    package var isParked: Bool { pulse.isParked }
+    package var isWaiting: Bool { pulse.isWaiting }
 
     /// Lets it end what is open and then itself. Allocates nothing and waits for nothing. Call it once.
     package func beginStop() {
         inbox.push(stopRequest)
-        stall_bell_ring(bell.pointer)
+        stall_wakeup_signal(wakeup.pointer)
     }
 
     /// Waits for the end of the threads after `beginStop`. Call it once, from any thread but the watchdog's.
     package func join() {
         thread.join()
-        sentinel.stop()
+        suspensionProbe.stop()
         inbox.collect()
     }
 
@@ -86,6 +87,6 @@ package final class Watchdog: Sendable {
 
     private func send(_ request: WatchdogRequest) {
         inbox.push(request)
-        stall_bell_ring(bell.pointer)
+        stall_wakeup_signal(wakeup.pointer)
     }
 }

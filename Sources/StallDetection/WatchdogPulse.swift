@@ -14,7 +14,7 @@ final class WatchdogPulse: Sendable {
         promise.store(instant?.nanoseconds ?? Self.never, ordering: .relaxed)
     }
 
-    var isParked: Bool { promise.load(ordering: .relaxed) == Self.never }
+    var isWaiting: Bool { promise.load(ordering: .relaxed) == Self.never }
 
     /// How long it has been at work, or is overdue.
     func delay(at now: MonotonicInstant) -> Duration {

@@ -9,15 +9,15 @@ internal import StallModel
 /// The watchdog's own state, confined to its thread.
 struct WatchdogThread: ~Copyable {
     private let inbox: WatchdogInbox
-    private let bell: UnsafeMutablePointer<stall_bell>
+    private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let pulse: WatchdogPulse
     private let lastWords: LastWordsPlace
     /// The first of all posts, which are linked.
     private var first: WatchSlot?
     private var ownThread = SchedulerStatistics()
-    private let sentinel: SuspensionProbe
-    private var sentinelFiles: SuspensionProbe.Files?
-    private var attendance: SuspensionTracker
+    private let suspensionProbe: SuspensionProbe
+    private var suspensionProbeFiles: SuspensionProbe.Files?
+    private var suspensionTracker: SuspensionTracker
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
 
     private static let measureInterval = Duration.seconds(60)
@@ -31,15 +31,17 @@ struct WatchdogThread: ~Copyable {
     private static let readings = 4
 
     init(
-        inbox: WatchdogInbox, bell: UnsafeMutablePointer<stall_bell>, sentinel: SuspensionProbe,
+        inbox: WatchdogInbox, wakeup: UnsafeMutablePointer<stall_wakeup>,
+        suspensionProbe: SuspensionProbe,
         pulse: WatchdogPulse, monitor: Int32
     ) {
-        lastWords = LastWordsPlace(monitor: monitor, bell: bell)
-        self.sentinel = sentinel
+        lastWords = LastWordsPlace(monitor: monitor, wakeup: wakeup)
+        self.suspensionProbe = suspensionProbe
         self.inbox = inbox
-        self.bell = bell
+        self.wakeup = wakeup
         self.pulse = pulse
-        attendance = SuspensionTracker(at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
+        suspensionTracker = SuspensionTracker(
+            at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
     }
 
     /// Returns when it is told to stop.
@@ -48,8 +50,8 @@ struct WatchdogThread: ~Copyable {
         rehearse()
         while true {
             pulse.expect(at: now())
-            guard takeRequests() else { return pulse.expect(at: nil) }
-            lookAround()
+            guard receiveRequests() else { return pulse.expect(at: nil) }
+            pollAll()
             if now() >= nextMeasure { measureAll() }
             due = nextDue()
             sleep(until: due)
@@ -61,15 +63,18 @@ struct WatchdogThread: ~Copyable {
         let policy = DetectionPolicy(threshold: .milliseconds(100))
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
         let (start, evidence) = (now(), ThreadEvidence(cpuTime: .zero, runDelay: .zero))
-        var attendance = attendance
-        attendance.check(from: start, to: start, wasDisturbed: true)
-        _ = wasSentinelDisturbed()
+        var suspensionTracker = suspensionTracker
+        suspensionTracker.check(from: start, to: start, wasDisturbed: true)
+        _ = wasProbeInterrupted()
         for status in [LoopStatus.busy, .busy, .waiting] {
             let reading = LoopReading(status: status, since: start)
-            let look = start + (status == .busy ? .seconds(5) : .seconds(6))
-            _ = detector.look(reading, evidence, at: look, absences: attendance.absences)
-            _ = saturation.look(
-                reading, rests: 0, evidence, at: look, absences: attendance.absences,
+            let poll = start + (status == .busy ? .seconds(5) : .seconds(6))
+            _ = detector.poll(
+                reading, evidence, at: poll,
+                suspendedIntervals: suspensionTracker.suspendedIntervals)
+            _ = saturation.poll(
+                reading, rests: 0, evidence, at: poll,
+                suspendedIntervals: suspensionTracker.suspendedIntervals,
                 isStalled: false, policy: policy)
         }
     }
@@ -77,7 +82,7 @@ struct WatchdogThread: ~Copyable {
     private func now() -> MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
     /// Returns false when the end has come.
-    private mutating func takeRequests() -> Bool {
+    private mutating func receiveRequests() -> Bool {
         var goesOn = true
         var next = inbox.takeAll()
         while let entry = next {
@@ -103,7 +108,7 @@ struct WatchdogThread: ~Copyable {
             if current.loop === loop {
                 let before = current.policies
                 current.policies = policies
-                loop.beacon.connect(to: bell, stallLength: policies.base.threshold)
+                loop.beacon.connect(to: wakeup, stallLength: policies.base.threshold)
                 return before
             }
             post = current.next
@@ -114,15 +119,15 @@ struct WatchdogThread: ~Copyable {
     private mutating func join(_ post: WatchSlot) {
         let now = now()
         let loop = post.loop
-        loop.beacon.connect(to: bell, stallLength: post.policies.base.threshold)
+        loop.beacon.connect(to: wakeup, stallLength: post.policies.base.threshold)
         loop.responder.prepare()
         let evidence = loop.responder.evidence(isSuspect: false)
         if first == nil { nextMeasure = now + Self.measureInterval }
         post.detector = StallDetector(policy: post.policies.base, before: evidence)
-        post.nextLook = now + post.policies.grace
+        post.nextPoll = now + post.policies.grace
         post.knownStalls = loop.beacon.stallCount
-        _ = post.busySinceLastLook(loop.beacon.read(at: now), at: now)
-        post.measured = loop.beacon.tally(at: now, runDelay: evidence.runDelay)
+        _ = post.busySinceLastPoll(loop.beacon.read(at: now), at: now)
+        post.measured = loop.beacon.counters(at: now, runDelay: evidence.runDelay)
         post.next = first
         first = post
     }
@@ -158,11 +163,11 @@ struct WatchdogThread: ~Copyable {
     private mutating func leave(_ post: WatchSlot) {
         let loop = post.loop
         // What has ended already is not ended by this.
-        if post.detector.suspectedWord != nil { look(at: post) }
-        _ = loop.responder.takeLateStack()
+        if post.detector.suspectedWord != nil { poll(at: post) }
+        _ = loop.responder.collectLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = post.detector.stop(
-            evidence, at: now(), absences: attendance.absences,
+            evidence, at: now(), suspendedIntervals: suspensionTracker.suspendedIntervals,
             ending: stall_last_words_is_exiting() ? .exit : .stop)
         if let incident { loop.responder.stallChanged(incident) }
         post.keepOpenSlot(at: now(), open: nil, lastWords)
@@ -171,43 +176,43 @@ struct WatchdogThread: ~Copyable {
         }
         post.measure(at: now())
         loop.beacon.clearAlarm()
-        loop.beacon.disconnect(from: bell)
+        loop.beacon.disconnect(from: wakeup)
         loop.responder.unwatched()
     }
 
     // MARK: Looking
 
     /// Looks at every loop whose time has come, and at those that have moved unexpectedly.
-    private mutating func lookAround() {
+    private mutating func pollAll() {
         var post = first
         while let current = post {
             let now = now()
             let isDue =
-                if let next = current.nextLook {
+                if let next = current.nextPoll {
                     next <= now + Self.slack || current.hasMovedOn
                 } else {
                     current.loop.beacon.word != current.seenWord
                 }
-            if isDue { look(at: current) }
+            if isDue { poll(at: current) }
             post = current.next
         }
     }
 
-    private mutating func wasSentinelDisturbed() -> Bool {
-        if sentinelFiles == nil { sentinelFiles = sentinel.files() }
-        return sentinelFiles?.wasDisturbed() ?? false
+    private mutating func wasProbeInterrupted() -> Bool {
+        if suspensionProbeFiles == nil { suspensionProbeFiles = suspensionProbe.files() }
+        return suspensionProbeFiles?.wasDisturbed() ?? false
     }
 
-    private mutating func look(at post: WatchSlot) {
+    private mutating func poll(at post: WatchSlot) {
         let responder = post.loop.responder
         let beacon = post.loop.beacon
         let start = now()
         // What a crash reporter takes is no part of the stall, and its functions are not the app's.
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
-            return post.nextLook = start + .seconds(1)
+            return post.nextPoll = start + .seconds(1)
         }
         // What the store has of the stall so far has no stack.
-        if responder.takeLateStack() { post.detector.refresh() }
+        if responder.collectLateStack() { post.detector.refresh() }
         let (stallCount, before) = (beacon.stallCount, post.detector.lastEvidence)
         var reading = beacon.read(at: start)
         let rests = beacon.rests
@@ -224,16 +229,18 @@ struct WatchdogThread: ~Copyable {
             of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
             threshold: post.detector.policy.threshold)
         post.seenWord = reading.word
-        let wasDisturbed = wasSentinelDisturbed()
-        attendance.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
-        let busy = post.busySinceLastLook(reading, at: now)
-        let step = post.detector.look(
-            reading, evidence, at: now, absences: attendance.absences, end: end,
+        let wasDisturbed = wasProbeInterrupted()
+        suspensionTracker.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
+        let busy = post.busySinceLastPoll(reading, at: now)
+        let step = post.detector.poll(
+            reading, evidence, at: now, suspendedIntervals: suspensionTracker.suspendedIntervals,
+            end: end,
             busyBefore: busy.before, isProven: isProven)
-        post.nextLook = post.detector.nextLook
+        post.nextPoll = post.detector.nextPoll
         let isStalled = post.detector.isStalled || step.incident != nil
-        let saturation = post.saturation.look(
-            reading, rests: rests, evidence, at: now, absences: attendance.absences,
+        let saturation = post.saturation.poll(
+            reading, rests: rests, evidence, at: now,
+            suspendedIntervals: suspensionTracker.suspendedIntervals,
             isStalled: isStalled, policy: post.detector.policy)
         follow(saturation, post, reading)
 
@@ -245,9 +252,9 @@ struct WatchdogThread: ~Copyable {
         if let word = post.detector.suspectedWord, word != suspected {
             post.noteSuspicion(began: reading.since)
         }
-        post.tellUnseen(
+        post.reportUnseen(
             upTo: stallCount, before: before, busy: busy.all, evidence, at: now,
-            absences: attendance.absences)
+            suspendedIntervals: suspensionTracker.suspendedIntervals)
         post.setAlarm()
         post.keepOpenSlot(at: self.now(), open: step.incident, lastWords)
         if step.takesSample {
@@ -298,7 +305,7 @@ struct WatchdogThread: ~Copyable {
         var other = first
         while let current = other {
             if current !== post {
-                let due = current.nextLook ?? now + current.policies.suspicion
+                let due = current.nextPoll ?? now + current.policies.suspicion
                 limit = min(limit, due - now)
             }
             other = current.next
@@ -327,7 +334,7 @@ struct WatchdogThread: ~Copyable {
         var shortest: Duration?
         var post = first
         while let current = post {
-            if let next = current.nextLook {
+            if let next = current.nextPoll {
                 earliest = min(earliest ?? next, next)
             } else {
                 let suspicion = current.policies.suspicion
@@ -342,15 +349,15 @@ struct WatchdogThread: ~Copyable {
     /// Sleeps unless something happened since the looks: what the loops do first, they tell only a watchdog that has
     /// announced its sleep, so each is read once more after the announcement.
     private mutating func sleep(until due: MonotonicInstant?) {
-        let kind = UInt32(due == nil ? STALL_WATCHDOG_PARKED : STALL_WATCHDOG_DOZING)
+        let kind = UInt32(due == nil ? STALL_WATCHDOG_WAITING : STALL_WATCHDOG_TIMED_WAIT)
         pulse.expect(at: due)
-        attendance.goToSleep(at: now(), ownThread.counters())
-        stall_bell_announce(bell, kind)
+        suspensionTracker.goToSleep(at: now(), ownThread.counters())
+        stall_wakeup_prepare(wakeup, kind)
         guard inbox.isEmpty, !hasAnyMoved(due) else {
-            return stall_bell_announce(bell, UInt32(STALL_WATCHDOG_AWAKE))
+            return stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
         }
-        stall_bell_sleep(bell, kind, due?.nanoseconds ?? .max)
-        attendance.wake(expectedAt: due, at: now(), ownThread.counters())
+        stall_wakeup_wait(wakeup, kind, due?.nanoseconds ?? .max)
+        suspensionTracker.wake(expectedAt: due, at: now(), ownThread.counters())
     }
 
     private func hasAnyMoved(_ due: MonotonicInstant?) -> Bool {

@@ -46,7 +46,7 @@ package protocol StallResponder: AnyObject, Sendable {
     ///   - limit: How long it may take: other loops are not looked at meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
     /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come: then it is true.
-    func takeLateStack() -> Bool
+    func collectLateStack() -> Bool
     /// The samples since the last call are of no incident, or of one that is over.
     func forgetSamples(_ kind: IncidentKind)
     /// A stall began, goes on, or ended. Its samples were handed over before.
@@ -61,7 +61,7 @@ extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool { true }
-    package func takeLateStack() -> Bool { false }
+    package func collectLateStack() -> Bool { false }
     package func forgetSamples(_ kind: IncidentKind) {}
     package func unwatched() {}
 }

@@ -143,7 +143,7 @@ struct CauseTruth {
 
     /// The evidence of one look, on threads blocked in each kind of wait. The thread itself is not disturbed.
     static func measureCost(looks: Int) {
-        let process = ProcessGatherer(ControlGroup())
+        let process = ProcessStateReader(ControlGroup())
         let waits = ["mutex", "read from TCP", "usleep", "poll of TCP"]
         for plant in Plant.locks + Plant.waits where waits.contains(plant.name) {
             let state = CostState()
@@ -154,12 +154,13 @@ struct CauseTruth {
             }
             thread.start()
             usleep(50_000)
-            var gatherer = ThreadGatherer(ThreadID(rawValue: state.id.load(ordering: .acquiring)))
+            var gatherer = ThreadStateReader(
+                ThreadID(rawValue: state.id.load(ordering: .acquiring)))
             var costs: [Duration] = []
             for _ in 0..<looks {
                 let began = ContinuousClock.now
-                var (wait, counters) = gatherer.look()
-                wait.unreadable.formUnion(process.look(&counters))
+                var (wait, counters) = gatherer.snapshot()
+                wait.unreadable.formUnion(process.snapshot(&counters))
                 costs.append(ContinuousClock.now - began)
                 usleep(500)
             }

@@ -45,9 +45,9 @@ import Testing
 
     @Test func `limits that make no sense are brought to the nearest that do`() {
         var limits = StoreLimits(.init(bytes: 5 << 20, age: .seconds(60), reserveBytes: 0))
-        #expect(limits.bytes == 5 << 20 && limits.age == .seconds(60) && limits.ballastBytes == 0)
+        #expect(limits.bytes == 5 << 20 && limits.age == .seconds(60) && limits.reserveBytes == 0)
         limits = StoreLimits(.init(bytes: 1, reserveBytes: -1))
-        #expect(limits.bytes == 1 << 20 && limits.age == nil && limits.ballastBytes == 0)
+        #expect(limits.bytes == 1 << 20 && limits.age == nil && limits.reserveBytes == 0)
     }
 
     /// Method: the reserve is the limit that can be seen from outside. In a process of its own: a monitor takes SIGPROF,

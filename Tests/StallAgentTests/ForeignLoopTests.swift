@@ -70,7 +70,7 @@ import Testing
 
     /// Its mode is not observed until it is asked about: its exit is seen, its entry was not.
     @Test func `the callout around a nested run in a mode of its own goes on after it`() async {
-        let (statuses, told) = AsyncStream.makeStream(of: UInt64.self)
+        let (statuses, reported) = AsyncStream.makeStream(of: UInt64.self)
         let play = NestedPlay()
         let thread = Thread {
             let outer = Timer(timeInterval: 0, repeats: false) { _ in
@@ -80,16 +80,16 @@ import Testing
                 let inner = Timer(timeInterval: 0, repeats: false) { _ in
                     play.isNested.store(true, ordering: .releasing)
                     while !play.isCorrected.load(ordering: .acquiring) { sched_yield() }
-                    told.yield(play.word >> 56)
+                    reported.yield(play.word >> 56)
                 }
                 RunLoop.current.add(inner, forMode: own)
                 _ = RunLoop.current.run(mode: own, before: .distantFuture)
-                told.yield(play.word >> 56)
+                reported.yield(play.word >> 56)
                 stall_foreign_loop_detach(loop)
             }
             RunLoop.current.add(outer, forMode: .default)
             _ = RunLoop.current.run(mode: .default, before: .distantFuture)
-            told.finish()
+            reported.finish()
         }
         thread.start()
         while !play.isNested.load(ordering: .acquiring) { sched_yield() }

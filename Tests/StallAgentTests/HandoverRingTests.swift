@@ -87,19 +87,19 @@ import Testing
 
     @Test func `an absence is told once, and its end`() {
         var health = WatchdogHealth()
-        #expect(health.look(delay: .seconds(1), at: at(0)) == nil)
-        #expect(health.look(delay: .seconds(6), at: at(10)) == nil)
-        #expect(health.nextLook(delay: .seconds(6), isParked: false, at: at(10)) == at(11))
-        #expect(health.look(delay: .seconds(7), at: at(11)) == .away(.seconds(7)))
-        #expect(health.look(delay: .seconds(8), at: at(12)) == nil)
-        #expect(health.look(delay: .zero, at: at(13)) == .isBack)
-        #expect(health.look(delay: .zero, at: at(14)) == nil)
+        #expect(health.poll(delay: .seconds(1), at: at(0)) == nil)
+        #expect(health.poll(delay: .seconds(6), at: at(10)) == nil)
+        #expect(health.nextPoll(delay: .seconds(6), isWaiting: false, at: at(10)) == at(11))
+        #expect(health.poll(delay: .seconds(7), at: at(11)) == .away(.seconds(7)))
+        #expect(health.poll(delay: .seconds(8), at: at(12)) == nil)
+        #expect(health.poll(delay: .zero, at: at(13)) == .isBack)
+        #expect(health.poll(delay: .zero, at: at(14)) == nil)
     }
 
     @Test func `a watchdog that comes back within a second was stopped with its process`() {
         var health = WatchdogHealth()
-        #expect(health.look(delay: .seconds(3600), at: at(0)) == nil)
-        #expect(health.look(delay: .zero, at: at(1)) == nil)
-        #expect(health.nextLook(delay: .zero, isParked: true, at: at(1)) == at(61))
+        #expect(health.poll(delay: .seconds(3600), at: at(0)) == nil)
+        #expect(health.poll(delay: .zero, at: at(1)) == nil)
+        #expect(health.nextPoll(delay: .zero, isWaiting: true, at: at(1)) == at(61))
     }
 }

@@ -11,8 +11,8 @@ import Testing
 @Suite struct QueueLookTests {
     init() { stall_queue_prepare() }
 
-    func look(_ queue: DispatchQueue) -> stall_queue_look {
-        withExtendedLifetime(queue) { stall_queue_look_at(queue.dispatchObject!) }
+    func poll(_ queue: DispatchQueue) -> stall_queue_snapshot {
+        withExtendedLifetime(queue) { stall_queue_read(queue.dispatchObject!) }
     }
     func drainer(_ queue: DispatchQueue) -> Int32 {
         withExtendedLifetime(queue) { stall_queue_find_drainer(queue.dispatchObject!) }
@@ -20,23 +20,23 @@ import Testing
 
     @Test func `a queue tells the thread that runs its items`() {
         let queue = DispatchQueue(label: "test")
-        #expect(look(queue).is_known && look(queue).is_empty && look(queue).drainer == 0)
-        queue.sync { #expect(look(queue).drainer == stall_gettid()) }
+        #expect(poll(queue).is_known && poll(queue).is_empty && poll(queue).drainer == 0)
+        queue.sync { #expect(poll(queue).drainer == stall_gettid()) }
         let worker = DispatchSemaphore(value: 0)
         queue.async {
-            #expect(look(queue).drainer == stall_gettid())
+            #expect(poll(queue).drainer == stall_gettid())
             worker.signal()
         }
         worker.wait()
         queue.sync {}
-        #expect(look(queue).drainer == 0)
+        #expect(poll(queue).drainer == 0)
     }
 
     @Test func `the queue that targets another finds its thread there`() {
         let target = DispatchQueue(label: "target")
         let queue = DispatchQueue(label: "test", target: target)
         #expect(drainer(queue) == 0)
-        target.sync { #expect(drainer(queue) == stall_gettid() && look(queue).drainer == 0) }
+        target.sync { #expect(drainer(queue) == stall_gettid() && poll(queue).drainer == 0) }
         let onGlobal = DispatchQueue(label: "test", target: .global())
         #expect(drainer(onGlobal) == 0 && drainer(.global()) == 0)
     }
@@ -44,15 +44,15 @@ import Testing
     @Test func `waiting items are seen, and which of them is first`() {
         let queue = DispatchQueue(label: "test")
         queue.suspend()
-        #expect(look(queue).is_suspended && look(queue).is_empty)
+        #expect(poll(queue).is_suspended && poll(queue).is_empty)
         queue.async {}
-        let first = look(queue)
+        let first = poll(queue)
         #expect(!first.is_empty && first.head != 0)
         queue.async {}
-        #expect(look(queue).head == first.head)
+        #expect(poll(queue).head == first.head)
         queue.resume()
-        queue.sync { #expect(look(queue).head == 0 && look(queue).is_empty) }
-        #expect(!look(queue).is_suspended)
+        queue.sync { #expect(poll(queue).head == 0 && poll(queue).is_empty) }
+        #expect(!poll(queue).is_suspended)
     }
 
     @Test func `a queue that was never activated counts as suspended, whatever its kind`() {
@@ -61,17 +61,17 @@ import Testing
         ]
         for kind in kinds {
             let queue = DispatchQueue(label: "test", attributes: kind)
-            #expect(look(queue).is_suspended)
+            #expect(poll(queue).is_suspended)
             queue.activate()
-            #expect(!look(queue).is_suspended)
+            #expect(!poll(queue).is_suspended)
         }
-        #expect(!look(.main).is_suspended && !look(.global()).is_suspended)
+        #expect(!poll(.main).is_suspended && !poll(.global()).is_suspended)
     }
 
     @Test func `of a concurrent queue only barriers have a thread`() {
         let queue = DispatchQueue(label: "test", attributes: .concurrent)
-        queue.sync { #expect(look(queue).drainer == 0) }
-        queue.sync(flags: .barrier) { #expect(look(queue).drainer == stall_gettid()) }
+        queue.sync { #expect(poll(queue).drainer == 0) }
+        queue.sync(flags: .barrier) { #expect(poll(queue).drainer == stall_gettid()) }
     }
 
     @Test func `Swift's pool is a queue that tasks can name`() async {

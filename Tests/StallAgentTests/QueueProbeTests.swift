@@ -11,26 +11,26 @@ import Testing
 @Suite struct HeartbeatTests {
     /// A queue that does what the test says.
     final class PlayedQueue: ProbeTarget {
-        private let state = Mutex<(look: ProbeResult?, beats: [@Sendable () -> Void])>(
+        private let state = Mutex<(poll: ProbeResult?, probes: [@Sendable () -> Void])>(
             (.idle, []))
         let mustAnswerFirst: Bool
         let time = Atomic<UInt64>(1_000_000_000)
 
         init(mustAnswerFirst: Bool = false) { self.mustAnswerFirst = mustAnswerFirst }
 
-        func look() -> ProbeResult? { state.withLock { $0.look } }
-        func post(_ beat: @escaping @Sendable () -> Void) {
-            state.withLock { $0.beats.append(beat) }
+        func poll() -> ProbeResult? { state.withLock { $0.poll } }
+        func post(_ probe: @escaping @Sendable () -> Void) {
+            state.withLock { $0.probes.append(probe) }
         }
 
-        func shows(_ look: ProbeResult?) { state.withLock { $0.look = look } }
-        var beatsWaiting: Int { state.withLock { $0.beats.count } }
-        func runBeats() {
-            let beats = state.withLock { state in
-                defer { state.beats = [] }
-                return state.beats
+        func shows(_ poll: ProbeResult?) { state.withLock { $0.poll = poll } }
+        var pendingProbes: Int { state.withLock { $0.probes.count } }
+        func runProbes() {
+            let probes = state.withLock { state in
+                defer { state.probes = [] }
+                return state.probes
             }
-            for beat in beats { beat() }
+            for probe in probes { probe() }
         }
     }
 
@@ -51,9 +51,9 @@ import Testing
 
     /// Lets a period pass and ticks.
     @discardableResult
-    func tick(_ look: ProbeResult?, after milliseconds: UInt64 = 10) -> Bool {
+    func tick(_ poll: ProbeResult?, after milliseconds: UInt64 = 10) -> Bool {
         queue.time.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
-        queue.shows(look)
+        queue.shows(poll)
         return heartbeat.tick()
     }
 
@@ -69,26 +69,26 @@ import Testing
             tick(.idle)
             tick(.halted)
         }
-        #expect(queue.beatsWaiting == 0 && status != busy)
+        #expect(queue.pendingProbes == 0 && status != busy)
     }
 
     @Test func `an item that stays is busy from between the looks that it began between`() {
         tick(.idle)
         tick(.working(head: 0))  // at 20 ms
-        #expect(queue.beatsWaiting == 1 && status != busy)
+        #expect(queue.pendingProbes == 1 && status != busy)
         tick(.working(head: 0))
         #expect(status == busy && since == 15)
         tick(.working(head: 0))
-        #expect(status == busy && since == 15 && queue.beatsWaiting == 1, "one beat at a time")
+        #expect(status == busy && since == 15 && queue.pendingProbes == 1, "one beat at a time")
         queue.time.wrappingAdd(3_000_000, ordering: .relaxed)
-        queue.runBeats()
+        queue.runProbes()
         #expect(status == UInt64(STALL_LOOP_WAITING) && since == 43)
     }
 
     @Test func `a busy queue whose beats run in time is not busy for the watchdog`() {
         for _ in 0..<20 {
             tick(.working(head: 0))
-            queue.runBeats()
+            queue.runProbes()
         }
         #expect(status != busy)
     }
@@ -96,7 +96,7 @@ import Testing
     @Test func `an item began after the last beat that ran`() {
         tick(.working(head: 0))
         queue.time.wrappingAdd(8_000_000, ordering: .relaxed)
-        queue.runBeats()  // at 18 ms
+        queue.runProbes()  // at 18 ms
         tick(.working(head: 0), after: 2)
         tick(.working(head: 0))
         #expect(status == busy && since == 19)
@@ -149,8 +149,8 @@ import Testing
     @Test func `a main queue that nobody serves yet is asked, and not busy`() {
         let test = HeartbeatTests(mustAnswerFirst: true)
         for _ in 0..<10 { test.tick(.unknown) }
-        #expect(test.queue.beatsWaiting == 1 && test.status != busy)
-        test.queue.runBeats()
+        #expect(test.queue.pendingProbes == 1 && test.status != busy)
+        test.queue.runProbes()
         for _ in 0..<3 { test.tick(.unknown) }
         #expect(test.status == busy)
     }

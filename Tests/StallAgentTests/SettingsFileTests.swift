@@ -38,8 +38,8 @@ import Testing
         let path = directory.appending(path: "settings.json")
         func write(_ text: String) throws { try Data(text.utf8).write(to: path, options: .atomic) }
         let lines = StoreConnectionTests.Lines()
-        let (stream, told) = AsyncStream.makeStream(of: AgentSettings.self)
-        let file = SettingsFile(path: path.path, logger: lines.logger) { told.yield($0) }
+        let (stream, reported) = AsyncStream.makeStream(of: AgentSettings.self)
+        let file = SettingsFile(path: path.path, logger: lines.logger) { reported.yield($0) }
         defer { file.stop() }
         var settings = stream.makeAsyncIterator()
         #expect(await settings.next() == AgentSettings(), "it need not be there")

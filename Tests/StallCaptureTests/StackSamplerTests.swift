@@ -83,12 +83,12 @@ import Testing
         other.release()
         other.waitForEnd()
         victim.waitForEnd()
-        let taken = sampler.takeLateStack(of: victim.thread)
+        let taken = sampler.collectLateStack(of: victim.thread)
         let late = try #require(taken)
         #expect(late.stack.method == .lateSignal && !late.stack.isTruncated)
         #expect(late.stack.endsIn(victim.callers), "\(late) does not end in \(victim.callers)")
         #expect(late.asked < late.answered)
-        let again = sampler.takeLateStack(of: victim.thread)
+        let again = sampler.collectLateStack(of: victim.thread)
         #expect(again == nil)
     }
 
@@ -109,7 +109,7 @@ import Testing
         }
         for victim in victims {
             victim.waitForEnd()
-            let taken = sampler.takeLateStack(of: victim.thread)
+            let taken = sampler.collectLateStack(of: victim.thread)
             let late = try #require(taken)
             #expect(late.stack.endsIn(victim.callers))
         }
@@ -236,7 +236,7 @@ import Testing
 @Suite struct ThreadProbeTests {
     @Test func `CPU time grows while a thread computes`() {
         let victim = Victim(.computing)
-        var probe = ThreadProbe(victim.thread.id)
+        var probe = ThreadStatReader(victim.thread.id)
         let before = probe.cpuTime()!
         while probe.cpuTime()! == before { sched_yield() }
         #expect(probe.cpuTime()! > before)
@@ -247,11 +247,11 @@ import Testing
 
     @Test func `a thread that is gone has neither state nor CPU time`() {
         let victim = Victim(.nothing)
-        var probe = ThreadProbe(victim.thread.id)
+        var probe = ThreadStatReader(victim.thread.id)
         victim.waitForEnd()
         while probe.state() != nil { sched_yield() }
         #expect(probe.cpuTime() == nil)
-        var late = ThreadProbe(victim.thread.id)
+        var late = ThreadStatReader(victim.thread.id)
         #expect(late.state() == nil)
     }
 }

@@ -69,7 +69,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
     /// Waits until the kernel has forgotten the thread.
     func waitForEnd() {
         running!.waitForEnd()
-        var probe = ThreadProbe(thread.id)
+        var probe = ThreadStatReader(thread.id)
         while probe.state() != nil { sched_yield() }
     }
 

@@ -42,7 +42,7 @@ final class VictimThread: Sendable {
 
     /// Waits until the kernel shows the thread in one of these states.
     func waitForState(_ states: Character...) {
-        var probe = ThreadProbe(thread.id)
+        var probe = ThreadStatReader(thread.id)
         while let state = probe.state(), !states.contains(Character(UnicodeScalar(state))) {
             sched_yield()
         }

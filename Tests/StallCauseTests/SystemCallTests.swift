@@ -57,19 +57,19 @@ import Testing
         defer { close(wanted) }
         #expect(flock(held, LOCK_EX) == 0)
         let waiter = LockWaiter(wanted)
-        var gatherer = ThreadGatherer(waiter.thread)
-        let look = WaitLook()
-        repeat { gatherer.look(into: look) } while Wait(look.copy).call?.name != "flock"
-        #expect(look.pointer.pointee.waits_for_file)
-        #expect(Wait(look.copy).fileLockHolder == nil)
-        var known = look.copy.look
+        var gatherer = ThreadStateReader(waiter.thread)
+        let snapshot = WaitSnapshot()
+        repeat { gatherer.snapshot(into: snapshot) } while Wait(snapshot.copy).call?.name != "flock"
+        #expect(snapshot.pointer.pointee.waits_for_file)
+        #expect(Wait(snapshot.copy).fileLockHolder == nil)
+        var known = snapshot.copy.snapshot
         while known.lock_process == 0 {
             stall_wait_find_file_lock(&known, waiter.thread.rawValue)
         }
         #expect(known.lock_process == getpid())
         close(held)
         waiter.join()
-        var over = look.copy.look
+        var over = snapshot.copy.snapshot
         stall_wait_find_file_lock(&over, waiter.thread.rawValue)
         #expect(over.lock_process == 0)
     }

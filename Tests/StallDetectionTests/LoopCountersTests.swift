@@ -35,14 +35,14 @@ import Testing
         let pointer = stall_beacon_create()!
         defer { stall_beacon_release(pointer) }
         let beacon = LoopBeacon(pointer)
-        let bell = stall_bell_create()!
+        let wakeup = stall_wakeup_create()!
         func ms(_ value: UInt64) -> UInt64 { 1_000_000_000 + value * 1_000_000 }
         func at(_ value: UInt64) -> MonotonicInstant { MonotonicInstant(nanoseconds: ms(value)) }
         // Nobody watches: nothing is counted.
         stall_beacon_publish_awake(pointer, ms(0))
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(500))
-        beacon.connect(to: bell, stallLength: .milliseconds(250))
-        let before = beacon.tally(at: at(1_000), runDelay: nil)
+        beacon.connect(to: wakeup, stallLength: .milliseconds(250))
+        let before = beacon.counters(at: at(1_000), runDelay: nil)
         // Two iterations: 150 ms after a wait and 5 before the next one; then 40, and 300 that go on.
         stall_beacon_publish_awake(pointer, ms(1_000))
         stall_beacon_publish_iteration(pointer, ms(1_150))
@@ -51,15 +51,15 @@ import Testing
         stall_beacon_publish_iteration(pointer, ms(1_690))
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(1_690))
         stall_beacon_publish_awake(pointer, ms(1_700))
-        let measure = LoopMeasure(from: before, to: beacon.tally(at: at(2_000), runDelay: nil))
+        let measure = LoopMeasure(from: before, to: beacon.counters(at: at(2_000), runDelay: nil))
         #expect(measure.watched == .milliseconds(1_000) && measure.busy == .milliseconds(490))
         #expect(measure.lengths.count == 2)
         #expect(measure.microStallCount == 1 && measure.microStallTime == .milliseconds(150))
         #expect(beacon.rests == 2)
         // The long one is a stall and no micro-stall, and its time is not counted twice.
-        let middle = beacon.tally(at: at(2_000), runDelay: nil)
+        let middle = beacon.counters(at: at(2_000), runDelay: nil)
         stall_beacon_publish_iteration(pointer, ms(2_010))
-        let rest = LoopMeasure(from: middle, to: beacon.tally(at: at(2_010), runDelay: nil))
+        let rest = LoopMeasure(from: middle, to: beacon.counters(at: at(2_010), runDelay: nil))
         #expect(rest.busy == .milliseconds(10) && rest.microStallCount == 0)
     }
 }

@@ -10,58 +10,60 @@ import Testing
     let policy = DetectionPolicy(threshold: .milliseconds(250))
     let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 
-    mutating func look(
+    mutating func poll(
         _ milliseconds: Int, rests: UInt64, status: LoopStatus = .busy, isStalled: Bool = false,
-        delay: Duration = .zero, absences: SuspendedIntervals = SuspendedIntervals()
+        delay: Duration = .zero, suspendedIntervals: SuspendedIntervals = SuspendedIntervals()
     ) -> StallStep {
         let now = start + .milliseconds(milliseconds)
-        return detector.look(
+        return detector.poll(
             LoopReading(status: status, since: now), rests: rests,
             ThreadEvidence(cpuTime: .milliseconds(milliseconds), runDelay: delay), at: now,
-            absences: absences, isStalled: isStalled, policy: policy)
+            suspendedIntervals: suspendedIntervals, isStalled: isStalled, policy: policy)
     }
 
     @Test
     mutating func `a loop that does not rest for two seconds is saturated, with samples of them`() {
         var samples: [Int] = []
-        var told: [Int] = []
+        var reported: [Int] = []
         for now in stride(from: 0, through: 2_500, by: 100) {
-            let step = look(now, rests: 7)
+            let step = poll(now, rests: 7)
             if step.takesSample { samples.append(now) }
-            if step.incident != nil { told.append(now) }
+            if step.incident != nil { reported.append(now) }
         }
-        #expect(told == [2_000] && samples.first == 1_000 && samples.count >= 3)
-        let end = look(2_600, rests: 8, status: .waiting)
+        #expect(reported == [2_000] && samples.first == 1_000 && samples.count >= 3)
+        let end = poll(2_600, rests: 8, status: .waiting)
         #expect(end.incident?.verdict == .saturated && end.incident?.hasEnded == true)
         #expect(end.incident?.duration == .milliseconds(2_600))
     }
 
     @Test mutating func `a rest between two looks is a rest`() {
         for now in stride(from: 0, through: 10_000, by: 100) {
-            #expect(look(now, rests: UInt64(now / 1_500)).incident == nil)
+            #expect(poll(now, rests: UInt64(now / 1_500)).incident == nil)
         }
     }
 
     @Test mutating func `a stalled callout is no saturation`() {
         for now in stride(from: 0, through: 10_000, by: 100) {
-            #expect(look(now, rests: 1, isStalled: now.isMultiple(of: 1_000)).incident == nil)
+            #expect(poll(now, rests: 1, isStalled: now.isMultiple(of: 1_000)).incident == nil)
         }
     }
 
     @Test mutating func `time in which the process was stopped saturates nothing`() {
-        var absences = SuspendedIntervals()
-        absences.note(
+        var suspendedIntervals = SuspendedIntervals()
+        suspendedIntervals.note(
             from: start + .milliseconds(500), to: start + .milliseconds(2_000), .milliseconds(1_500)
         )
         for now in stride(from: 0, through: 3_400, by: 100) {
-            #expect(look(now, rests: 1, absences: absences).incident == nil)
+            #expect(poll(now, rests: 1, suspendedIntervals: suspendedIntervals).incident == nil)
         }
-        #expect(look(3_500, rests: 1, absences: absences).incident?.verdict == .saturated)
+        #expect(
+            poll(3_500, rests: 1, suspendedIntervals: suspendedIntervals).incident?.verdict
+                == .saturated)
     }
 
     @Test mutating func `a loop that waits for the CPU is not to blame`() {
         for now in stride(from: 0, through: 10_000, by: 100) {
-            #expect(look(now, rests: 1, delay: .milliseconds(now * 2 / 3)).incident == nil)
+            #expect(poll(now, rests: 1, delay: .milliseconds(now * 2 / 3)).incident == nil)
         }
     }
 }

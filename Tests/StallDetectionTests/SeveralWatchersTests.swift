@@ -8,38 +8,38 @@ import Testing
 /// Method: the test plays the loop and both watchdogs; a bell that was rung does not say that it sleeps.
 @Suite struct SeveralWatchersTests {
     let pointer = stall_beacon_create()!
-    let one = stall_bell_create()!
-    let other = stall_bell_create()!
+    let one = stall_wakeup_create()!
+    let other = stall_wakeup_create()!
 
     private func wake() {
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), 1)
-        for bell in [one, other] { stall_bell_announce(bell, UInt32(STALL_WATCHDOG_PARKED)) }
+        for wakeup in [one, other] { stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_WAITING)) }
         stall_beacon_publish_awake(pointer, 2)
     }
 
-    private var wasRung: [Bool] { [one, other].map { $0.pointee.sleep == STALL_WATCHDOG_AWAKE } }
+    private var wasWoken: [Bool] { [one, other].map { $0.pointee.sleep == STALL_WATCHDOG_AWAKE } }
 
     @Test func `a loop that wakes rings all who watch it, and nobody else`() {
         let beacon = LoopBeacon(pointer)
         defer { stall_beacon_release(pointer) }
         wake()
-        #expect(wasRung == [false, false])
+        #expect(wasWoken == [false, false])
         beacon.connect(to: one, stallLength: .seconds(1))
         wake()
-        #expect(wasRung == [true, false])
+        #expect(wasWoken == [true, false])
         beacon.connect(to: other, stallLength: .seconds(2))
         wake()
-        #expect(wasRung == [true, true])
+        #expect(wasWoken == [true, true])
         beacon.disconnect(from: one)
         wake()
-        #expect(wasRung == [false, true])
+        #expect(wasWoken == [false, true])
         beacon.connect(to: one, stallLength: .seconds(1))
         beacon.disconnect(from: other)
         wake()
-        #expect(wasRung == [true, false])
+        #expect(wasWoken == [true, false])
         beacon.disconnect(from: one)
         wake()
-        #expect(wasRung == [false, false] && pointer.pointee.bell == nil)
+        #expect(wasWoken == [false, false] && pointer.pointee.wakeup == nil)
     }
 
     @Test func `a watchdog that sleeps until a deadline is only woken by an alarm`() {
@@ -47,15 +47,17 @@ import Testing
         defer { stall_beacon_release(pointer) }
         beacon.connect(to: one, stallLength: .seconds(1))
         beacon.connect(to: other, stallLength: .seconds(1))
-        for bell in [one, other] { stall_bell_announce(bell, UInt32(STALL_WATCHDOG_DOZING)) }
+        for wakeup in [one, other] {
+            stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
+        }
         stall_beacon_publish_awake(pointer, 10)
-        #expect(wasRung == [false, false])
+        #expect(wasWoken == [false, false])
         beacon.setAlarm(on: beacon.word)
         beacon.setAlarm(on: beacon.word)
         // One of them gives up its suspicion; the alarm is the other's as well.
         beacon.clearAlarm()
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), 20)
-        #expect(wasRung == [true, true])
+        #expect(wasWoken == [true, true])
         #expect(beacon.alarmAnswer == MonotonicInstant(nanoseconds: 20))
     }
 
@@ -75,11 +77,11 @@ import Testing
         defer { stall_beacon_release(pointer) }
         beacon.connect(to: one, stallLength: .milliseconds(500))
         beacon.connect(to: other, stallLength: .milliseconds(250))
-        #expect(pointer.pointee.tally.stall_ns == 250_000_000)
+        #expect(pointer.pointee.counters.stall_ns == 250_000_000)
         beacon.connect(to: other, stallLength: .milliseconds(750))
-        #expect(pointer.pointee.tally.stall_ns == 500_000_000)
+        #expect(pointer.pointee.counters.stall_ns == 500_000_000)
         beacon.disconnect(from: one)
-        #expect(pointer.pointee.tally.stall_ns == 750_000_000)
+        #expect(pointer.pointee.counters.stall_ns == 750_000_000)
     }
 
     @Test func `watchdogs that come and go at once leave a list that is right`() async {
@@ -88,24 +90,24 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    let bell = stall_bell_create()!
+                    let wakeup = stall_wakeup_create()!
                     for _ in 0..<2_000 {
-                        beacon.connect(to: bell, stallLength: .seconds(1))
-                        beacon.disconnect(from: bell)
+                        beacon.connect(to: wakeup, stallLength: .seconds(1))
+                        beacon.disconnect(from: wakeup)
                     }
                 }
             }
         }
-        #expect(pointer.pointee.bell == nil)
+        #expect(pointer.pointee.wakeup == nil)
         #expect(beacon.connect(to: one, stallLength: .seconds(1)))
-        #expect(pointer.pointee.bell == one)
+        #expect(pointer.pointee.wakeup == one)
     }
 
     @Test func `there is room for eight`() {
         let beacon = LoopBeacon(pointer)
         defer { stall_beacon_release(pointer) }
         for _ in 0..<STALL_WATCHER_LIMIT {
-            #expect(beacon.connect(to: stall_bell_create()!, stallLength: .seconds(1)))
+            #expect(beacon.connect(to: stall_wakeup_create()!, stallLength: .seconds(1)))
         }
         #expect(!beacon.connect(to: one, stallLength: .seconds(1)))
     }

@@ -12,9 +12,9 @@ private let blocked = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "
 
 /// Nothing of the process ran from one millisecond to another.
 private func absent(from: Int, to: Int) -> SuspendedIntervals {
-    var absences = SuspendedIntervals()
-    absences.note(from: at(from), to: at(to), .milliseconds(to - from))
-    return absences
+    var suspendedIntervals = SuspendedIntervals()
+    suspendedIntervals.note(from: at(from), to: at(to), .milliseconds(to - from))
+    return suspendedIntervals
 }
 
 private func at(_ milliseconds: Int) -> MonotonicInstant { start + .milliseconds(milliseconds) }
@@ -44,14 +44,14 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     ) {
         var now = 0
         while now <= end {
-            each(now, detector.look(busy(since: 0), evidence(now), at: at(now)))
-            now = Int((detector.nextLook! - start).milliseconds.rounded(.up))
+            each(now, detector.poll(busy(since: 0), evidence(now), at: at(now)))
+            now = Int((detector.nextPoll! - start).milliseconds.rounded(.up))
         }
     }
 
     @Test(arguments: [(elapsed: 0, stalls: false), (249, false), (250, true), (86_400_000, true)])
     mutating func `a callback stalls at the threshold, not before`(elapsed: Int, stalls: Bool) {
-        let step = detector.look(busy(since: 0), blocked, at: at(elapsed))
+        let step = detector.poll(busy(since: 0), blocked, at: at(elapsed))
         #expect((step.incident != nil) == stalls)
     }
 
@@ -59,21 +59,21 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     mutating func `a loop that does not run callbacks never stalls`(status: LoopStatus) {
         let reading = LoopReading(status: status, since: start)
         for elapsed in [0, 250, 1_000, 86_400_000] {
-            #expect(detector.look(reading, blocked, at: at(elapsed)).incident == nil)
+            #expect(detector.poll(reading, blocked, at: at(elapsed)).incident == nil)
         }
-        #expect(detector.nextLook == nil, "a loop that sleeps on wakes the watchdog itself")
+        #expect(detector.nextPoll == nil, "a loop that sleeps on wakes the watchdog itself")
     }
 
     @Test mutating func `a loop that makes progress is busy, not stalled`() {
         for elapsed in stride(from: 0, to: 10_000, by: 100) {
-            let step = detector.look(busy(since: elapsed), running(elapsed), at: at(elapsed + 99))
+            let step = detector.poll(busy(since: elapsed), running(elapsed), at: at(elapsed + 99))
             #expect(step.incident == nil && !step.takesSample)
         }
     }
 
     @Test mutating func `it wants to look exactly at half the threshold and at the threshold`() {
-        _ = detector.look(busy(since: 0), blocked, at: at(1))
-        #expect(detector.nextLook == at(125))
+        _ = detector.poll(busy(since: 0), blocked, at: at(1))
+        #expect(detector.nextPoll == at(125))
         var times: [Int] = []
         follow(until: 250, evidence: { _ in blocked }) { now, _ in times.append(now) }
         #expect(times.contains(125) && times.contains(250))
@@ -99,27 +99,27 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     mutating func
         `one incident begins, is refreshed every second, and ends with the loop's own time`()
     {
-        var told: [StallIncident] = []
+        var reported: [StallIncident] = []
         follow(until: 3_400, evidence: { _ in blocked }) { _, step in
-            if let incident = step.incident { told.append(incident) }
+            if let incident = step.incident { reported.append(incident) }
         }
-        #expect(told.map { Int($0.duration.milliseconds) } == [250, 1250, 2250, 3250])
-        let last = detector.look(waiting(since: 3_456), blocked, at: at(9_000), end: at(3_412))
+        #expect(reported.map { Int($0.duration.milliseconds) } == [250, 1250, 2250, 3250])
+        let last = detector.poll(waiting(since: 3_456), blocked, at: at(9_000), end: at(3_412))
         #expect(last.incident?.duration == .milliseconds(3_412))
         #expect(last.incident?.hasEnded == true && last.dropsSuspicion)
-        #expect(Set(told.map(\.began) + [last.incident!.began]) == [start])
+        #expect(Set(reported.map(\.began) + [last.incident!.began]) == [start])
     }
 
     @Test mutating func `a suspicion that comes to nothing leaves no incident`() {
-        let suspicious = detector.look(busy(since: 0), blocked, at: at(200))
+        let suspicious = detector.poll(busy(since: 0), blocked, at: at(200))
         #expect(suspicious.takesSample && suspicious.incident == nil)
-        let step = detector.look(waiting(since: 240), blocked, at: at(241), end: at(240))
+        let step = detector.poll(waiting(since: 240), blocked, at: at(241), end: at(240))
         #expect(step.incident == nil && step.dropsSuspicion)
     }
 
     @Test mutating func `a stall that ended between two looks is still told`() {
-        _ = detector.look(busy(since: 0), blocked, at: at(130))
-        let step = detector.look(busy(since: 400), blocked, at: at(460), end: at(400))
+        _ = detector.poll(busy(since: 0), blocked, at: at(130))
+        let step = detector.poll(busy(since: 400), blocked, at: at(460), end: at(400))
         #expect(step.incident?.duration == .milliseconds(400))
         #expect(step.incident?.hasEnded == true)
     }
@@ -133,19 +133,19 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     @Test mutating func `a thread that is ready but gets no CPU is starved, and only late`() {
-        var told: [(Int, StallVerdict)] = []
-        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        var reported: [(Int, StallVerdict)] = []
+        _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
         follow(until: 1_100, evidence: { running($0 / 10) }) { now, step in
-            if let incident = step.incident { told.append((now, incident.verdict)) }
+            if let incident = step.incident { reported.append((now, incident.verdict)) }
         }
-        #expect(told.map(\.1) == [.starved])
-        #expect(told.allSatisfy { $0.0 >= 1_000 })
+        #expect(reported.map(\.1) == [.starved])
+        #expect(reported.allSatisfy { $0.0 >= 1_000 })
     }
 
     @Test mutating func `a starved thread that has burnt the threshold after all is stalled`() {
-        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
         follow(until: 990, evidence: { running($0 / 2) })
-        let step = detector.look(waiting(since: 995), running(500), at: at(995), end: at(995))
+        let step = detector.poll(waiting(since: 995), running(500), at: at(995), end: at(995))
         #expect(step.incident?.verdict == .stalled)
     }
 
@@ -156,11 +156,11 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 cpuTime: .zero, runDelay: .milliseconds(milliseconds / 4),
                 state: UInt8(ascii: "R"), waitsForCPU: true)
         }
-        _ = detector.look(
+        _ = detector.poll(
             waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
         follow(until: 480, evidence: queueing)
         let moved = ThreadEvidence(cpuTime: .zero, runDelay: .milliseconds(120))
-        let step = detector.look(waiting(since: 480), moved, at: at(481), end: at(480))
+        let step = detector.poll(waiting(since: 480), moved, at: at(481), end: at(480))
         #expect(step.incident?.verdict == .stalled)
         #expect(step.incident?.duration == .milliseconds(480))
     }
@@ -173,12 +173,12 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 cpuTime: .milliseconds(milliseconds / 20), runDelay: .milliseconds(3),
                 state: UInt8(ascii: "R"))
         }
-        _ = detector.look(waiting(since: -1), syncing(0), at: at(-1))
-        var told: [(Int, StallVerdict)] = []
+        _ = detector.poll(waiting(since: -1), syncing(0), at: at(-1))
+        var reported: [(Int, StallVerdict)] = []
         follow(until: 300, evidence: syncing) { now, step in
-            if let incident = step.incident { told.append((now, incident.verdict)) }
+            if let incident = step.incident { reported.append((now, incident.verdict)) }
         }
-        #expect(told.map(\.0) == [250] && told.map(\.1) == [.stalled])
+        #expect(reported.map(\.0) == [250] && reported.map(\.1) == [.stalled])
     }
 
     @Test mutating func `time that the kernel books as a wait for the CPU is not the thread's`() {
@@ -188,12 +188,13 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 runDelay: .milliseconds(milliseconds * 3 / 4),
                 state: UInt8(ascii: "R"), waitsForCPU: milliseconds.isMultiple(of: 2))
         }
-        _ = detector.look(waiting(since: -1), sharing(0), at: at(-1))
-        var told: [StallVerdict] = []
+        _ = detector.poll(waiting(since: -1), sharing(0), at: at(-1))
+        var reported: [StallVerdict] = []
         follow(until: 980, evidence: sharing) { _, step in
-            if let incident = step.incident { told.append(incident.verdict) }
+            if let incident = step.incident { reported.append(incident.verdict) }
         }
-        #expect(told == [], "a quarter of the CPU: the threshold is burnt after four times as long")
+        #expect(
+            reported == [], "a quarter of the CPU: the threshold is burnt after four times as long")
     }
 
     /// A processor of a virtual machine that stands still: the thread waits on it, and the kernel books nothing.
@@ -201,9 +202,9 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         let queueing = ThreadEvidence(
             cpuTime: .milliseconds(12), runDelay: .zero, state: UInt8(ascii: "R"),
             waitsForCPU: true)
-        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
         follow(until: 250, evidence: { _ in queueing })
-        let step = detector.look(
+        let step = detector.poll(
             waiting(since: 262), ThreadEvidence(cpuTime: .milliseconds(22), runDelay: .zero),
             at: at(263), end: at(262))
         #expect(step.incident?.verdict == .starved)
@@ -216,13 +217,13 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 cpuTime: .milliseconds(cpu), runDelay: .milliseconds(queued),
                 state: UInt8(ascii: "R"))
         }
-        _ = detector.look(waiting(since: -1), computing(0, queued: 0), at: at(-1))
+        _ = detector.poll(waiting(since: -1), computing(0, queued: 0), at: at(-1))
         // It queued from 30 to 168.
-        _ = detector.look(busy(since: 0), computing(30, queued: 0), at: at(160))
-        _ = detector.look(busy(since: 0), computing(32, queued: 138), at: at(170))
+        _ = detector.poll(busy(since: 0), computing(30, queued: 0), at: at(160))
+        _ = detector.poll(busy(since: 0), computing(32, queued: 138), at: at(170))
         #expect(
-            detector.look(busy(since: 0), computing(162, queued: 138), at: at(300)).incident == nil)
-        let step = detector.look(busy(since: 0), computing(250, queued: 138), at: at(388))
+            detector.poll(busy(since: 0), computing(162, queued: 138), at: at(300)).incident == nil)
+        let step = detector.poll(busy(since: 0), computing(250, queued: 138), at: at(388))
         #expect(step.incident?.verdict == .stalled, "and what it computes counts")
     }
 
@@ -230,13 +231,13 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     @Test mutating func `readings that are spread are settled by the next one, or by the end`() {
         var spread = ThreadEvidence(
             cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
-        _ = detector.look(waiting(since: -1), spread, at: at(-1))
+        _ = detector.poll(waiting(since: -1), spread, at: at(-1))
         spread.isSpread = true
         var last = StallStep()
         follow(until: 340, evidence: { _ in spread }) { _, step in last = step }
         #expect(last.incident == nil, "it may have waited for a CPU")
         spread.isSpread = false
-        let step = detector.look(waiting(since: 350), spread, at: at(360), end: at(350))
+        let step = detector.poll(waiting(since: 350), spread, at: at(360), end: at(350))
         #expect(step.incident?.verdict == .stalled)
     }
 
@@ -244,24 +245,24 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     func `a stall that nobody looked at is judged by what the thread did since the look before`() {
         func judged(
             _ delay: Int, length: Int = 300, cpu: Int = 20, busyElsewhere: Int = 0,
-            absences: SuspendedIntervals = SuspendedIntervals()
+            suspendedIntervals: SuspendedIntervals = SuspendedIntervals()
         ) -> StallVerdict? {
             detector.judgeAfterwards(
                 began: at(10), length: .milliseconds(length), threshold: .milliseconds(250),
                 before: ThreadEvidence(cpuTime: .zero, runDelay: .zero),
                 busyElsewhere: .milliseconds(busyElsewhere),
                 ThreadEvidence(cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay)),
-                at: at(10_000), absences: absences)?.verdict
+                at: at(10_000), suspendedIntervals: suspendedIntervals)?.verdict
         }
         #expect(judged(0) == .stalled && judged(40) == .stalled)
         #expect(judged(100) == nil && judged(0, length: 249) == nil)
-        #expect(judged(0, absences: absent(from: 20, to: 200)) == nil)
+        #expect(judged(0, suspendedIntervals: absent(from: 20, to: 200)) == nil)
         // The watchdog was away for ten seconds, in which the thread has queued and computed in many callouts.
         #expect(judged(6_000, cpu: 3_000, busyElsewhere: 8_700) == nil, "it only queued, perhaps")
         #expect(judged(6_000, cpu: 3_000, busyElsewhere: 2_700) == .stalled, "300 ms of CPU")
         #expect(judged(6_000, length: 1_000, cpu: 3_000, busyElsewhere: 8_700) == .starved)
         #expect(
-            judged(0, length: 1_000, absences: absent(from: 20, to: 1_005)) == .stopped)
+            judged(0, length: 1_000, suspendedIntervals: absent(from: 20, to: 1_005)) == .stopped)
     }
 
     /// The watchdog had no CPU while the loop computed in short callouts; then one of them queued for a CPU.
@@ -272,8 +273,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         func computed(_ cpu: Int, _ delay: Int) -> ThreadEvidence {
             ThreadEvidence(cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay))
         }
-        _ = detector.look(waiting(since: -500), computed(0, 0), at: at(-500))
-        let step = detector.look(
+        _ = detector.poll(waiting(since: -500), computed(0, 0), at: at(-500))
+        let step = detector.poll(
             busy(since: 0), computed(400, 300), at: at(300),
             busyBefore: .milliseconds(busyBefore))
         #expect(step.incident?.verdict == verdict)
@@ -287,39 +288,39 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 runDelay: .milliseconds(600 + milliseconds * 7 / 8), state: UInt8(ascii: "R"),
                 waitsForCPU: true)
         }
-        _ = detector.look(
+        _ = detector.poll(
             waiting(since: -1_000), ThreadEvidence(cpuTime: .zero, runDelay: .zero),
             at: at(-1_000))
-        var told: [StallVerdict] = []
+        var reported: [StallVerdict] = []
         for now in stride(from: 125, through: 2_400, by: 25) {
-            let step = detector.look(
+            let step = detector.poll(
                 busy(since: 0), sharing(now), at: at(now),
                 busyBefore: now == 125 ? .milliseconds(700) : .zero)
-            if let incident = step.incident { told.append(incident.verdict) }
+            if let incident = step.incident { reported.append(incident.verdict) }
         }
-        #expect(told.first == .starved && told.last == .stalled, "\(told)")
+        #expect(reported.first == .starved && reported.last == .stalled, "\(reported)")
     }
 
-    @Test(arguments: [(isProven: true, told: 250), (false, 500)])
+    @Test(arguments: [(isProven: true, reported: 250), (false, 500)])
     mutating func `a loop that may be waiting unseen is not told before twice the threshold`(
-        isProven: Bool, told: Int
+        isProven: Bool, reported: Int
     ) {
         var first: Int?
         for now in stride(from: 125, through: 1_000, by: 25) {
-            let step = detector.look(
+            let step = detector.poll(
                 busy(since: 0), blocked, at: at(now), isProven: isProven)
             if step.incident != nil, first == nil { first = now }
         }
-        #expect(first == told)
+        #expect(first == reported)
     }
 
     /// The thread answered when its one long call returned, and the loop went on before the watchdog looked.
     @Test mutating func `a stack that came late is told at the next look`() {
-        _ = detector.look(busy(since: 0), blocked, at: at(250))
-        #expect(detector.look(busy(since: 0), blocked, at: at(260)).incident == nil)
+        _ = detector.poll(busy(since: 0), blocked, at: at(250))
+        #expect(detector.poll(busy(since: 0), blocked, at: at(260)).incident == nil)
         detector.refresh()
-        #expect(detector.look(busy(since: 0), blocked, at: at(270)).incident != nil)
-        #expect(detector.look(busy(since: 0), blocked, at: at(280)).incident == nil)
+        #expect(detector.poll(busy(since: 0), blocked, at: at(270)).incident != nil)
+        #expect(detector.poll(busy(since: 0), blocked, at: at(280)).incident == nil)
     }
 
     @Test func `a late answer is of the stall when the loop had not left it by then`() {
@@ -345,14 +346,14 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
 
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
     @Test mutating func `a process that was stopped is told apart`() {
-        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
-        _ = detector.look(busy(since: 0), running(10), at: at(10))
-        _ = detector.look(
+        _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.poll(busy(since: 0), running(10), at: at(10))
+        _ = detector.poll(
             busy(since: 0), running(12), at: at(2_000),
-            absences: absent(from: 20, to: 1_990))
-        let step = detector.look(
+            suspendedIntervals: absent(from: 20, to: 1_990))
+        let step = detector.poll(
             waiting(since: 2_010), running(20), at: at(2_011),
-            absences: absent(from: 20, to: 1_990), end: at(2_010))
+            suspendedIntervals: absent(from: 20, to: 1_990), end: at(2_010))
         #expect(step.incident?.verdict == .stopped)
         #expect(step.incident?.duration == .milliseconds(2_010))
     }
@@ -362,58 +363,63 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     mutating func `a watchdog that alone came late does not doubt the stall, a paused machine does`(
         late: Int, verdict: StallVerdict
     ) {
-        var absences = SuspendedIntervals()
-        absences.note(from: at(250 - late), to: at(250), .milliseconds(late), isStop: false)
-        _ = detector.look(busy(since: 0), blocked, at: at(125))
-        _ = detector.look(busy(since: 0), blocked, at: at(250), absences: absences)
-        let step = detector.look(waiting(since: 252), blocked, at: at(253), absences: absences)
+        var suspendedIntervals = SuspendedIntervals()
+        suspendedIntervals.note(
+            from: at(250 - late), to: at(250), .milliseconds(late), isStop: false)
+        _ = detector.poll(busy(since: 0), blocked, at: at(125))
+        _ = detector.poll(
+            busy(since: 0), blocked, at: at(250), suspendedIntervals: suspendedIntervals)
+        let step = detector.poll(
+            waiting(since: 252), blocked, at: at(253), suspendedIntervals: suspendedIntervals)
         #expect(step.incident?.verdict == verdict)
     }
 
     @Test mutating func `what was called stopped is watched as closely until it has stalled`() {
         var verdicts: [(at: Int, StallVerdict)] = []
-        var looks: [Int] = []
+        var polls: [Int] = []
         let stopped = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "T"))
         follow(until: 2500, evidence: { $0 <= 1000 ? stopped : blocked }) { now, step in
-            looks.append(now)
+            polls.append(now)
             if let verdict = step.incident?.verdict { verdicts.append((now, verdict)) }
         }
         #expect(verdicts.first.map { (1000...1032).contains($0.at) && $0.1 == .stopped } == true)
         let stall = verdicts.first { $0.1 == .stalled }
         #expect(stall != nil && (1246...1290).contains(stall!.at), "\(verdicts)")
-        let between = looks.filter { (1000...1240).contains($0) }
+        let between = polls.filter { (1000...1240).contains($0) }
         #expect(zip(between.dropFirst(), between).allSatisfy { $0 - $1 <= 32 }, "\(between)")
     }
 
     @Test mutating func `a watchdog that is late for want of a CPU does not doubt the thread`() {
-        _ = detector.look(
+        _ = detector.poll(
             waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
         let asleep = ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
-        let step = detector.look(busy(since: 0), asleep, at: at(400))
+        let step = detector.poll(busy(since: 0), asleep, at: at(400))
         #expect(step.incident?.verdict == .stalled)
     }
 
     @Test mutating func `a stop in a callout is not added to what the callout took`() {
-        _ = detector.look(waiting(since: -1), running(0), at: at(-1))
-        _ = detector.look(busy(since: 0), blocked, at: at(125))
-        let step = detector.look(
+        _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
+        _ = detector.poll(busy(since: 0), blocked, at: at(125))
+        let step = detector.poll(
             waiting(since: 320), blocked, at: at(320),
-            absences: absent(from: 150, to: 270), end: at(320))
+            suspendedIntervals: absent(from: 150, to: 270), end: at(320))
         #expect(step.incident?.verdict == .stopped, "200 ms of its own")
     }
 
     @Test
     mutating func `a stop before the callout began, or after it ended, is not held against it`() {
-        var absences = absent(from: -500, to: -10)
-        absences.note(from: at(260), to: at(900), .milliseconds(640))
-        _ = detector.look(busy(since: 0), blocked, at: at(125), absences: absences)
-        let step = detector.look(
-            waiting(since: 255), blocked, at: at(905), absences: absences, end: at(255))
+        var suspendedIntervals = absent(from: -500, to: -10)
+        suspendedIntervals.note(from: at(260), to: at(900), .milliseconds(640))
+        _ = detector.poll(
+            busy(since: 0), blocked, at: at(125), suspendedIntervals: suspendedIntervals)
+        let step = detector.poll(
+            waiting(since: 255), blocked, at: at(905), suspendedIntervals: suspendedIntervals,
+            end: at(255))
         #expect(step.incident?.verdict == .stalled)
         #expect(step.incident?.duration == .milliseconds(255))
     }
 
-    @Test(arguments: [(lost: 3, told: 250), (4, 251), (10, 257)])
+    @Test(arguments: [(lost: 3, reported: 250), (4, 251), (10, 257)])
     mutating func `a moment of waiting for the CPU is negligible, more is not the thread's`(
         lost: Int, stallAt: Int
     ) {
@@ -423,19 +429,19 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 cpuTime: .milliseconds(milliseconds - lost), runDelay: .milliseconds(lost),
                 state: UInt8(ascii: "R"))
         }
-        _ = detector.look(
+        _ = detector.poll(
             waiting(since: -1), ThreadEvidence(cpuTime: .zero, runDelay: .zero), at: at(-1))
-        var told: [Int] = []
+        var reported: [Int] = []
         follow(until: 300, evidence: queued) { now, step in
-            if step.incident != nil { told.append(now) }
+            if step.incident != nil { reported.append(now) }
         }
-        #expect(told == [stallAt])
+        #expect(reported == [stallAt])
     }
 
     @Test mutating func `a debugger that was attached for a moment is the verdict`() {
         let traced = ThreadEvidence(cpuTime: .seconds(1), state: UInt8(ascii: "t"), isTraced: true)
-        _ = detector.look(busy(since: 0), traced, at: at(130))
-        let step = detector.look(busy(since: 0), blocked, at: at(1_000))
+        _ = detector.poll(busy(since: 0), traced, at: at(130))
+        let step = detector.poll(busy(since: 0), blocked, at: at(1_000))
         #expect(step.incident?.verdict == .debugger)
     }
 
@@ -445,12 +451,12 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 cpuTime: .milliseconds(cpu), runDelay: .zero, state: UInt8(ascii: "R"),
                 waitsForCPU: true, throttleCount: count)
         }
-        _ = detector.look(waiting(since: -1), throttled(0, 7), at: at(-1))
-        _ = detector.look(busy(since: 0), throttled(20, 8), at: at(500))
+        _ = detector.poll(waiting(since: -1), throttled(0, 7), at: at(-1))
+        _ = detector.poll(busy(since: 0), throttled(20, 8), at: at(500))
         #expect(
-            detector.look(busy(since: 0), throttled(40, 9), at: at(1_000)).incident?.verdict
+            detector.poll(busy(since: 0), throttled(40, 9), at: at(1_000)).incident?.verdict
                 == .throttled)
-        let end = detector.look(
+        let end = detector.poll(
             waiting(since: 3_000), throttled(300, 30), at: at(3_000), end: at(3_000))
         #expect(end.incident?.verdict == .stalled)
     }
@@ -467,12 +473,12 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
 
     @Test mutating func `evidence that cannot be read leaves the wall clock's word`() {
         #expect(
-            detector.look(busy(since: 0), ThreadEvidence(), at: at(260)).incident?.verdict
+            detector.poll(busy(since: 0), ThreadEvidence(), at: at(260)).incident?.verdict
                 == .stalled)
     }
 
     @Test mutating func `stopping ends an open stall with the duration it has`() {
-        _ = detector.look(busy(since: 0), blocked, at: at(300))
+        _ = detector.poll(busy(since: 0), blocked, at: at(300))
         let incident = detector.stop(blocked, at: at(700))
         #expect(incident?.duration == .milliseconds(700) && incident?.hasEnded == true)
     }
@@ -492,7 +498,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
                 status = [.busy, .waiting, .idle].randomElement(using: &random)!
             }
             let reading = LoopReading(status: status, since: at(word))
-            guard let incident = detector.look(reading, blocked, at: at(now)).incident else {
+            guard let incident = detector.poll(reading, blocked, at: at(now)).incident else {
                 continue
             }
             #expect(incident.duration >= .milliseconds(250))

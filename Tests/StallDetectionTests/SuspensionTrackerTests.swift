@@ -6,7 +6,7 @@ import Testing
 /// Goal: what stops the process is told from what makes only the watchdog late.
 /// Method: the test owns the clock, is the kernel that counts, and disturbs the sentinel.
 @Suite struct AttendanceTests {
-    var attendance = SuspensionTracker(at: Self.at(0))
+    var suspensionTracker = SuspensionTracker(at: Self.at(0))
 
     static func at(_ milliseconds: Double) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: 1_000_000_000) + .microseconds(milliseconds * 1000)
@@ -20,18 +20,19 @@ import Testing
                 cpuTime: .microseconds(ran * 1000),
                 runDelay: queued.map { .microseconds($0 * 1000) })
         }
-        attendance.goToSleep(at: Self.at(from), counters(7, queued.map { _ in 5 }))
-        attendance.wake(
+        suspensionTracker.goToSleep(at: Self.at(from), counters(7, queued.map { _ in 5 }))
+        suspensionTracker.wake(
             expectedAt: due.map(Self.at), at: Self.at(wake),
             counters(7 + ran, queued.map { 5 + $0 }))
     }
 
     mutating func check(at now: Double, wasDisturbed: Bool) {
-        attendance.check(from: Self.at(now), to: Self.at(now + 0.5), wasDisturbed: wasDisturbed)
+        suspensionTracker.check(
+            from: Self.at(now), to: Self.at(now + 0.5), wasDisturbed: wasDisturbed)
     }
 
     func missed(from: Double = 0, to: Double = 10_000) -> Double {
-        attendance.absences.time(from: Self.at(from), to: Self.at(to)).milliseconds
+        suspensionTracker.suspendedIntervals.time(from: Self.at(from), to: Self.at(to)).milliseconds
     }
 
     @Test mutating func `a sleep that ends on time is no absence, nor is one that somebody ended`()
@@ -88,13 +89,13 @@ import Testing
     }
 
     @Test func `the sentinel sleeps until the end`() throws {
-        let sentinel = try #require(SuspensionProbe())
-        var files = sentinel.files()
-        while files == nil { files = sentinel.files() }
+        let suspensionProbe = try #require(SuspensionProbe())
+        var files = suspensionProbe.files()
+        while files == nil { files = suspensionProbe.files() }
         // Its first turns are those of its start.
         while files?.wasDisturbed() != false {}
         let disturbances = (0..<100).filter { _ in files?.wasDisturbed() != false }
         #expect(disturbances == [])
-        sentinel.stop()
+        suspensionProbe.stop()
     }
 }

@@ -12,9 +12,9 @@ import Testing
     /// Tells each incident with the number of samples that were taken of it, those that came late left out.
     final class Recorder: StallResponder, @unchecked Sendable {
         // Unchecked because only the watchdog's thread calls it.
-        let told: AsyncStream<(StallIncident, Int)>.Continuation
+        let reported: AsyncStream<(StallIncident, Int)>.Continuation
         private var samples = 0
-        init(told: AsyncStream<(StallIncident, Int)>.Continuation) { self.told = told }
+        init(reported: AsyncStream<(StallIncident, Int)>.Continuation) { self.reported = reported }
         func evidence(isSuspect: Bool) -> ThreadEvidence {
             ThreadEvidence(cpuTime: .zero, state: UInt8(ascii: "S"))
         }
@@ -23,7 +23,7 @@ import Testing
         }
         func forgetSamples(_ kind: IncidentKind) { samples = 0 }
         func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
-        func stallChanged(_ incident: StallIncident) { told.yield((incident, samples)) }
+        func stallChanged(_ incident: StallIncident) { reported.yield((incident, samples)) }
     }
 
     struct Beacon: @unchecked Sendable {
@@ -40,12 +40,12 @@ import Testing
 
     @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
         let beacon = Beacon()
-        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
+        let (stream, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
         let loop = WatchedLoop(
             beacon: LoopBeacon(beacon.pointer),
             policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
-            responder: Recorder(told: told))
+            responder: Recorder(reported: reported))
         watchdog.watch(loop)
 
         let began = now + .milliseconds(-700)
@@ -65,13 +65,13 @@ import Testing
     @Test func `a stop ends what is open`() async throws {
         let beacon = Beacon()
         beacon.publish(.busy, at: now + .milliseconds(-400))
-        let (stream, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
+        let (stream, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
         watchdog.watch(
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
                 policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
-                responder: Recorder(told: told)))
+                responder: Recorder(reported: reported)))
         #expect(await stream.first { _ in true }?.0.hasEnded == false)
         watchdog.stop()
         #expect(await stream.first { $0.0.hasEnded } != nil)
@@ -81,12 +81,12 @@ import Testing
     @Test func `requests arrive in their order from many threads`() async {
         let inbox = WatchdogInbox()
         let beacon = Beacon()
-        let (_, told) = AsyncStream.makeStream(of: (StallIncident, Int).self)
+        let (_, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let loops = (0..<400).map {
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
                 policies: ModePolicies(DetectionPolicy(threshold: .milliseconds($0 + 50))),
-                responder: Recorder(told: told))
+                responder: Recorder(reported: reported))
         }
         await withTaskGroup(of: Void.self) { group in
             for producer in 0..<4 {

@@ -211,7 +211,7 @@ import TestSupport
         defer { umount2(directory.path, CInt(MNT_DETACH)) }
         var generator = ReportGenerator(seed: 5)
         var limits = StoreLimits()
-        limits.ballastBytes = 200_000
+        limits.reserveBytes = 200_000
         let path = directory("agent.sqlite")
         let store = try AgentStore(path: path, run: generator.run, limits: limits)
         var ids: [UniqueID] = []

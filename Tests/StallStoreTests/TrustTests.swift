@@ -58,7 +58,7 @@ import TestSupport
         try copy("a.sqlite", to: "b.sqlite")
         try write(4, to: "a.sqlite", seed: 2)
         // The copy does not know that it is one.
-        let place = StorePlace(of: directory("b.sqlite"))
+        let place = StoreLocation(of: directory("b.sqlite"))
         try RawDatabase(directory("b.sqlite")).query(
             "update source set inode = \(place.inode), device = \(place.device)")
         try write(2, to: "b.sqlite", seed: 3)
@@ -104,7 +104,7 @@ import TestSupport
         try write("a.sqlite", seed: 1, start: new)
         try copy("a.sqlite", to: "b.sqlite")
         try write("a.sqlite", seed: 2, start: old, losses: 20)
-        let place = StorePlace(of: directory("b.sqlite"))
+        let place = StoreLocation(of: directory("b.sqlite"))
         try RawDatabase(directory("b.sqlite")).query(
             "update source set inode = \(place.inode), device = \(place.device)")
         try write("b.sqlite", seed: 3, start: old)

@@ -36,7 +36,7 @@ enum FullDisk {
         let run = Victim.thisProcess(&random)
         // Without room in reserve nothing may go: what was acknowledged must be there.
         var limits = StoreLimits()
-        limits.ballastBytes = 0
+        limits.reserveBytes = 0
         let agent = try AgentStore(path: store, run: run, limits: limits)
         var acknowledged: [String: Bool] = [:]
         func record() throws(StoreError) {

@@ -22,22 +22,22 @@
 /// The watchdog looks around; nobody need wake it.
 #define STALL_WATCHDOG_AWAKE 0
 /// It sleeps without a deadline, because every loop waits: the first one to become busy wakes it.
-#define STALL_WATCHDOG_PARKED 1
+#define STALL_WATCHDOG_WAITING 1
 /// It sleeps until a deadline: only an alarm wakes it early.
-#define STALL_WATCHDOG_DOZING 2
+#define STALL_WATCHDOG_TIMED_WAIT 2
 
 /// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
-typedef struct stall_bell {
+typedef struct stall_wakeup {
     uint32_t sleep;      ///< STALL_WATCHDOG_*; a futex word
     uint32_t is_shared;  ///< it stands for the bells of all watchers of its beacon, and is always PARKED
-} stall_bell;
+} stall_wakeup;
 
 /// How many may watch one beacon.
 #define STALL_WATCHER_LIMIT 8
 
 /// One of those who watch a beacon.
 typedef struct stall_watcher {
-    stall_bell *_Nullable bell;  ///< NULL: a free place
+    stall_wakeup *_Nullable wakeup;  ///< NULL: a free place
     uint64_t stall_ns;           ///< from here on a span is a stall to it
     stall_open_slot *_Nullable open_slot;  ///< where the end of the stall that is open is told; NULL while none is
 } stall_watcher;
@@ -51,7 +51,7 @@ typedef struct stall_watcher {
 #define STALL_KEPT_SPANS 8
 
 /// What a loop has done in its life, for whoever watches: counted by the loop's own thread while it has a bell.
-typedef struct stall_tally {
+typedef struct stall_counters {
     uint64_t busy_ns;         ///< time between progress and progress, or a rest
     uint64_t unfinished_ns;   ///< the part of it that belongs to the iteration that is going on
     uint64_t rests;           ///< how often it waited or left its run
@@ -64,14 +64,14 @@ typedef struct stall_tally {
         uint64_t began_ns, length_ns;
     } last_stalls[STALL_KEPT_SPANS];  ///< the number of a span modulo STALL_KEPT_SPANS is its place
     uint32_t lengths[STALL_LENGTH_BUCKETS];  ///< iterations by their busy time
-} stall_tally;
+} stall_counters;
 
 /// Allocated on a cache line of its own.
 typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
     uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
     uint64_t iterations;          ///< iterations so far
-    stall_bell *_Nullable bell;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL without a watcher
+    stall_wakeup *_Nullable wakeup;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL without a watcher
     uint64_t alarm;               ///< a word under suspicion: whoever replaces it says when, and rings
     uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 until then
     uint32_t mode;                ///< the loop's number for its current mode
@@ -79,8 +79,8 @@ typedef struct stall_beacon {
     uint32_t references;
     uint32_t label_sequence;      ///< odd while `label` is being written
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
-    stall_tally tally;
-    stall_bell shared;  ///< rings each watcher's bell; `bell` points here when there are several
+    stall_counters counters;
+    stall_wakeup shared;  ///< rings each watcher's bell; `wakeup` points here when there are several
     stall_watcher watchers[STALL_WATCHER_LIMIT];
 } stall_beacon;
 
@@ -92,24 +92,24 @@ void stall_beacon_retain(stall_beacon *_Nonnull beacon);
 void stall_beacon_release(stall_beacon *_Nonnull beacon);
 
 /// A new bell, never freed; NULL without memory.
-stall_bell *_Nullable stall_bell_create(void);
-/// Says that the watchdog is about to sleep. Read every beacon once more after it, then call `stall_bell_sleep`.
-static inline void stall_bell_announce(stall_bell *_Nonnull bell, uint32_t sleep) {
-    __atomic_exchange_n(&bell->sleep, sleep, __ATOMIC_SEQ_CST);
+stall_wakeup *_Nullable stall_wakeup_create(void);
+/// Says that the watchdog is about to sleep. Read every beacon once more after it, then call `stall_wakeup_wait`.
+static inline void stall_wakeup_prepare(stall_wakeup *_Nonnull wakeup, uint32_t sleep) {
+    __atomic_exchange_n(&wakeup->sleep, sleep, __ATOMIC_SEQ_CST);
 }
 /// Sleeps as announced until the bell rings, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
 /// Returns at once when the bell rang since it was announced.
-void stall_bell_sleep(stall_bell *_Nonnull bell, uint32_t sleep, uint64_t deadline_ns);
+void stall_wakeup_wait(stall_wakeup *_Nonnull wakeup, uint32_t sleep, uint64_t deadline_ns);
 /// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
-void stall_bell_ring(stall_bell *_Nonnull bell);
+void stall_wakeup_signal(stall_wakeup *_Nonnull wakeup);
 /// Wakes it only from a sleep without a deadline.
-void stall_bell_ring_parked(stall_bell *_Nonnull bell);
+void stall_wakeup_signal_waiting(stall_wakeup *_Nonnull wakeup);
 
 /// Watches the beacon with this bell, beside others: to this watcher a span of `stall_ns` is a stall. Done again, it changes
 /// that. False when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
-bool stall_beacon_join(stall_beacon *_Nonnull beacon, stall_bell *_Nonnull bell, uint64_t stall_ns);
+bool stall_beacon_join(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup, uint64_t stall_ns);
 /// Ends that. The others go on.
-void stall_beacon_leave(stall_beacon *_Nonnull beacon, stall_bell *_Nonnull bell);
+void stall_beacon_leave(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup);
 
 #define STALL_BEACON_TIME_MASK ((UINT64_C(1) << 56) - 1)
 
@@ -124,63 +124,63 @@ static inline uint32_t stall_length_bucket(uint64_t microseconds) {
     return (power - 2) * 8 + (uint32_t)(microseconds >> (power - 3) & 7);
 }
 /// Counts a span that may be a stall or a micro-stall. Out of line: it is rare.
-void stall_tally_long_span(stall_tally *_Nonnull tally, uint64_t now_ns, uint64_t span_ns);
+void stall_counters_add_long_span(stall_counters *_Nonnull counters, uint64_t now_ns, uint64_t span_ns);
 
-#define STALL_TALLY_ADD(field, amount) \
+#define STALL_COUNTER_ADD(field, amount) \
     __atomic_store_n(&(field), __atomic_load_n(&(field), __ATOMIC_RELAXED) + (amount), __ATOMIC_RELAXED)
 
 /// Counts the time since the word that is about to be replaced, if the loop was busy. There is one writer: no
 /// read-modify-write is needed.
-static inline void stall_tally_span(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
+static inline void stall_counters_add_span(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
     if (word >> 56 != STALL_LOOP_BUSY) return;
     uint64_t span = (now_ns - word) & STALL_BEACON_TIME_MASK;
     if (__builtin_expect(span > STALL_BEACON_TIME_MASK / 2, 0)) return;  // it began after `now_ns`
-    STALL_TALLY_ADD(beacon->tally.busy_ns, span);
-    STALL_TALLY_ADD(beacon->tally.unfinished_ns, span);
-    if (__builtin_expect(span >= __atomic_load_n(&beacon->tally.long_ns, __ATOMIC_RELAXED), 0))
-        stall_tally_long_span(&beacon->tally, now_ns, span);
+    STALL_COUNTER_ADD(beacon->counters.busy_ns, span);
+    STALL_COUNTER_ADD(beacon->counters.unfinished_ns, span);
+    if (__builtin_expect(span >= __atomic_load_n(&beacon->counters.long_ns, __ATOMIC_RELAXED), 0))
+        stall_counters_add_long_span(&beacon->counters, now_ns, span);
 }
 /// Counts the iteration that ends now.
-static inline void stall_tally_iteration(stall_beacon *_Nonnull beacon) {
-    uint64_t length = __atomic_load_n(&beacon->tally.unfinished_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&beacon->tally.unfinished_ns, 0, __ATOMIC_RELAXED);
-    STALL_TALLY_ADD(beacon->tally.lengths[stall_length_bucket(length / 1000)], 1);
+static inline void stall_counters_add_iteration(stall_beacon *_Nonnull beacon) {
+    uint64_t length = __atomic_load_n(&beacon->counters.unfinished_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&beacon->counters.unfinished_ns, 0, __ATOMIC_RELAXED);
+    STALL_COUNTER_ADD(beacon->counters.lengths[stall_length_bucket(length / 1000)], 1);
 }
 /// Whether anyone wants the loop's times counted.
 static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->bell, __ATOMIC_RELAXED) != NULL;
+    return __atomic_load_n(&beacon->wakeup, __ATOMIC_RELAXED) != NULL;
 }
 
 /// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then ring,
 /// but only once the new word stands. A watchdog that was rung before would see the old one and go back to sleep.
 bool stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
-void stall_beacon_ring(stall_beacon *_Nonnull beacon);
+void stall_beacon_wake_watchdog(stall_beacon *_Nonnull beacon);
 
 /// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change. IDLE ends an iteration,
 /// WAITING is a rest within one.
 static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t status, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) {
-        stall_tally_span(beacon, now_ns);
-        if (status != STALL_LOOP_BUSY) STALL_TALLY_ADD(beacon->tally.rests, 1);
-        if (status == STALL_LOOP_IDLE) stall_tally_iteration(beacon);
+        stall_counters_add_span(beacon, now_ns);
+        if (status != STALL_LOOP_BUSY) STALL_COUNTER_ADD(beacon->counters.rests, 1);
+        if (status == STALL_LOOP_IDLE) stall_counters_add_iteration(beacon);
     }
     bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
         && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
-    if (__builtin_expect(rings, 0)) stall_beacon_ring(beacon);
+    if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
 }
 /// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
-/// store before the look at the bell; `stall_bell_announce` does the same on the other side, so one of the two sees the other.
+/// store before the look at the bell; `stall_wakeup_prepare` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
-    if (stall_beacon_is_watched(beacon)) stall_tally_span(beacon, now_ns);
+    if (stall_beacon_is_watched(beacon)) stall_counters_add_span(beacon, now_ns);
     bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
         && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
-    stall_bell *bell = __atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE);
-    if (bell && __atomic_load_n(&bell->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_PARKED)
-        stall_bell_ring_parked(bell);
-    if (__builtin_expect(rings, 0)) stall_beacon_ring(beacon);
+    stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
+    if (wakeup && __atomic_load_n(&wakeup->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_WAITING)
+        stall_wakeup_signal_waiting(wakeup);
+    if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
 }
 /// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
 static inline bool stall_beacon_correct(
@@ -193,7 +193,7 @@ static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon,
     uint64_t count = __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
     __atomic_store_n(&beacon->iterations, count + 1, __ATOMIC_RELAXED);
     stall_beacon_publish(beacon, STALL_LOOP_BUSY, now_ns);
-    if (stall_beacon_is_watched(beacon)) stall_tally_iteration(beacon);
+    if (stall_beacon_is_watched(beacon)) stall_counters_add_iteration(beacon);
 }
 /// Publishes which kind of callout begins. Only the loop's own thread calls it. `phase` 0 means: between callouts.
 static inline void stall_beacon_publish_callout(stall_beacon *_Nonnull beacon, uint8_t phase) {
@@ -208,8 +208,8 @@ static inline void stall_beacon_publish_thread(stall_beacon *_Nonnull beacon, in
     __atomic_store_n(&beacon->thread, thread, __ATOMIC_RELAXED);
 }
 /// Sets what is rung, past the list of watchers.
-static inline void stall_beacon_set_bell(stall_beacon *_Nonnull beacon, stall_bell *_Nullable bell) {
-    __atomic_store_n(&beacon->bell, bell, __ATOMIC_SEQ_CST);
+static inline void stall_beacon_set_wakeup(stall_beacon *_Nonnull beacon, stall_wakeup *_Nullable wakeup) {
+    __atomic_store_n(&beacon->wakeup, wakeup, __ATOMIC_SEQ_CST);
 }
 
 /// Asks to be rung when `word` is replaced. Read the word again afterwards: it may have gone already.
@@ -219,50 +219,50 @@ static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_
 }
 /// Takes the alarm back. Another watcher may have set it on the same word: then it stays, and rings once for nothing at most.
 static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
-    if (__atomic_load_n(&beacon->bell, __ATOMIC_ACQUIRE) == &beacon->shared) return;
+    if (__atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE) == &beacon->shared) return;
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
 }
 /// Where the loop is to tell the end of the stall that is open, to the watcher with this bell.
 void stall_beacon_set_open_slot(
-    stall_beacon *_Nonnull beacon, const stall_bell *_Nonnull bell, stall_open_slot *_Nullable slot);
+    stall_beacon *_Nonnull beacon, const stall_wakeup *_Nonnull wakeup, stall_open_slot *_Nullable slot);
 /// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
 static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->ended, __ATOMIC_ACQUIRE);
 }
 
 /// What the watcher reads of the tally. Each number is whole; together they are of nearly one instant.
-static inline uint64_t stall_tally_busy_ns(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->tally.busy_ns, __ATOMIC_RELAXED);
+static inline uint64_t stall_counters_busy_ns(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->counters.busy_ns, __ATOMIC_RELAXED);
 }
-static inline uint64_t stall_tally_rests(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->tally.rests, __ATOMIC_RELAXED);
+static inline uint64_t stall_counters_rests(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->counters.rests, __ATOMIC_RELAXED);
 }
-static inline uint64_t stall_tally_micro_stalls(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->tally.micro_stalls, __ATOMIC_RELAXED);
+static inline uint64_t stall_counters_micro_stalls(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->counters.micro_stalls, __ATOMIC_RELAXED);
 }
-static inline uint64_t stall_tally_micro_stall_ns(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->tally.micro_stall_ns, __ATOMIC_RELAXED);
+static inline uint64_t stall_counters_micro_stall_ns(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->counters.micro_stall_ns, __ATOMIC_RELAXED);
 }
-static inline uint32_t stall_tally_length(const stall_beacon *_Nonnull beacon, uint32_t bucket) {
-    return __atomic_load_n(&beacon->tally.lengths[bucket], __ATOMIC_RELAXED);
+static inline uint32_t stall_counters_length(const stall_beacon *_Nonnull beacon, uint32_t bucket) {
+    return __atomic_load_n(&beacon->counters.lengths[bucket], __ATOMIC_RELAXED);
 }
 /// From when on a span is a stall, which is not counted as a micro-stall.
-static inline void stall_tally_set_stall_ns(stall_beacon *_Nonnull beacon, uint64_t stall_ns) {
-    __atomic_store_n(&beacon->tally.stall_ns, stall_ns, __ATOMIC_RELAXED);
+static inline void stall_counters_set_stall_ns(stall_beacon *_Nonnull beacon, uint64_t stall_ns) {
+    __atomic_store_n(&beacon->counters.stall_ns, stall_ns, __ATOMIC_RELAXED);
     __atomic_store_n(
-        &beacon->tally.long_ns, stall_ns && stall_ns < STALL_MICRO_STALL_NS ? stall_ns : STALL_MICRO_STALL_NS,
+        &beacon->counters.long_ns, stall_ns && stall_ns < STALL_MICRO_STALL_NS ? stall_ns : STALL_MICRO_STALL_NS,
         __ATOMIC_RELAXED);
 }
 /// How many spans have been stalls so far.
-static inline uint64_t stall_tally_stalls(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->tally.stalls, __ATOMIC_ACQUIRE);
+static inline uint64_t stall_counters_stalls(const stall_beacon *_Nonnull beacon) {
+    return __atomic_load_n(&beacon->counters.stalls, __ATOMIC_ACQUIRE);
 }
 /// One of the last stalls, by its number.
-static inline void stall_tally_stall(
+static inline void stall_counters_stall(
     const stall_beacon *_Nonnull beacon, uint64_t number, uint64_t *_Nonnull began_ns, uint64_t *_Nonnull length_ns) {
     uint64_t place = number % STALL_KEPT_SPANS;
-    *began_ns = __atomic_load_n(&beacon->tally.last_stalls[place].began_ns, __ATOMIC_RELAXED);
-    *length_ns = __atomic_load_n(&beacon->tally.last_stalls[place].length_ns, __ATOMIC_RELAXED);
+    *began_ns = __atomic_load_n(&beacon->counters.last_stalls[place].began_ns, __ATOMIC_RELAXED);
+    *length_ns = __atomic_load_n(&beacon->counters.last_stalls[place].length_ns, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {

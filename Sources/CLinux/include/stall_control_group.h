@@ -22,4 +22,4 @@ typedef struct {
 /// Adds a group by the path of its `cpu.stat`; ignored when it cannot be opened or there is no room.
 void stall_control_group_add(stall_control_group *_Nonnull group, const char *_Nonnull path);
 void stall_control_group_close(stall_control_group *_Nonnull group);
-void stall_control_group_look(const stall_control_group *_Nonnull group, stall_throttling *_Nonnull look);
+void stall_control_group_read(const stall_control_group *_Nonnull group, stall_throttling *_Nonnull snapshot);

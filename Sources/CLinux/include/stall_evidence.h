@@ -36,14 +36,14 @@ typedef struct {
     uint64_t cpu_ns, run_delay_ns;
     uint64_t minor_faults, major_faults;
     uint64_t waits, preemptions; ///< voluntary and other context switches
-} stall_thread_look;
+} stall_thread_snapshot;
 
 /// One look at the process.
 typedef struct {
     uint32_t unreadable;
     uint64_t cpu_ns;             ///< of all threads
     uint64_t pressure_us[3];     ///< time in which some task waited for cpu, io, memory
-} stall_process_look;
+} stall_process_snapshot;
 
 /// What a descriptor of this process is.
 typedef struct {
@@ -51,9 +51,9 @@ typedef struct {
     int32_t socket_domain;       ///< AF_INET ...; -1 when it is no socket
     char target[256];            ///< the link of /proc/self/fd: a path, `pipe:[5]`, `anon_inode:[eventfd]`; may be cut
     char peer[64];               ///< the address at the other end of an internet socket, if it has one: `10.0.0.7:5432`
-} stall_descriptor_look;
+} stall_descriptor_snapshot;
 
-void stall_evidence_look(stall_thread_files *_Nonnull files, stall_thread_look *_Nonnull look);
+void stall_evidence_read(stall_thread_files *_Nonnull files, stall_thread_snapshot *_Nonnull snapshot);
 
 /// What a wait is about, by its system call: where the arguments lead.
 typedef enum : uint8_t {
@@ -71,7 +71,7 @@ typedef enum : uint8_t {
 
 /// One look at a thread, and at what it waits for. Plain memory, so that it can be handed on as it is.
 typedef struct {
-    stall_thread_look thread;
+    stall_thread_snapshot thread;
     uint64_t at_ns;                  ///< CLOCK_MONOTONIC
     int64_t unix_us;                 ///< the wall clock then
     stall_wait_detail detail;
@@ -84,23 +84,23 @@ typedef struct {
     int32_t drainer;                 ///< of a futex in dispatch_sync: the thread that runs the queue; 0 otherwise
     int32_t lock_process;            ///< who holds the lock of the file, or of a database; 0 before it was asked for, and where that is not known
     char lock_process_name[16];
-} stall_wait_look;
+} stall_wait_snapshot;
 
-/// Follows the arguments of the system call in `look->thread`. `descriptors` has room for STALL_WAIT_DESCRIPTORS.
+/// Follows the arguments of the system call in `snapshot->thread`. `descriptors` has room for STALL_WAIT_DESCRIPTORS.
 void stall_wait_follow(
-    stall_wait_look *_Nonnull look, stall_wait_detail detail, stall_descriptor_look *_Nonnull descriptors);
+    stall_wait_snapshot *_Nonnull snapshot, stall_wait_detail detail, stall_descriptor_snapshot *_Nonnull descriptors);
 
-/// Fills in who holds the file's lock that `look` is about, when `thread` waits for it still; nothing otherwise.
+/// Fills in who holds the file's lock that `snapshot` is about, when `thread` waits for it still; nothing otherwise.
 ///
 /// Never on the watchdog: to read /proc/locks, the kernel waits for every processor of the machine, seconds on a loaded one.
-void stall_wait_find_file_lock(stall_wait_look *_Nonnull look, int32_t thread);
+void stall_wait_find_file_lock(stall_wait_snapshot *_Nonnull snapshot, int32_t thread);
 
 void stall_process_open(stall_process_files *_Nonnull files);
 void stall_process_close(stall_process_files *_Nonnull files);
-void stall_process_look_at(const stall_process_files *_Nonnull files, stall_process_look *_Nonnull look);
+void stall_process_read(const stall_process_files *_Nonnull files, stall_process_snapshot *_Nonnull snapshot);
 
 /// False when there is no such descriptor.
-bool stall_descriptor_look_at(int32_t number, stall_descriptor_look *_Nonnull look);
+bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *_Nonnull snapshot);
 
 /// The process that holds the file lock which this process waits for. False when it waits for none, for those of several
 /// processes, or for one that the kernel knows no process of.

@@ -17,13 +17,13 @@ typedef struct {
                         ///< belongs to a run loop; 0: none, or a concurrent queue that runs no barrier
     uint64_t head;      ///< the item that waits longest: while it stays, no item has begun
     uint64_t tail;      ///< the item that came last
-} stall_queue_look;
+} stall_queue_snapshot;
 
 /// Finds out where the words lie, once. Call it before a look; from any thread. Waits for no other queue.
 void stall_queue_prepare(void);
 
 /// Looks at a queue that the caller keeps alive. Costs two memory reads.
-stall_queue_look stall_queue_look_at(const void *_Nonnull queue);
+stall_queue_snapshot stall_queue_read(const void *_Nonnull queue);
 
 /// The thread that runs the items of the queue, or of the queues that it targets; 0 when there is none.
 int32_t stall_queue_find_drainer(const void *_Nonnull queue);

@@ -8,7 +8,7 @@ internal import StallModel
 final class Grouping {
     private let connection: Connection
     private let decider: GroupDecider
-    private let cohorts: RollUpDimensions
+    private let dimensions: RollUpDimensions
     private let rollUps: RollUpWriter
     /// Most cells are met again and again: writing one costs more than holding its changes back. But
     /// not more of them than this.
@@ -34,7 +34,7 @@ final class Grouping {
         self.changeLimit = changeLimit
         let signatures = try SignatureRows(connection)
         decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
-        cohorts = try RollUpDimensions(connection)
+        dimensions = try RollUpDimensions(connection)
         rollUps = try RollUpWriter(connection)
         addUnnamed = try connection.prepare(
             "insert or ignore into unnamed_report (source, seq) values (?, ?)")
@@ -58,7 +58,7 @@ final class Grouping {
     /// Forgets which rows there are and what was noted and not written.
     func forget() throws {
         try decider.forget()
-        cohorts.forget()
+        dimensions.forget()
         rollUps.forget()
         renamed.removeAll()
         renamesKnown = false
@@ -69,7 +69,7 @@ final class Grouping {
     func rollBack(to mark: Int) throws {
         rollUps.rollBack(to: mark)
         try decider.forget()
-        cohorts.forget()
+        dimensions.forget()
     }
 
     /// Groups all reports where they are grouped by other rules or not at all.
@@ -86,7 +86,7 @@ final class Grouping {
     func decide(_ row: inout ReportRow, source: Int64) throws {
         let decision = try decider.decide(
             row.samples, of: row.duration_ns, cause: CountedReport(row, source: source).cause,
-            executable: cohorts.loop(row.loop).buildID)
+            executable: dimensions.loop(row.loop).buildID)
         row.signature = decision.signature
         if !decision.isNamed { try addUnnamed.run(source, row.seq) }
     }
@@ -108,14 +108,14 @@ final class Grouping {
 
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
-        let cohort = try cohorts.id(of: report)
-        rollUps.add(report.entry, cohort: cohort, signature: signature)
+        let dimension = try dimensions.id(of: report)
+        rollUps.add(report.entry, dimension: dimension, signature: signature)
     }
 
     private func remove(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
-        let cohort = try cohorts.id(of: report)
-        rollUps.remove(report.entry, cohort: cohort, signature: signature)
+        let dimension = try dimensions.id(of: report)
+        rollUps.remove(report.entry, dimension: dimension, signature: signature)
     }
 
     /// Loops of a source turn out to have recorded their watched time: their reports count in other cohorts from now on.
@@ -136,7 +136,7 @@ final class Grouping {
         }
         for report in reports { try remove(report) }
         for loop in added { try addWatched.run(source, loop) }
-        cohorts.forget(source: source, loops: added)
+        dimensions.forget(source: source, loops: added)
         for report in reports { try add(report) }
     }
 
@@ -186,7 +186,7 @@ final class Grouping {
         let (source, seq) = (report.entry.source, report.entry.seq)
         let decision = try decider.decide(
             samples, of: report.entry.duration_ns, cause: report.cause,
-            executable: cohorts.loop(report.loop).buildID)
+            executable: dimensions.loop(report.loop).buildID)
         if decision.isNamed {
             try removeUnnamed.run(source, seq)
         } else {
@@ -243,9 +243,9 @@ final class Grouping {
 
     private func entry(_ report: CountedReport) throws -> (RollUpCell, RollUpEntry)? {
         guard let signature = report.signature else { return nil }
-        let cohort = try cohorts.id(of: report)
+        let dimension = try dimensions.id(of: report)
         let cell = RollUpCell(
-            day: report.entry.start_us.day, cohort: cohort, signature: signature)
+            day: report.entry.start_us.day, dimension: dimension, signature: signature)
         return (cell, report.entry)
     }
 
@@ -295,7 +295,7 @@ final class Grouping {
         let (source, seq) = (report.entry.source, report.entry.seq)
         let decision = try decider.decide(
             samples, of: report.entry.duration_ns, cause: report.cause,
-            executable: cohorts.loop(report.loop).buildID)
+            executable: dimensions.loop(report.loop).buildID)
         if !decision.isNamed { try addUnnamed.run(source, seq) }
         if decision.signature != report.signature {
             moves[Move(from: report.signature, to: decision.signature), default: 0] += 1

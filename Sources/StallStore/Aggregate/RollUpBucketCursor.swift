@@ -12,24 +12,24 @@ struct RollUpBucketSpan {
 struct RollUpBucketCursor {
     /// The current cell: its cohort, signature and first day, and from 3 on the columns that were asked for.
     let row: Statement
-    private let cohorts: KnownDimensions
-    private var cohortRow: Int64?
-    private var cohort: Int?
+    private let dimensions: KnownDimensions
+    private var dimensionRow: Int64?
+    private var dimension: Int?
 
     /// - Parameter signatures: Cells of others may be left out.
     init(
         _ connection: Connection, _ columns: String, _ span: RollUpBucketSpan,
-        _ cohorts: KnownDimensions,
+        _ dimensions: KnownDimensions,
         signatures: [Int64]? = nil
     ) throws {
         row = try connection.prepare(
             """
-            select cohort, signature, first_day, \(columns) from rollup
+            select dimension, signature, first_day, \(columns) from rollup
             where day_count = ? and first_day >= ? and first_day < ?
-                and \(Connection.narrowing("cohort", to: cohorts.selectedRows))
+                and \(Connection.narrowing("cohort", to: dimensions.selectedRows))
                 and \(Connection.narrowing("signature", to: signatures))
             """)
-        self.cohorts = cohorts
+        self.dimensions = dimensions
         try row.bind(span.dayCount, span.days.lowerBound, span.days.upperBound)
     }
 
@@ -39,8 +39,10 @@ struct RollUpBucketCursor {
     mutating func next() throws -> Int? {
         while try row.step() {
             let number = try row.integer(at: 0)
-            if number != cohortRow { (cohortRow, cohort) = (number, cohorts.index(ofRow: number)) }
-            if let cohort { return cohort }
+            if number != dimensionRow {
+                (dimensionRow, dimension) = (number, dimensions.index(ofRow: number))
+            }
+            if let dimension { return dimension }
         }
         return nil
     }

@@ -8,12 +8,12 @@ internal import StallModel
 struct RollUpQuery {
     let connection: Connection
     let question: AggregateQuestion
-    private var cohorts = KnownDimensions()
+    private var dimensions = KnownDimensions()
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
     private var sums: [RollUpSum] = []
     /// What was added up, by the cohort's index.
-    private var tallies: [DimensionTally] = []
+    private var dimensionTotals: [DimensionTally] = []
     private var total_ns: Int64 = 0
     private var watched = StallTotals()
     /// Cells of watched loops are added up on their own as well.
@@ -45,8 +45,8 @@ struct RollUpQuery {
             try joinCutGroups()
             return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
         }
-        try cohorts.load(connection, filter)
-        areMixed = cohorts.areMixed
+        try dimensions.load(connection, filter)
+        areMixed = dimensions.areMixed
         let days = try addEdges()
         let spans = spans(days)
         guard let largest else {
@@ -112,16 +112,16 @@ struct RollUpQuery {
     /// Notes what groups are ordered by, and nothing else of them.
     private mutating func rankCells(_ span: RollUpBucketSpan) throws {
         var cells = try RollUpBucketCursor(
-            connection, "report_count, total_ns, max_ns, first_us, last_us", span, cohorts)
-        while let cohort = try cells.next() {
+            connection, "report_count, total_ns, max_ns, first_us, last_us", span, dimensions)
+        while let dimension = try cells.next() {
             let (row, count) = (cells.row, try cells.row.integer(at: 3))
-            tally(cohort, count, try row.integer(at: 6), try row.integer(at: 7))
-            guard isRanked(cohorts[cohort].verdict) else { continue }
-            let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
+            tally(dimension, count, try row.integer(at: 6), try row.integer(at: 7))
+            guard isRanked(dimensions[dimension].verdict) else { continue }
+            let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
             noteWhole(index, try row.integer(at: 1))
             noteSize(
                 of: index, count, total: try row.integer(at: 4), longest: try row.integer(at: 5),
-                isWatched: cohorts[cohort].isWatched)
+                isWatched: dimensions[dimension].isWatched)
         }
     }
 
@@ -131,17 +131,18 @@ struct RollUpQuery {
     private mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws
     {
         var cells = try RollUpBucketCursor(
-            connection, RollUpRows.columns, span, cohorts, signatures: selection?.signatures)
-        while let cohort = try cells.next() {
+            connection, RollUpRows.columns, span, dimensions, signatures: selection?.signatures)
+        while let dimension = try cells.next() {
             let row = cells.row
             if selection == nil {
                 tally(
-                    cohort, try row.integer(at: 3), try row.integer(at: 10), try row.integer(at: 11)
+                    dimension, try row.integer(at: 3), try row.integer(at: 10),
+                    try row.integer(at: 11)
                 )
             }
-            guard isRanked(cohorts[cohort].verdict) else { continue }
+            guard isRanked(dimensions[dimension].verdict) else { continue }
             let signature = try row.integer(at: 1)
-            let index = try index(cohort: cohort, signature: signature, host: "")
+            let index = try index(dimension: dimension, signature: signature, host: "")
             if let selection, !selection.contains[index] { continue }
             let total = try row.integer(at: 4)
             if selection == nil {
@@ -149,18 +150,20 @@ struct RollUpQuery {
                 noteSize(
                     of: index, try row.integer(at: 3), total: total,
                     longest: try row.integer(at: 7),
-                    isWatched: cohorts[cohort].isWatched)
+                    isWatched: dimensions[dimension].isWatched)
             }
             if areMixed {
                 var cell = RollUpTotals()
                 try cell.add(row, at: 3)
                 sums[index].totals.add(cell)
-                sums[index].note(cell, isWatched: cohorts[cohort].isWatched)
+                sums[index].note(cell, isWatched: dimensions[dimension].isWatched)
             } else {
                 try sums[index].totals.add(row, at: 3)
-                if !cohorts[cohort].isWatched { sums[index].noteUnwatched(try row.integer(at: 3)) }
+                if !dimensions[dimension].isWatched {
+                    sums[index].noteUnwatched(try row.integer(at: 3))
+                }
             }
-            sums[index].note(total, cohort: cohort, signature: signature)
+            sums[index].note(total, dimension: dimension, signature: signature)
             if daysComeWithCells {
                 sums[index].note(
                     day: try row.integer(at: 2), count: try row.integer(at: 3), total: total,
@@ -176,11 +179,11 @@ struct RollUpQuery {
         guard !days.isEmpty else { return }
         var cells = try RollUpBucketCursor(
             connection, "report_count, total_ns, max_ns", RollUpBucketSpan(dayCount: 1, days: days),
-            cohorts, signatures: selection.signatures)
-        while let cohort = try cells.next() {
-            guard isRanked(cohorts[cohort].verdict) else { continue }
+            dimensions, signatures: selection.signatures)
+        while let dimension = try cells.next() {
+            guard isRanked(dimensions[dimension].verdict) else { continue }
             let row = cells.row
-            let index = try index(cohort: cohort, signature: row.integer(at: 1), host: "")
+            let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
             guard selection.contains[index] else { continue }
             sums[index].note(
                 day: try row.integer(at: 2), count: try row.integer(at: 3),
@@ -235,14 +238,14 @@ struct RollUpQuery {
             var report = try CountedReport(rows, at: 0)
             guard let loop = loops[report.loop] else { continue }
             let isWatched = watchedLoops.contains(report)
-            let cohort = cohorts.index(
+            let dimension = dimensions.index(
                 of: RollUpDimension(
                     app: loop.app, version: loop.version, buildID: loop.buildID, loop: loop.name,
                     verdict: report.verdict, cause: report.cause, isWatched: isWatched))
             guard filter.verdicts?.contains(report.verdict) ?? true,
                 filter.allows(cause: report.cause)
             else { continue }
-            tally(cohort, 1, report.entry.start_us, report.entry.start_us)
+            tally(dimension, 1, report.entry.start_us, report.entry.start_us)
             guard isRanked(report.verdict) else { continue }
             if let decider {
                 let decision = try decider.decide(
@@ -256,14 +259,14 @@ struct RollUpQuery {
                 }
             }
             guard let signature = report.signature else { continue }
-            let index = try index(cohort: cohort, signature: signature, host: loop.host)
+            let index = try index(dimension: dimension, signature: signature, host: loop.host)
             let total = report.entry.duration_ns
             noteWhole(index, signature)
             noteSize(of: index, 1, total: total, longest: total, isWatched: isWatched)
             sums[index].note(total, isWatched: isWatched)
             sums[index].totals.add(report.entry)
             sums[index].durations.append(total)
-            sums[index].note(total, cohort: cohort, signature: signature)
+            sums[index].note(total, dimension: dimension, signature: signature)
             if withDays {
                 sums[index].note(
                     day: report.entry.start_us.day, count: 1, total: total, longest: total)
@@ -277,9 +280,9 @@ struct RollUpQuery {
         filter.verdicts?.contains(verdict) ?? (verdict == .stalled)
     }
 
-    private mutating func tally(_ cohort: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
-        while tallies.count <= cohort { tallies.append(DimensionTally()) }
-        tallies[cohort].add(count, first, last)
+    private mutating func tally(_ dimension: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
+        while dimensionTotals.count <= dimension { dimensionTotals.append(DimensionTally()) }
+        dimensionTotals[dimension].add(count, first, last)
     }
 
     /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
@@ -330,17 +333,17 @@ struct RollUpQuery {
     private var needsGroups: Bool { key == .family || key == .function }
 
     /// The sum that a cell or report belongs to.
-    private mutating func index(cohort: Int, signature: Int64, host: String) throws -> Int {
-        let row = key.isOfFunctions ? signature : Int64(cohort)
+    private mutating func index(dimension: Int, signature: Int64, host: String) throws -> Int {
+        let row = key.isOfFunctions ? signature : Int64(dimension)
         if key != .host, let index = keys.index(ofRow: row) { return index }
-        let index = keys.index(try rowKey(cohort, signature, host), row: row)
+        let index = keys.index(try rowKey(dimension, signature, host), row: row)
         if index == sums.count { sums.append(RollUpSum()) }
         return index
     }
 
     /// What makes the group of a cell or report.
     private func rowKey(
-        _ cohort: Int, _ signature: Int64, _ host: String
+        _ dimension: Int, _ signature: Int64, _ host: String
     ) throws -> RollUpKeys.Key {
         func group() throws -> ReportGroup {
             guard let group = groups[signature] else { throw noGroup }
@@ -351,12 +354,12 @@ struct RollUpQuery {
         case .signature, .inclusive: .number(special.first[signature] ?? signature)
         case .family: .number(try group().family)
         case .function: .name(try group().frames.first ?? "")
-        case .cause: .name(cohorts[cohort].cause?.word ?? "")
-        case .loop: .name(cohorts[cohort].loop)
+        case .cause: .name(dimensions[dimension].cause?.word ?? "")
+        case .loop: .name(dimensions[dimension].loop)
         case .version:
-            .version(app: cohorts[cohort].app, version: cohorts[cohort].version)
+            .version(app: dimensions[dimension].app, version: dimensions[dimension].version)
         case .host: .name(host)
-        case .app: .name(cohorts[cohort].app)
+        case .app: .name(dimensions[dimension].app)
         }
     }
 
@@ -378,27 +381,31 @@ struct RollUpQuery {
     private mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
         let findID = try connection.prepare("select id from report where source = ? and seq = ?")
         var answer = AggregateAnswer()
-        func names(_ cohorts: some Sequence<Int>, _ name: KeyPath<RollUpDimension, String>)
+        func names(_ dimensions: some Sequence<Int>, _ name: KeyPath<RollUpDimension, String>)
             -> [String]
         {
-            Set(cohorts.map { self.cohorts[$0][keyPath: name] }).sorted()
+            Set(dimensions.map { self.dimensions[$0][keyPath: name] }).sorted()
         }
-        let seen = tallies.indices.filter { tallies[$0].count > 0 }
-        for cohort in seen {
-            answer.counts[cohorts[cohort].verdict, default: 0] += Int(tallies[cohort].count)
+        let seen = dimensionTotals.indices.filter { dimensionTotals[$0].count > 0 }
+        for dimension in seen {
+            answer.counts[dimensions[dimension].verdict, default: 0] += Int(
+                dimensionTotals[dimension].count)
         }
         answer.apps = names(seen, \.app)
         answer.versions = names(seen, \.version)
         answer.loops = names(seen, \.loop)
-        answer.first = seen.map { tallies[$0].first_us }.min().map(UnixTime.init(microseconds:))
-        answer.last = seen.map { tallies[$0].last_us }.max().map(UnixTime.init(microseconds:))
+        answer.first = seen.map { dimensionTotals[$0].first_us }.min().map(
+            UnixTime.init(microseconds:))
+        answer.last = seen.map { dimensionTotals[$0].last_us }.max().map(
+            UnixTime.init(microseconds:))
         answer.groupCount = sums.count - joins.count
         answer.watched = watched
-        let ranked = seen.filter { isRanked(cohorts[$0].verdict) }
-        answer.builds = Set(ranked.map { "\(cohorts[$0].app) \(cohorts[$0].version)" }).sorted()
-        answer.firstRanked = ranked.map { tallies[$0].first_us }.min()
+        let ranked = seen.filter { isRanked(dimensions[$0].verdict) }
+        answer.builds = Set(ranked.map { "\(dimensions[$0].app) \(dimensions[$0].version)" })
+            .sorted()
+        answer.firstRanked = ranked.map { dimensionTotals[$0].first_us }.min()
             .map(UnixTime.init(microseconds:))
-        answer.lastRanked = ranked.map { tallies[$0].last_us }.max()
+        answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
             .map(UnixTime.init(microseconds:))
         answer.total = .nanoseconds(total_ns)
         let heaviest = listed.map { sums[$0].heaviestSignatures(cut: special.cut) }
@@ -419,8 +426,8 @@ struct RollUpQuery {
                 findID.reset()
             }
             var causes: [CauseClass: Duration] = [:]
-            for (cohort, total) in sum.cohorts {
-                guard let cause = cohorts[cohort].cause else { continue }
+            for (dimension, total) in sum.dimensions {
+                guard let cause = dimensions[dimension].cause else { continue }
                 causes[cause, default: .zero] += .nanoseconds(total)
             }
             answer.durations.merge(sum.totals.histogram)
@@ -429,9 +436,9 @@ struct RollUpQuery {
                 StallAggregate(
                     by: key, named(group, keys.names[index]), totals: sum.all,
                     watched: sum.watched, p50: quantiles[0], p95: quantiles[1],
-                    p99: quantiles[2], causes: causes, apps: names(sum.cohorts.keys, \.app),
-                    versions: names(sum.cohorts.keys, \.version),
-                    loops: names(sum.cohorts.keys, \.loop),
+                    p99: quantiles[2], causes: causes, apps: names(sum.dimensions.keys, \.app),
+                    versions: names(sum.dimensions.keys, \.version),
+                    loops: names(sum.dimensions.keys, \.loop),
                     first: UnixTime(microseconds: sum.totals.first_us),
                     last: UnixTime(microseconds: sum.totals.last_us), example: example,
                     days: sum.days))

@@ -20,13 +20,13 @@ struct RollUpRows {
         find = try connection.prepare("select \(Self.columns) from rollup where \(key)")
         put = try connection.prepare(
             """
-            insert or replace into rollup (day_count, first_day, cohort, signature, \(Self.columns))
+            insert or replace into rollup (day_count, first_day, dimension, signature, \(Self.columns))
             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         remove = try connection.prepare("delete from rollup where \(key)")
         findDays = try connection.prepare(
             """
-            select cohort, signature, \(Self.columns) from rollup
+            select dimension, signature, \(Self.columns) from rollup
             where day_count = 1 and first_day >= ? and first_day < ?
             """)
         widen = try connection.prepare(
@@ -40,7 +40,7 @@ struct RollUpRows {
 
     /// The totals of a cell; empty ones when there is no row.
     func totals(_ cell: RollUpCell) throws -> RollUpTotals {
-        try find.bind(cell.dayCount, cell.day, cell.cohort, cell.signature)
+        try find.bind(cell.dayCount, cell.day, cell.dimension, cell.signature)
         guard try find.step() else { return RollUpTotals() }
         defer { find.reset() }
         var totals = RollUpTotals()
@@ -51,10 +51,10 @@ struct RollUpRows {
     /// Writes the totals of a cell, or deletes the row of a cell without reports.
     func write(_ totals: RollUpTotals, to cell: RollUpCell) throws {
         guard totals.count > 0 else {
-            return try remove.run(cell.dayCount, cell.day, cell.cohort, cell.signature)
+            return try remove.run(cell.dayCount, cell.day, cell.dimension, cell.signature)
         }
         try put.run(
-            cell.dayCount, cell.day, cell.cohort, cell.signature, totals.count, totals.total_ns,
+            cell.dayCount, cell.day, cell.dimension, cell.signature, totals.count, totals.total_ns,
             totals.cpu_ns, totals.min_ns, totals.max_ns, totals.maxSource, totals.maxSeq,
             totals.first_us, totals.last_us, totals.histogram.encoded)
     }
@@ -65,7 +65,7 @@ struct RollUpRows {
         try findDays.bind(longDay, longDay + RollUpCell.longDays)
         while try findDays.step() {
             let cell = RollUpCell(
-                day: longDay, dayCount: RollUpCell.longDays, cohort: try findDays.integer(at: 0),
+                day: longDay, dayCount: RollUpCell.longDays, dimension: try findDays.integer(at: 0),
                 signature: try findDays.integer(at: 1))
             try sums[cell, default: RollUpTotals()].add(findDays, at: 2)
         }

@@ -19,7 +19,7 @@ struct RollUpSum {
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
     /// The nanoseconds by cohort, by signature and by day.
-    private(set) var cohorts: [Int: Int64] = [:]
+    private(set) var dimensions: [Int: Int64] = [:]
     private var signatures: [Int64: Int64] = [:]
     private(set) var days: [Int: StallTotals] = [:]
 
@@ -32,8 +32,8 @@ struct RollUpSum {
         days[Int(day)] = sum
     }
 
-    mutating func note(_ total: Int64, cohort: Int, signature: Int64) {
-        cohorts[cohort] = (cohorts[cohort] ?? 0).addingSaturated(total)
+    mutating func note(_ total: Int64, dimension: Int, signature: Int64) {
+        dimensions[dimension] = (dimensions[dimension] ?? 0).addingSaturated(total)
         signatures[signature] = (signatures[signature] ?? 0).addingSaturated(total)
     }
 
@@ -83,7 +83,7 @@ struct RollUpSum {
         noteUnwatched(other.unwatchedCount)
         isWhole = isWhole || other.isWhole
         durations += other.durations
-        cohorts.merge(other.cohorts) { $0 &+ $1 }
+        dimensions.merge(other.dimensions) { $0 &+ $1 }
         signatures.merge(other.signatures) { $0 &+ $1 }
         for (day, sum) in other.days { days[day, default: StallTotals()].add(sum) }
         addSize(of: other)
@@ -236,13 +236,13 @@ struct KnownDimensions {
     mutating func load(_ connection: Connection, _ filter: ReportFilter) throws {
         let rows = try connection.prepare("select \(RollUpDimension.columns), id from cohort")
         while try rows.step() {
-            let cohort = try RollUpDimension(rows, at: 0)
+            let dimension = try RollUpDimension(rows, at: 0)
             let isWanted =
-                filter.allows(app: cohort.app, version: cohort.version, loop: cohort.loop)
-                && filter.verdicts?.contains(cohort.verdict) ?? true
-                && filter.allows(cause: cohort.cause)
+                filter.allows(app: dimension.app, version: dimension.version, loop: dimension.loop)
+                && filter.verdicts?.contains(dimension.verdict) ?? true
+                && filter.allows(cause: dimension.cause)
             if isWanted {
-                try self.rows[rows.integer(at: RollUpDimension.columnCount)] = index(of: cohort)
+                try self.rows[rows.integer(at: RollUpDimension.columnCount)] = index(of: dimension)
             } else {
                 selectsAll = false
             }
@@ -255,10 +255,10 @@ struct KnownDimensions {
     /// The cohort of a row; nil when the filter does not select it.
     func index(ofRow row: Int64) -> Int? { rows[row] }
 
-    mutating func index(of cohort: RollUpDimension) -> Int {
-        if let index = indexes[cohort] { return index }
-        all.append(cohort)
-        indexes[cohort] = all.count - 1
+    mutating func index(of dimension: RollUpDimension) -> Int {
+        if let index = indexes[dimension] { return index }
+        all.append(dimension)
+        indexes[dimension] = all.count - 1
         return all.count - 1
     }
 }

@@ -8,7 +8,7 @@ struct RollUpCell: Hashable, Comparable {
     var day: Int64
     /// How many days the cell is about.
     var dayCount: Int64 = 1
-    var cohort: Int64
+    var dimension: Int64
     var signature: Int64
 
     static let longDays: Int64 = 32
@@ -24,7 +24,7 @@ struct RollUpCell: Hashable, Comparable {
     static func longDay(_ day: Int64) -> Int64 { day.floored(by: longDays) * longDays }
 
     static func < (left: RollUpCell, right: RollUpCell) -> Bool {
-        (left.day, left.cohort, left.signature) < (right.day, right.cohort, right.signature)
+        (left.day, left.dimension, left.signature) < (right.day, right.dimension, right.signature)
     }
 }
 

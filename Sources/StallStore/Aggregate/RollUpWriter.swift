@@ -38,8 +38,8 @@ final class RollUpWriter {
         days.removeAll(keepingCapacity: true)
     }
 
-    func add(_ entry: RollUpEntry, cohort: Int64, signature: Int64) {
-        let cell = RollUpCell(day: entry.start_us.day, cohort: cohort, signature: signature)
+    func add(_ entry: RollUpEntry, dimension: Int64, signature: Int64) {
+        let cell = RollUpCell(day: entry.start_us.day, dimension: dimension, signature: signature)
         changes.append(Change(cell: cell, entry: entry, isRemoved: false))
     }
 
@@ -51,8 +51,8 @@ final class RollUpWriter {
         days[key] = min(known.lowerBound, entry.seq)...max(known.upperBound, entry.seq)
     }
 
-    func remove(_ entry: RollUpEntry, cohort: Int64, signature: Int64) {
-        let cell = RollUpCell(day: entry.start_us.day, cohort: cohort, signature: signature)
+    func remove(_ entry: RollUpEntry, dimension: Int64, signature: Int64) {
+        let cell = RollUpCell(day: entry.start_us.day, dimension: dimension, signature: signature)
         changes.append(Change(cell: cell, entry: entry, isRemoved: true))
     }
 

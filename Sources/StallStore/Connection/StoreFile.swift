@@ -296,7 +296,7 @@ struct StoreFile {
         guard try isNew || identity.hasAny() else {
             throw StoreError.damaged(path: connection.path, detail: "it has no identity")
         }
-        try identity.settle(StorePlace(of: connection.path))
+        try identity.settle(StoreLocation(of: connection.path))
     }
 
     /// Makes an empty file that only its owner may read, so that SQLite's own files are as private.

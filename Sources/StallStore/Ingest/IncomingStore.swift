@@ -113,7 +113,7 @@ final class IncomingStore: @unchecked Sendable {
     /// agent's store has one.
     ///
     /// - Parameter known: The revision that a source was last taken over at.
-    func readAhead(known: (UniqueID) -> Int64) throws {
+    func prefetcher(known: (UniqueID) -> Int64) throws {
         for source in sources {
             let revision = known(source.store)
             guard source.revision > revision || source.hasLines else { continue }

@@ -87,16 +87,16 @@ package final class Ingest {
                     IngestProgress(
                         filesDone: summary.files.count,
                         fileCount: found.files.count + found.skipped.count,
-                        reportsTaken: summary.addedCount + summary.changedCount))
+                        reportsImported: summary.addedCount + summary.changedCount))
             }
             if next.kind == .lines {
                 rest.removeFirst()
-                let result = try takeLines(next.path, lines, isCancelled)
+                let result = try importLines(next.path, lines, isCancelled)
                 summary.isCancelled = result.isCancelled
                 summary.files.append(result.file)
                 report(summary)
             } else {
-                try takeBatch(&rest, from: ahead, &summary, report)
+                try importBatch(&rest, from: ahead, &summary, report)
                 summary.isCancelled = summary.isCancelled || stop.isSet
             }
             if stop.isSet { break }
@@ -120,7 +120,7 @@ package final class Ingest {
     }
 
     /// Takes the next files, until the batch is full, in one transaction.
-    private func takeBatch(
+    private func importBatch(
         _ rest: inout ArraySlice<(path: String, kind: SourceFiles.Kind)>,
         from ahead: SourcePrefetcher, _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
@@ -192,7 +192,7 @@ package final class Ingest {
     }
 
     /// Takes the reports of a file of lines, in as many transactions as it takes.
-    private func takeLines(
+    private func importLines(
         _ path: String, _ open: ((String) throws(StoreError) -> any ReportFeed)?,
         _ isCancelled: () -> Bool
     ) throws(StoreError) -> (file: IngestFileResult, isCancelled: Bool) {
@@ -208,7 +208,7 @@ package final class Ingest {
         }
         var counts = (added: 0, changed: 0)
         while true {
-            let isAtEnd = try takeLineBatch(&feed, &counts, &result)
+            let isAtEnd = try importLineBatch(&feed, &counts, &result)
             result.outcome = .taken(added: counts.added, changed: counts.changed)
             // Asked first: what tells it to stop ends the reading too.
             if isCancelled() { return (result, true) }
@@ -219,7 +219,7 @@ package final class Ingest {
     }
 
     /// - Returns: Whether the file is at its end.
-    private func takeLineBatch(
+    private func importLineBatch(
         _ feed: inout any ReportFeed, _ counts: inout (added: Int, changed: Int),
         _ result: inout IngestFileResult
     ) throws(StoreError) -> Bool {

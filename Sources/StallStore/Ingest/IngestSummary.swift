@@ -69,7 +69,7 @@ package struct IngestSummary: Hashable, Sendable {
 package struct IngestProgress: Hashable, Sendable {
     package var filesDone: Int
     package var fileCount: Int
-    package var reportsTaken: Int
+    package var reportsImported: Int
 }
 
 extension IngestFileResult {

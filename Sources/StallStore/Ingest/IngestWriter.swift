@@ -106,7 +106,7 @@ final class IngestWriter {
                 watched.formUnion(
                     try incoming.notedWatchedLoops(ofSource: source.id).map(transfer.loop))
                 try grouping.noteWatched(watched, source: id)
-                let taken = try transfer.takeReports(of: source, after: known, target: id)
+                let taken = try transfer.importReports(of: source, after: known, target: id)
                 (added, changed) = (added + taken.added, changed + taken.changed)
                 if source.hasLines { try noteLines.run(id) }
                 for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
@@ -117,12 +117,12 @@ final class IngestWriter {
                 // What it claims binds itself alone: how far it was taken says nothing of others of this name.
                 if source.revision > known { try setRevision.run(source.revision, id) }
                 // A central store keeps no revision of names; what is known already costs little.
-                if incoming.role == .agent { try transfer.takeNames(after: known, of: source.id) }
+                if incoming.role == .agent { try transfer.importNames(after: known, of: source.id) }
                 hasNews = true
             }
             changed += try closeReports(of: id, source, incoming)
         }
-        if incoming.role == .central, hasNews { try transfer.takeNames(after: -1, of: nil) }
+        if incoming.role == .central, hasNews { try transfer.importNames(after: -1, of: nil) }
         return .taken(added: added, changed: changed)
     }
 

@@ -40,7 +40,7 @@ final class RowImporter {
     /// Takes the reports of a source that changed after `revision`.
     ///
     /// - Parameter target: The source's number in the central store.
-    func takeReports(
+    func importReports(
         of source: IncomingStore.Source, after revision: Int64, target: Int64
     ) throws -> (added: Int, changed: Int) {
         var (added, changed) = (0, 0)
@@ -108,12 +108,12 @@ final class RowImporter {
     /// Takes the names of places that are used here too, where they say more than what is known.
     ///
     /// - Parameter source: Whose names they are; nil asks each place.
-    func takeNames(after revision: Int64, of source: Int64?) throws {
+    func importNames(after revision: Int64, of source: Int64?) throws {
         namer = source.flatMap { targets[$0] }
         var places = try incoming.firstNamed(after: revision)
         while true {
             for place in places {
-                try takeNames(
+                try importNames(
                     ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false)
             }
             trim()
@@ -123,7 +123,7 @@ final class RowImporter {
     }
 
     /// - Parameter isNew: No report of the central store shows the place yet.
-    private func takeNames(
+    private func importNames(
         ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool
     ) throws {
         guard let known = try interner.knownLocation(hash: hash) else { return }
@@ -206,7 +206,7 @@ final class RowImporter {
             image: image(location.image), offset: location.offset, kind: location.kind)
         try check(known.hash == location.hash, "place", id)
         // Names first: the group of a report that comes with its names is decided once.
-        try takeNames(
+        try importNames(
             ofLocation: id, hash: known.hash, detail: location.detail, isNew: isNew)
         locations[id] = known
         return known

@@ -83,7 +83,7 @@ private final class Reading: Sendable {
         let facts = FileFacts(path)
         let store = Result { () throws(StoreError) in
             let store = try IncomingStore(path, stop: stop)
-            try store.use { try store.readAhead(known: known.revision) }
+            try store.use { try store.prefetcher(known: known.revision) }
             return store
         }
         answer.withLock { $0 = SourcePrefetcher.Answer(path: path, facts: facts, store: store) }

@@ -27,10 +27,11 @@ struct RollUpCheck {
     private mutating func addUpReports(
         from firstWholeDay: Int64, _ complain: (String) -> Void
     ) throws {
-        var cohorts: [RollUpDimension: Int64] = [:]
-        let cohortRows = try connection.prepare("select \(RollUpDimension.columns), id from cohort")
-        while try cohortRows.step() {
-            cohorts[try RollUpDimension(cohortRows, at: 0)] = try cohortRows.integer(
+        var dimensions: [RollUpDimension: Int64] = [:]
+        let dimensionRows = try connection.prepare(
+            "select \(RollUpDimension.columns), id from cohort")
+        while try dimensionRows.step() {
+            dimensions[try RollUpDimension(dimensionRows, at: 0)] = try dimensionRows.integer(
                 at: RollUpDimension.columnCount)
         }
         let watched = try WatchedLoops(connection)
@@ -50,7 +51,7 @@ struct RollUpCheck {
             // Open reports stay where others were pruned, perhaps with the roll-ups.
             guard day >= firstWholeDay else { continue }
             guard let loop = loops[report.loop],
-                let cohort = cohorts[
+                let dimension = dimensions[
                     RollUpDimension(
                         app: loop.app, version: loop.version, buildID: loop.buildID,
                         loop: loop.name, verdict: report.verdict, cause: report.cause,
@@ -59,7 +60,7 @@ struct RollUpCheck {
                 complain("report \(entry.source)/\(entry.seq) counts in no roll-up")
                 continue
             }
-            let cell = RollUpCell(day: day, cohort: cohort, signature: signature)
+            let cell = RollUpCell(day: day, dimension: dimension, signature: signature)
             expected[cell, default: RollUpTotals()].add(entry)
         }
     }
@@ -68,12 +69,12 @@ struct RollUpCheck {
         var rest = expected
         let rows = try connection.prepare(
             """
-            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            select first_day, dimension, signature, \(RollUpRows.columns) from rollup
             where day_count = 1
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: try rows.integer(at: 0), cohort: try rows.integer(at: 1),
+                day: try rows.integer(at: 0), dimension: try rows.integer(at: 1),
                 signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
@@ -103,13 +104,13 @@ struct RollUpCheck {
         }
         let rows = try connection.prepare(
             """
-            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            select first_day, dimension, signature, \(RollUpRows.columns) from rollup
             where day_count = 32
             """)
         while try rows.step() {
             let cell = RollUpCell(
                 day: try rows.integer(at: 0), dayCount: RollUpCell.longDays,
-                cohort: try rows.integer(at: 1), signature: try rows.integer(at: 2))
+                dimension: try rows.integer(at: 1), signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
             if sums.removeValue(forKey: cell) != stored {

@@ -61,24 +61,26 @@ extension StoreStatus {
     /// Adds what the roll-ups of single days say. From `firstWholeDay` on they count what reports there are; before, also
     /// those that were pruned.
     fileprivate mutating func addCells(_ connection: Connection, firstWholeDay: Int64) throws {
-        var cohorts = KnownDimensions()
-        try cohorts.load(connection, ReportFilter())
+        var dimensions = KnownDimensions()
+        try dimensions.load(connection, ReportFilter())
         var cells = try RollUpBucketCursor(
             connection, "report_count, total_ns, first_us, last_us",
-            RollUpBucketSpan(dayCount: 1, days: .min..<(.max)), cohorts)
+            RollUpBucketSpan(dayCount: 1, days: .min..<(.max)), dimensions)
         var days: Set<Int64> = []
         while let index = try cells.next() {
-            let (row, cohort) = (cells.row, cohorts[index])
+            let (row, dimension) = (cells.row, dimensions[index])
             let (day, count) = (try row.integer(at: 2), Int(try row.integer(at: 3)))
             rollUpCount += 1
             rollUpReportCount = Int(Int64(rollUpReportCount).addingSaturated(Int64(count)))
             days.insert(day)
-            if cohort.verdict == .stalled {
-                noteLost(try row.integer(at: 4), loop: cohort.loop, isWatched: cohort.isWatched)
+            if dimension.verdict == .stalled {
+                noteLost(
+                    try row.integer(at: 4), loop: dimension.loop, isWatched: dimension.isWatched)
             }
             guard day >= firstWholeDay else { continue }
             noteReports(
-                count, cohort.verdict, first: try row.integer(at: 5), last: try row.integer(at: 6))
+                count, dimension.verdict, first: try row.integer(at: 5),
+                last: try row.integer(at: 6))
         }
         rollUpDayCount = days.count
     }

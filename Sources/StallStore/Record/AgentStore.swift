@@ -14,7 +14,7 @@ package final class AgentStore {
     private let file: StoreFile
     private let run: ProcessRun
     private let limits: StoreLimits
-    private let ballast: ReserveFile
+    private let reserve: ReserveFile
     private var recordsUntilCheck = 0
     // Nil once closed: statements must go before their connection does.
     private var writer: AgentWriter?
@@ -37,14 +37,14 @@ package final class AgentStore {
         run.host = run.host.clipped(toBytes: ValueLimits.nameBytes)
         self.run = run
         self.limits = limits
-        ballast = ReserveFile(besideStore: path, bytes: limits.ballastBytes)
+        reserve = ReserveFile(besideStore: path, bytes: limits.reserveBytes)
         let file = try StoreFile.openForWriting(
             path: path, role: .agent, followsLinks: false, wait: wait)
         self.file = file
         // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
         // eviction's writes. The log is folded in early, so that it needs no more room than
         // the ballast can give.
-        let logPages = max(16, limits.ballastBytes / 4 / 4096)
+        let logPages = max(16, limits.reserveBytes / 4 / 4096)
         try file.connection.execute(
             """
             pragma secure_delete = off; pragma temp_store = memory;
@@ -54,7 +54,7 @@ package final class AgentStore {
             try AgentWriter(file.connection, run: run)
         }
         descriptors = HeldDescriptors(of: file.path)
-        ballast.hold()
+        reserve.hold()
     }
 
     deinit { if !descriptors.areIntact { file.connection.abandon() } }
@@ -141,14 +141,14 @@ package final class AgentStore {
         if (FileFacts(file.path)?.size ?? 0) > limits.bytes {
             try? file.connection.execute("vacuum")
         }
-        ballast.hold()
+        reserve.hold()
     }
 
     /// Closes the store; when no other process uses it, one portable file remains.
     package func close() throws(StoreError) {
         writer = nil
         try expectDescriptors()
-        if try file.close() { ballast.release() }
+        if try file.close() { reserve.release() }
     }
 
     /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
@@ -160,7 +160,7 @@ package final class AgentStore {
     ) throws(StoreError) -> Answer {
         do throws(StoreError) {
             return try writeOnce(body)
-        } catch .full where ballast.release() {
+        } catch .full where reserve.release() {
             try writeOnce { writer in try writer.makeRoom() }
             try? file.connection.execute("pragma wal_checkpoint(truncate)")
             return try writeOnce(body)

@@ -24,7 +24,7 @@ final class AgentWriter {
     }
 
     init(_ connection: Connection, run: ProcessRun) throws {
-        let place = StorePlace(of: connection.path)
+        let place = StoreLocation(of: connection.path)
         guard let source = try StoreIdentity(connection).own(at: place) else {
             throw StoreError.damaged(path: connection.path, detail: "it has no identity")
         }

@@ -36,7 +36,7 @@ extension FrameNames {
     }
 
     /// Adds the file and line of the same function, where none are known.
-    mutating func addPlace(of other: FrameNames) {
+    mutating func addLocation(of other: FrameNames) {
         guard line == nil, file == nil || file == other.file else { return }
         (file, line) = (other.file, other.line)
     }
@@ -80,7 +80,7 @@ final class Interner {
         findImage = try connection.prepare("select id from image where hash = ?")
         addImage = try connection.prepare(
             "insert into image (hash, path, build_id, run) values (?, ?, ?, ?)")
-        placeImage = try connection.prepare(
+        locationImage = try connection.prepare(
             """
             insert into image_load (run, image, load_address, end_address) values (?, ?, ?, ?)
             on conflict do update
@@ -120,7 +120,7 @@ final class Interner {
 
     private let findLabel, addLabel, findRun, addRun, findLoop, addLoop, findImage,
         addImage: Statement
-    private let placeImage, findLocation, addLocation, findFunction, addFunction: Statement
+    private let locationImage, findLocation, addLocation, findFunction, addFunction: Statement
     private let findNames, removeFrames, addFrame, setDetail, findStack, addStack: Statement
     private let findNamer, addConflict: Statement
 
@@ -182,7 +182,7 @@ final class Interner {
     func place(
         image: Int64, run: Int64, loadAddress: Int64, endAddress: Int64
     ) throws {
-        try placeImage.run(run, image, loadAddress, endAddress)
+        try locationImage.run(run, image, loadAddress, endAddress)
     }
 
     func location(
@@ -236,9 +236,9 @@ final class Interner {
         var merged = known
         if known.count == frames.count, zip(known, frames).allSatisfy({ $0.isSameFunction(as: $1) })
         {
-            for index in merged.indices { merged[index].addPlace(of: frames[index]) }
+            for index in merged.indices { merged[index].addLocation(of: frames[index]) }
         } else {
-            merged[merged.count - 1].addPlace(of: theirs)
+            merged[merged.count - 1].addLocation(of: theirs)
         }
         if merged != known { try name(location: location, merged, revision: 0, namer: namer) }
         return false

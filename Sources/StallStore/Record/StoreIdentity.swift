@@ -6,7 +6,7 @@ internal import Glibc
 internal import StallModel
 
 /// Where a store is.
-struct StorePlace: Equatable {
+struct StoreLocation: Equatable {
     /// The machine's own identifier; empty where it has none, as in many containers.
     var machine: String
     var bootID: String
@@ -26,7 +26,7 @@ struct StorePlace: Equatable {
     }
 
     /// Whether a store that was there is the one that is here. Devices are numbered anew when a machine starts.
-    func isSame(as other: StorePlace) -> Bool {
+    func isSame(as other: StoreLocation) -> Bool {
         machine == other.machine && inode == other.inode
             && (bootID != other.bootID || device == other.device)
     }
@@ -56,7 +56,7 @@ struct StoreIdentity {
     }
 
     /// The source of a store that is there; the last one where none is known to be.
-    func own(at place: StorePlace) throws -> Int64? {
+    func own(at place: StoreLocation) throws -> Int64? {
         var last: Int64?
         try find.bind()
         defer { find.reset() }
@@ -69,7 +69,7 @@ struct StoreIdentity {
     }
 
     /// Notes where the store is: under the source that it had there, or a new one.
-    func settle(_ place: StorePlace) throws {
+    func settle(_ place: StoreLocation) throws {
         var (same, unplaced): (Int64?, Int64?)
         try find.bind()
         while try find.step() {
@@ -94,11 +94,11 @@ struct StoreIdentity {
             place.inode)
     }
 
-    private func known(_ row: Statement) -> StorePlace? {
+    private func known(_ row: Statement) -> StoreLocation? {
         guard let machine = row.optionalText(at: 1), let device = row.optionalInteger(at: 3),
             let inode = row.optionalInteger(at: 4)
         else { return nil }
-        return StorePlace(
+        return StoreLocation(
             machine: machine, bootID: row.text(at: 2), device: device, inode: inode)
     }
 }

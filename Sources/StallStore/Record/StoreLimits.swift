@@ -9,7 +9,7 @@ package struct StoreLimits: Hashable, Sendable {
     package var age: Duration?
     /// Disk space held in reserve beside the store, in bytes: on a full disk SQLite can not even
     /// delete.
-    package var ballastBytes: Int64 = 1 << 20
+    package var reserveBytes: Int64 = 1 << 20
 
     package init() {}
 }

@@ -159,11 +159,11 @@ struct IngestCommand: ParsableCommand {
     ///
     /// - Returns: Whether that went well.
     private func dispose(of summary: IngestSummary) -> Bool {
-        let disposal: SourceCleanup =
+        let cleanup: SourceCleanup =
             delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep
         var isDone = true
         for file in summary.files where file.isFinished {
-            do throws(JobError) { try disposal.dispose(of: file.path) } catch {
+            do throws(JobError) { try cleanup.dispose(of: file.path) } catch {
                 say("stallctl: \(error)".printable)
                 isDone = false
             }

@@ -52,16 +52,16 @@ struct Symbolicate: ParsableCommand {
         )
         let (places, skipped) = try store.places(filters.filter)
         let images = UnresolvedImages(places.map(\.location))
-        let offer = SymbolFileSearch(binaries, debugDirectories: debugDir, for: images)
-        for refusal in offer.refusals { say("stallctl: \(refusal)".printable) }
+        let search = SymbolFileSearch(binaries, debugDirectories: debugDir, for: images)
+        for refusal in search.refusals { say("stallctl: \(refusal)".printable) }
 
-        let symbolizer = Symbolizer(options: offer.options, decompressor: decompressSection)
+        let symbolizer = Symbolizer(options: search.options, decompressor: decompressSection)
         let names = symbolizer.frames(
             for: places.map(\.location), images: ImageTable(images: images.images))
         let changed = try store.rename(names)
         let outcome = Symbolication(
             places: try store.places(filters.filter).places, changed: changed,
-            withoutBuildID: skipped, refusals: offer.refusals,
+            withoutBuildID: skipped, refusals: search.refusals,
             files: images.images.map { symbolizer.files(of: $0) }, images: images.images)
         try store.close()
 
@@ -73,6 +73,6 @@ struct Symbolicate: ParsableCommand {
         if places.isEmpty, skipped == 0 {
             try filters.explainEmptyAnswer(from: target.open())
         }
-        if !offer.refusals.isEmpty { throw ExitCode.failure }
+        if !search.refusals.isEmpty { throw ExitCode.failure }
     }
 }

@@ -14,7 +14,7 @@ struct ProgressLine {
         let bar = String(repeating: "=", count: done) + String(repeating: " ", count: width - done)
         write(
             "[\(bar)] \(progress.filesDone) of \(progress.fileCount) files, "
-                + "\(progress.reportsTaken) reports")
+                + "\(progress.reportsImported) reports")
     }
 
     func clear() { if isShown { write("") } }

@@ -6,7 +6,7 @@ internal import Glibc
 package import StallModel
 
 /// The evidence of one thread. Opened when a thread is first suspected, and kept.
-package struct ThreadGatherer: ~Copyable {
+package struct ThreadStateReader: ~Copyable {
     package let thread: ThreadID
     private var files = stall_thread_files()
 
@@ -28,35 +28,35 @@ package struct ThreadGatherer: ~Copyable {
     }
 
     /// What the thread waits for now, and its counters. Allocates.
-    package mutating func look() -> (wait: Wait, counters: Counters) {
-        let scratch = WaitLook()
-        look(into: scratch)
+    package mutating func snapshot() -> (wait: Wait, counters: Counters) {
+        let scratch = WaitSnapshot()
+        snapshot(into: scratch)
         stall_wait_find_file_lock(scratch.pointer, thread.rawValue)
-        return (Wait(scratch.copy), Counters(scratch.copy.look.thread))
+        return (Wait(scratch.copy), Counters(scratch.copy.snapshot.thread))
     }
 
     /// The same as plain memory, without the holder of a file's lock: allocates nothing, and waits for nothing.
-    package mutating func look(into look: WaitLook) {
-        stall_evidence_look(&files, &look.pointer.pointee.thread)
-        let detail = SystemCall.detail(ofNumber: look.pointer.pointee.thread.system_call)
-        stall_wait_follow(look.pointer, detail, look.descriptors)
-        guard look.isOfFutex else { return }
-        look.pointer.pointee.drainer = stall_queue_find_sync_holder(
-            look.pointer.pointee.thread.arguments.0, thread.rawValue)
+    package mutating func snapshot(into snapshot: WaitSnapshot) {
+        stall_evidence_read(&files, &snapshot.pointer.pointee.thread)
+        let detail = SystemCall.detail(ofNumber: snapshot.pointer.pointee.thread.system_call)
+        stall_wait_follow(snapshot.pointer, detail, snapshot.descriptors)
+        guard snapshot.isOfFutex else { return }
+        snapshot.pointer.pointee.drainer = stall_queue_find_sync_holder(
+            snapshot.pointer.pointee.thread.arguments.0, thread.rawValue)
     }
 }
 
 /// Memory for one look at a thread. Made once; a look fills it in.
-package final class WaitLook {
-    let pointer = UnsafeMutablePointer<stall_wait_look>.allocate(capacity: 1)
-    let descriptors = UnsafeMutablePointer<stall_descriptor_look>.allocate(
+package final class WaitSnapshot {
+    let pointer = UnsafeMutablePointer<stall_wait_snapshot>.allocate(capacity: 1)
+    let descriptors = UnsafeMutablePointer<stall_descriptor_snapshot>.allocate(
         capacity: Int(STALL_WAIT_DESCRIPTORS))
 
     package init() {
-        pointer.initialize(to: stall_wait_look())
+        pointer.initialize(to: stall_wait_snapshot())
         pointer.pointee.thread.system_call = -1
         descriptors.initialize(
-            repeating: stall_descriptor_look(), count: Int(STALL_WAIT_DESCRIPTORS))
+            repeating: stall_descriptor_snapshot(), count: Int(STALL_WAIT_DESCRIPTORS))
     }
 
     deinit {
@@ -65,7 +65,7 @@ package final class WaitLook {
     }
 
     package func clear() {
-        pointer.pointee = stall_wait_look()
+        pointer.pointee = stall_wait_snapshot()
         pointer.pointee.thread.system_call = -1
     }
 
@@ -74,7 +74,7 @@ package final class WaitLook {
     /// What it holds now.
     package var copy: WaitCopy {
         WaitCopy(
-            look: pointer.pointee,
+            snapshot: pointer.pointee,
             descriptors: UnsafeBufferPointer(
                 start: descriptors, count: Int(pointer.pointee.descriptor_count)))
     }
@@ -82,52 +82,55 @@ package final class WaitLook {
 
 /// One look at a thread, in anybody's memory.
 package struct WaitCopy {
-    package let look: stall_wait_look
-    package let descriptors: UnsafeBufferPointer<stall_descriptor_look>
+    package let snapshot: stall_wait_snapshot
+    package let descriptors: UnsafeBufferPointer<stall_descriptor_snapshot>
 
-    package init(look: stall_wait_look, descriptors: UnsafeBufferPointer<stall_descriptor_look>) {
-        self.look = look
+    package init(
+        snapshot: stall_wait_snapshot, descriptors: UnsafeBufferPointer<stall_descriptor_snapshot>
+    ) {
+        self.snapshot = snapshot
         self.descriptors = descriptors
     }
 }
 
 extension Counters {
     /// The counters of a look at a thread.
-    package init(_ look: stall_thread_look) {
+    package init(_ snapshot: stall_thread_snapshot) {
         self.init()
-        cpuTime = .nanoseconds(look.cpu_ns)
-        runDelay = .nanoseconds(look.run_delay_ns)
-        minorFaults = look.minor_faults
-        majorFaults = look.major_faults
-        waits = look.waits
-        preemptions = look.preemptions
+        cpuTime = .nanoseconds(snapshot.cpu_ns)
+        runDelay = .nanoseconds(snapshot.run_delay_ns)
+        minorFaults = snapshot.minor_faults
+        majorFaults = snapshot.major_faults
+        waits = snapshot.waits
+        preemptions = snapshot.preemptions
     }
 
     /// Adds the process's counters; returns what could not be read.
-    package mutating func add(_ look: ProcessLook) -> UnreadableFacts {
-        processTime = .nanoseconds(look.process.cpu_ns)
-        throttled = look.throttling?.time ?? .zero
-        throttleCount = UInt64(max(0, look.throttling?.count ?? 0))
+    package mutating func add(_ snapshot: ProcessSnapshot) -> UnreadableFacts {
+        processTime = .nanoseconds(snapshot.process.cpu_ns)
+        throttled = snapshot.throttling?.time ?? .zero
+        throttleCount = UInt64(max(0, snapshot.throttling?.count ?? 0))
         pressure = [
-            .microseconds(look.process.pressure_us.0), .microseconds(look.process.pressure_us.1),
-            .microseconds(look.process.pressure_us.2),
+            .microseconds(snapshot.process.pressure_us.0),
+            .microseconds(snapshot.process.pressure_us.1),
+            .microseconds(snapshot.process.pressure_us.2),
         ]
-        var unreadable = UnreadableFacts(rawValue: look.process.unreadable)
-        if look.throttling == nil { unreadable.insert(.controlGroup) }
+        var unreadable = UnreadableFacts(rawValue: snapshot.process.unreadable)
+        if snapshot.throttling == nil { unreadable.insert(.controlGroup) }
         return unreadable
     }
 }
 
 /// One look at the process and its control groups. Plain memory.
-package struct ProcessLook: Sendable {
-    var process = stall_process_look()
+package struct ProcessSnapshot: Sendable {
+    var process = stall_process_snapshot()
     var throttling: ControlGroup.Throttling?
 
     package init() {}
 }
 
 /// The evidence of the process, one for all threads.
-package struct ProcessGatherer: ~Copyable {
+package struct ProcessStateReader: ~Copyable {
     private var files = stall_process_files()
     private let controlGroup: ControlGroup
 
@@ -142,62 +145,66 @@ package struct ProcessGatherer: ~Copyable {
     }
 
     /// Reads the counters. Allocates nothing.
-    package func read() -> ProcessLook {
-        var look = ProcessLook()
-        withUnsafePointer(to: files) { stall_process_look_at($0, &look.process) }
-        look.throttling = controlGroup.throttling()
-        return look
+    package func read() -> ProcessSnapshot {
+        var snapshot = ProcessSnapshot()
+        withUnsafePointer(to: files) { stall_process_read($0, &snapshot.process) }
+        snapshot.throttling = controlGroup.throttling()
+        return snapshot
     }
 
     /// Adds the process's counters; returns what could not be read.
-    package func look(_ counters: inout Counters) -> UnreadableFacts { counters.add(read()) }
+    package func snapshot(_ counters: inout Counters) -> UnreadableFacts { counters.add(read()) }
 }
 
 extension Wait {
     /// The wait of a look, as a value.
     package init(_ copy: WaitCopy) {
         self.init()
-        let look = copy.look.thread
-        isRunning = look.is_running
-        state = look.state == 0 ? UInt8(ascii: "?") : look.state
-        systemCall = look.system_call >= 0 ? look.system_call : nil
-        unreadable = UnreadableFacts(rawValue: look.unreadable)
-        waitChannel = withUnsafeBytes(of: look.wait_channel) { Self.text($0) }
+        let snapshot = copy.snapshot.thread
+        isRunning = snapshot.is_running
+        state = snapshot.state == 0 ? UInt8(ascii: "?") : snapshot.state
+        systemCall = snapshot.system_call >= 0 ? snapshot.system_call : nil
+        unreadable = UnreadableFacts(rawValue: snapshot.unreadable)
+        waitChannel = withUnsafeBytes(of: snapshot.wait_channel) { Self.text($0) }
         guard systemCall != nil else { return }
-        arguments = withUnsafeBytes(of: look.arguments) { Array($0.bindMemory(to: UInt64.self)) }
-        descriptors = copy.descriptors.map { look in
-            WaitedDescriptor(
-                number: look.number, target: withUnsafeBytes(of: look.target) { Self.text($0) },
-                peer: withUnsafeBytes(of: look.peer) { Self.text($0) }, domain: look.socket_domain)
+        arguments = withUnsafeBytes(of: snapshot.arguments) {
+            Array($0.bindMemory(to: UInt64.self))
         }
-        if copy.look.detail == STALL_WAIT_FUTEX { decodeFutex(copy.look) }
-        guard copy.look.lock_process > 0 else { return }
-        let name = withUnsafeBytes(of: copy.look.lock_process_name) { Self.text($0) }
+        descriptors = copy.descriptors.map { snapshot in
+            WaitedDescriptor(
+                number: snapshot.number,
+                target: withUnsafeBytes(of: snapshot.target) { Self.text($0) },
+                peer: withUnsafeBytes(of: snapshot.peer) { Self.text($0) },
+                domain: snapshot.socket_domain)
+        }
+        if copy.snapshot.detail == STALL_WAIT_FUTEX { decodeFutex(copy.snapshot) }
+        guard copy.snapshot.lock_process > 0 else { return }
+        let name = withUnsafeBytes(of: copy.snapshot.lock_process_name) { Self.text($0) }
         let holder = HoldingProcess(
-            process: copy.look.lock_process, name: name.isEmpty ? nil : name)
-        if copy.look.detail == STALL_WAIT_SLEEP {
+            process: copy.snapshot.lock_process, name: name.isEmpty ? nil : name)
+        if copy.snapshot.detail == STALL_WAIT_SLEEP {
             databaseLockHolder = holder
         } else {
             fileLockHolder = holder
         }
     }
 
-    private mutating func decodeFutex(_ look: stall_wait_look) {
+    private mutating func decodeFutex(_ snapshot: stall_wait_snapshot) {
         let operation = UInt32(truncatingIfNeeded: arguments[1])
-        let words = withUnsafeBytes(of: look.futex_words) {
-            Array($0.bindMemory(to: UInt32.self).prefix(Int(look.futex_word_count)))
+        let words = withUnsafeBytes(of: snapshot.futex_words) {
+            Array($0.bindMemory(to: UInt32.self).prefix(Int(snapshot.futex_word_count)))
         }
         futex = WaitedFutex(
             address: arguments[0], operation: operation & 127, words: words,
-            drainer: look.drainer > 0 ? ThreadID(rawValue: look.drainer) : nil)
-        guard look.has_limit else { return }
-        let time = Duration.seconds(look.limit_s) + .nanoseconds(look.limit_ns)
-        let now = MonotonicInstant(nanoseconds: look.at_ns)
+            drainer: snapshot.drainer > 0 ? ThreadID(rawValue: snapshot.drainer) : nil)
+        guard snapshot.has_limit else { return }
+        let time = Duration.seconds(snapshot.limit_s) + .nanoseconds(snapshot.limit_ns)
+        let now = MonotonicInstant(nanoseconds: snapshot.at_ns)
         if operation & 127 == 0 {
             // Relative to when the call began, which is not known: at the latest.
             deadline = now + time
         } else if operation & 256 != 0 {
-            deadline = now + (time - .microseconds(look.unix_us))
+            deadline = now + (time - .microseconds(snapshot.unix_us))
         } else {
             deadline = MonotonicInstant(nanoseconds: UInt64(max(0, time.nanoseconds)))
         }

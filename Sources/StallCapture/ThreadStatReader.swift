@@ -5,7 +5,7 @@ internal import Glibc
 package import StallModel
 
 /// Reads the CPU time and the state of a thread of this process that may end at any moment.
-package struct ThreadProbe: ~Copyable {
+package struct ThreadStatReader: ~Copyable {
     private let thread: ThreadID
     private var files = stall_thread_files()
 
