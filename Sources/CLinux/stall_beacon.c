@@ -175,7 +175,7 @@ bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
 }
 
 void stall_beacon_wake_watchdog(stall_beacon *beacon) {
-    // The store of the word comes before the look at the bell, as the announcement before the look at the word.
+    // The store of the word comes before the read of the wake-up word, as the preparation before the read of the word.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
     if (wakeup) stall_wakeup_signal(wakeup);

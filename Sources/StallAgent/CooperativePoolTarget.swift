@@ -16,9 +16,9 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
     private let shared = DispatchQueue.global().dispatchObject
     /// The address of Swift's queue, which lives for ever; 0 until a task has told it.
     private let pool = Atomic<UInt>(0)
-    /// The beat's own item in a list; 0 when it is not known, or has run.
+    /// The probe's own item in a list; 0 when it is not known, or has run.
     private let probeItem = Atomic<UInt64>(0)
-    /// Odd while a beat is out.
+    /// Odd while a probe is out.
     private let probeNumber = Atomic<UInt64>(0)
     /// The member that samples show, as long as it is at work.
     private var shown: RegisteredThread?
@@ -39,7 +39,7 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
         guard let (tasks, all) = lists else { return .unknown }
         let list = tasks.is_empty ? all : tasks
         if list.is_empty { return .idle }
-        // Nobody waits but our own beat: all threads may be taken, but no task is late.
+        // Only our own probe waits: all threads may be taken, but no task is late.
         let probe = probeItem.load(ordering: .acquiring)
         if probe != 0, list.head == probe, list.tail == probe { return .idle }
         return .working(head: list.head)
@@ -55,7 +55,7 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
 
     var mustAnswerFirst: Bool { false }
 
-    /// The item that the beat is shows itself as the new tail of the list that it waits in.
+    /// The item that the probe is shows itself as the new tail of the list that it waits in.
     func post(_ probe: @escaping @Sendable () -> Void) {
         let before = lists
         probeItem.store(0, ordering: .releasing)

@@ -1,4 +1,4 @@
-// A Dispatch queue, or what runs on one (MainActor, the cooperative pool), as the heart and the watchdog see it.
+// A Dispatch queue, or what runs on one (MainActor, the cooperative pool), as the probe thread and the watchdog see it.
 
 internal import CLinux
 internal import Dispatch
@@ -39,7 +39,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
 
     deinit { collectLent() }
 
-    // MARK: The heart's side
+    // MARK: The probe thread's side
 
     func poll() -> ProbeResult? {
         collectLent()
@@ -78,7 +78,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         let drainer = withExtendedLifetime(queue) {
             object.map { stall_queue_find_drainer($0) } ?? 0
         }
-        // Where the queue does not tell, the thread that ran the last beat is the best guess; see `members`.
+        // Where the queue does not tell, the thread that ran the last probe is the best guess; see `members`.
         let isKnown = object.map { stall_queue_read($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
         guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
@@ -95,7 +95,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         if findThread() == nil { PoolThreads.forEach(body) }
     }
 
-    /// Leaves a reference to the queue behind, for the heart to let go: the watchdog's must not be the last one, since the end
+    /// Leaves a reference to the queue behind, for the probe thread to release: the watchdog's must not be the last, since the end
     /// of a queue frees memory and runs the app's finalizer.
     private func lend(_ queue: DispatchQueue) {
         let address = UInt(bitPattern: Unmanaged.passRetained(queue).toOpaque())

@@ -1,5 +1,5 @@
 // What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that no observer covers. The
-// watchdog asks, the heart's thread takes the lock, and the watchdog waits a moment at most for the answer.
+// watchdog asks, the probe thread takes the lock, and the watchdog waits a moment at most for the answer.
 
 internal import CLinux
 internal import StallModel
@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// One question at a time, about the beacon's word.
 final class LoopCorrection: @unchecked Sendable {
-    // Unchecked because of the bells, which are futexes and live for ever.
+    // Unchecked because of the wake-up words, which are futexes and live for ever.
     private let body: @Sendable (UInt64, MonotonicInstant) -> Void
     /// The word that is asked about; 0 when none is.
     private let asked = Atomic<UInt64>(0)
@@ -20,7 +20,7 @@ final class LoopCorrection: @unchecked Sendable {
     /// Long enough for a thread that is woken up, on a machine that is not starved.
     private static let patience = Duration.milliseconds(2)
 
-    /// - Parameter body: Sets the beacon right. Called on the heart's thread, and may wait.
+    /// - Parameter body: Sets the beacon right. Called on the probe thread, and may wait.
     init(_ body: @escaping @Sendable (UInt64, MonotonicInstant) -> Void) { self.body = body }
 
     func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>) {
@@ -47,7 +47,7 @@ final class LoopCorrection: @unchecked Sendable {
             || settled.load(ordering: .sequentiallyConsistent) == word
     }
 
-    /// Answers, on the heart's thread.
+    /// Answers, on the probe thread.
     func answer() {
         let word = asked.load(ordering: .sequentiallyConsistent)
         guard word != 0 else { return }

@@ -1,12 +1,12 @@
 // Tells from outside whether a queue gets on. Nobody can observe a queue's items begin and end, so it is looked at, and a
-// beat is put into it only while it is at work: an idle queue is not touched.
+// probe is put into it only while it is at work: an idle queue is not touched.
 //
 //     tick: nothing runs ------------------------------------------> nothing to do
-//           something runs -> a beat goes in behind what waits
-//           the beat is still there, and no item has begun since --> the beacon says busy, from about when it began
-//     beat: it runs -----------------------------------------------> the beacon says waiting
+//           something runs -> a probe goes in behind what waits
+//           the probe is still there, and no item has begun since --> the beacon says busy, from about when it began
+//     probe: it runs -----------------------------------------------> the beacon says waiting
 //
-// While the beat waits, all items before it are different ones, so an unchanged head of the list means that the
+// While the probe waits, all items before it are different ones, so an unchanged head of the list means that the
 // item at work is the same: a long list of short items is never taken for a stall.
 
 internal import CLinux
@@ -21,23 +21,23 @@ enum ProbeResult: Hashable, Sendable {
     case halted
     /// Something runs, or should. `head` names the item that waits longest, 0 when none does.
     case working(head: UInt64)
-    /// Nothing can be seen from outside; only a beat tells.
+    /// Nothing can be seen from outside; only a probe tells.
     case unknown
 }
 
-/// A queue as its heartbeat sees it. Called on the heart's thread.
+/// A queue as its probe sees it. Called on the probe thread.
 protocol ProbeTarget: AnyObject, Sendable {
     /// What it looks like now; nil when it is gone for good.
     func poll() -> ProbeResult?
-    /// Whether a first beat must have been answered before an unanswered one means anything: it may not be served at all.
+    /// Whether a first probe must have been answered before an unanswered one means anything: it may not be served at all.
     var mustAnswerFirst: Bool { get }
-    /// Puts a beat behind what waits.
+    /// Puts a probe behind what waits.
     func post(_ probe: @escaping @Sendable () -> Void)
 }
 
-/// Who is to say next what the beacon says of the beat that is out.
+/// Who is to say next what the beacon says of the probe that is out.
 enum ProbeState: UInt8, AtomicRepresentable {
-    /// No beat is out.
+    /// No probe is out.
     case none
     /// One is out. The beacon does not know of it.
     case pending
@@ -45,7 +45,7 @@ enum ProbeState: UInt8, AtomicRepresentable {
     case reported
 }
 
-/// One queue's heartbeat. `tick` is called by one thread only; a beat runs wherever the queue runs it.
+/// One queue's probe. `tick` is called by one thread only; a probe runs wherever the queue runs it.
 final class QueueProbe: @unchecked Sendable {
     // Unchecked because all but `state` and `answered` is confined to the thread that ticks.
     let period: Duration
@@ -53,7 +53,7 @@ final class QueueProbe: @unchecked Sendable {
     private let beacon: SharedBeacon
     private let clock: @Sendable () -> MonotonicInstant
     private let state = Atomic<ProbeState>(.none)
-    /// When the last beat ran, in nanoseconds; 0 until the first one has.
+    /// When the last probe ran, in nanoseconds; 0 until the first one has.
     private let answered = Atomic<UInt64>(0)
 
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
@@ -95,7 +95,7 @@ final class QueueProbe: @unchecked Sendable {
             return false
         }
         let now = clock()
-        // The beat says when it ran: nothing before that can have stalled.
+        // The probe says when it ran: nothing before that can have stalled.
         let answer = MonotonicInstant(nanoseconds: answered.load(ordering: .sequentiallyConsistent))
         let earliest = max(lastTick ?? now, answer)
         // A thread that was kept from ticking cannot tell what happened meanwhile.
@@ -129,7 +129,7 @@ final class QueueProbe: @unchecked Sendable {
         return true
     }
 
-    /// In an empty list the beat itself is the new head. Any other new head is an item that has begun meanwhile.
+    /// In an empty list the probe itself is the new head. Any other new head is an item that has begun meanwhile.
     private func followProbe(into before: ProbeResult) {
         guard let after = target.poll(), after != before else { return }
         if case .working(let head) = before, head != 0 { began = clock() }
@@ -148,7 +148,7 @@ final class QueueProbe: @unchecked Sendable {
             return stall_beacon_publish(
                 beacon.pointer, UInt8(STALL_LOOP_WAITING), clock().nanoseconds)
         }
-        // From here on the beat itself says when it is over.
+        // From here on the probe itself says when it is over.
         _ = state.compareExchange(
             expected: .pending, desired: .reported, ordering: .sequentiallyConsistent)
         stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)

@@ -17,7 +17,7 @@ final class QueueProbeThread: Sendable {
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     private let state = Mutex(State())
-    /// Never freed; nil without memory, and then nothing beats.
+    /// Never freed; nil without memory, and then nothing is probed.
     private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
 
     /// Ticks for this queue from now on.
@@ -54,7 +54,7 @@ final class QueueProbeThread: Sendable {
         }
     }
 
-    /// Ticks for it no more. A beat that is out runs when the queue comes to it.
+    /// Ticks for it no more. A probe that is out runs when the queue comes to it.
     func remove(_ probe: QueueProbe) {
         state.withLock { state in state.probes.removeAll { $0 === probe } }
     }
@@ -75,7 +75,7 @@ final class QueueProbeThread: Sendable {
 
     private func run(_ wakeup: UnsafeMutablePointer<stall_wakeup>) {
         while true {
-            // Announced before the list is read, so that a ring in between is not slept through.
+            // Announced before the list is read, so that a wake-up in between is not missed.
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
             let (probes, corrections, isStopped) = state.withLock {
                 ($0.probes, $0.corrections, $0.isStopped)

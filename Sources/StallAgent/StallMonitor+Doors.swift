@@ -48,7 +48,7 @@ extension StallMonitor {
         return outside
     }
 
-    /// Watches a thread that can only be looked at: `idleCheck` says whether it rests, and `post` has a beat run on it.
+    /// Watches a thread that can only be polled: `idleCheck` says whether it rests, and `post` has a probe run on it.
     ///
     /// - Parameters:
     ///   - thread: The thread, a gettid value.
@@ -63,7 +63,7 @@ extension StallMonitor {
         )
     }
 
-    /// Watches the threads of a pool, whose names hold `text`: `post` puts a beat behind what waits for one of them. Nothing tells
+    /// Watches the threads of a pool, whose names hold `text`: `post` puts a probe behind what waits for one of them. Nothing tells
     /// whether any is idle.
     @discardableResult
     package func watchThreads(
@@ -122,7 +122,7 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         postProbe = post
     }
 
-    /// One look may meet any loop at work. A beat wakes a loop that rests: only what works at two looks in a row gets one.
+    /// One poll may find any loop at work. A probe wakes a loop that rests: only what works at two polls in a row gets one.
     func poll() -> ProbeResult? {
         guard let isIdle = idleCheck() else { return nil }
         if isIdle {

@@ -9,7 +9,7 @@ extension StallMonitor {
     ///
     /// A stall is one item that runs for at least the threshold. The thread that runs it is found whichever it is, also
     /// one that waits in `sync`. While the queue is idle it is looked at, at an eighth of the threshold, and not touched;
-    /// while it works, one beat at a time waits in it. A suspended queue is not stalled. Of a concurrent queue, barriers
+    /// while it works, one probe at a time waits in it. A suspended queue is not stalled. Of a concurrent queue, barriers
     /// are seen, and that nothing of it is run.
     ///
     /// `DispatchQueue.main` is watched as whatever serves it: a run loop on the main thread, or under `dispatchMain()`

@@ -66,7 +66,7 @@ private final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
     private let isDetached = Mutex(false)
     /// The mode at the last look: the beacon of this loop has no numbers for them.
     private let mode = Mutex("")
-    /// Foundation's lock is not for the watchdog to take: the heart's thread does.
+    /// Foundation's lock is not for the watchdog to take: the probe thread does.
     private(set) lazy var correction = LoopCorrection { [weak self] in self?.answer($0, at: $1) }
 
     /// Observes the calling thread's loop; nil without CFRunLoop or memory.
@@ -84,7 +84,7 @@ private final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
         correction.ask(word, at: now)
     }
 
-    /// On the heart's thread. A thread that is just detaching is not waited for: then there is nothing left to correct.
+    /// On the probe thread. A thread that is just detaching is not waited for: then there is nothing left to correct.
     private func answer(_ word: UInt64, at now: MonotonicInstant) {
         isDetached.withLockIfAvailable { isDetached in
             guard !isDetached else { return }

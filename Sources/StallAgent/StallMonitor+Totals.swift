@@ -28,7 +28,7 @@ extension StallMonitor {
 
 /// A thread that wakes up at an interval.
 final class IntervalThread: @unchecked Sendable {
-    // Unchecked because of the bell, which is a futex and lives for ever.
+    // Unchecked because of the wake-up word, which is a futex and lives for ever.
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let isStopped = Atomic<Bool>(false)
     private let thread = Mutex<AgentThread?>(nil)

@@ -10,7 +10,7 @@ internal import StallModel
 
 /// The way from the watchdog to the recorder.
 struct Handover: @unchecked Sendable {
-    // Unchecked because of the bell, which lives for ever and is a futex.
+    // Unchecked because of the wake-up word, which lives for ever and is a futex.
     let ring: HandoverRing
     let wakeup: UnsafeMutablePointer<stall_wakeup>
 

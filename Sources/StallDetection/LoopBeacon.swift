@@ -116,14 +116,14 @@ package final class LoopBeacon: @unchecked Sendable {
         }
     }
 
-    /// Where the loop is to note the end of the stall that is open, for the watchdog with this bell.
+    /// Where the loop is to note the end of the stall that is open, for the watchdog with this wake-up word.
     func setOpenSlot(
         _ slot: UnsafeMutablePointer<stall_open_slot>?,
         of wakeup: UnsafeMutablePointer<stall_wakeup>
     ) {
         stall_beacon_set_open_slot(beacon, wakeup, slot)
     }
-    /// Has this bell rung, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
+    /// Signals this wake-up word too, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
     /// Done again, it changes that. False when there is no room.
     @discardableResult
     func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>, stallLength: Duration) -> Bool {

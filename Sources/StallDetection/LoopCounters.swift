@@ -3,7 +3,7 @@
 internal import CLinux
 package import StallModel
 
-/// A reading of a loop's tally. Plain memory: the watchdog takes it while it may not allocate.
+/// A reading of a loop's counters. Plain memory: the watchdog takes it while it may not allocate.
 package struct LoopCounters: Sendable {
     package var at: MonotonicInstant
     /// Busy time up to `at`, also of the span that is going on.

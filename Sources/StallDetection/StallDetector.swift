@@ -121,7 +121,7 @@ package struct StallDetector: Sendable {
         }
         switch reading.status {
         case .idle, .waiting:
-            // A loop that moves is looked at now and then; one that sleeps on will ring when it wakes up.
+            // A loop that moves is polled now and then; one that still sleeps wakes the watchdog when it wakes up.
             nextPoll = reading.word == lastWord ? nil : now + policy.suspicion
         case .busy where now < reading.since + policy.suspicion:
             nextPoll = reading.since + policy.suspicion

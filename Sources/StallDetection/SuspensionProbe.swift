@@ -47,7 +47,7 @@ final class SuspensionProbe: Sendable {
         return id == 0 ? nil : Files(thread: id)
     }
 
-    /// What the kernel says of the sentinel.
+    /// What the kernel says of the suspension probe.
     struct Files: ~Copyable {
         private var files = stall_thread_files()
         private var turns: UInt64?

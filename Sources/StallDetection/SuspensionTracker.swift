@@ -1,11 +1,11 @@
-// When did the process not run? Pure: it is told the time, what became of the sentinel, and what the kernel has counted of the
+// Tracks when the process was suspended. Pure: it is given the time, the state of the suspension probe, and what the kernel counted of the
 // watchdog itself.
 //
-//     the sentinel was disturbed                        the process was stopped; it is not known for how much of the time
+//     the suspension probe was interrupted              the process was stopped; it is not known for how much of the time
 //     the watchdog slept longer than it wanted to,      it was kept from coming: its machine was paused
 //       and has neither run nor queued for a CPU since
 //     it came late because it queued for a CPU          the process was there
-//     somebody rang, and it came late                   the ringing thread lacked a CPU between its decision and the ring
+//     it was woken, and came late                       the waking thread lacked a CPU between its decision and the wake-up
 
 internal import StallModel
 
@@ -20,7 +20,7 @@ struct OwnCounters: Hashable, Sendable {
 struct SuspensionTracker {
     /// When nothing of the process can have run.
     private(set) var suspendedIntervals = SuspendedIntervals()
-    /// Up to when nothing has disturbed the sentinel, or that is accounted for.
+    /// Up to when nothing has interrupted the suspension probe, or that is accounted for.
     private var checked: MonotonicInstant
     /// When it went to sleep, and the counters then.
     private var asleep = MonotonicInstant(nanoseconds: 0)
@@ -34,7 +34,7 @@ struct SuspensionTracker {
     /// Looks at the time since the last check.
     ///
     /// - Parameters:
-    ///   - before, after: The instants between which the sentinel was looked at.
+    ///   - before, after: The instants between which the suspension probe was looked at.
     mutating func check(
         from before: MonotonicInstant, to after: MonotonicInstant, wasDisturbed: Bool
     ) {
@@ -47,7 +47,7 @@ struct SuspensionTracker {
         self.counters = counters
     }
 
-    /// It has slept, until `due` if it was not rung.
+    /// It has slept, until `due` if it was not woken.
     mutating func wake(
         expectedAt due: MonotonicInstant?, at now: MonotonicInstant, _ counters: OwnCounters
     ) {
@@ -71,7 +71,7 @@ package struct SuspendedIntervals: Sendable {
         var from, to: MonotonicInstant
         /// How much of it was missed.
         var time: Duration
-        /// The sentinel has seen it; else the watchdog only came late, perhaps alone.
+        /// The suspension probe has seen it; else the watchdog only came late, perhaps alone.
         var isStop: Bool
 
         static let none = Stretch(

@@ -3,7 +3,7 @@
 internal import CLinux
 internal import StallModel
 
-/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's place, and the bell that loops know it by.
+/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's slot and wake-up word.
 struct LastWordsPlace {
     let monitor: Int32
     let wakeup: UnsafeMutablePointer<stall_wakeup>

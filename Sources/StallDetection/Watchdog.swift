@@ -20,7 +20,7 @@ package final class Watchdog: Sendable {
     /// Made beforehand: stopping allocates nothing.
     private let stopRequest = WatchdogInbox.Entry(.stop)
 
-    /// A bell is never freed: a loop may ring it at any moment.
+    /// A wake-up word is never freed: a loop may signal it at any moment.
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     /// Starts the threads; nil when the system gives none.

@@ -327,7 +327,7 @@ struct WatchdogThread: ~Copyable {
 
     // MARK: Sleeping
 
-    /// When the next look is due; nil when every loop rests. One that rests does not ring while the watchdog sleeps
+    /// When the next look is due; nil when every loop rests. One that rests does not wake the watchdog while it sleeps
     /// until a deadline: then it is looked at before it can have become suspect.
     private func nextDue() -> MonotonicInstant? {
         var earliest: MonotonicInstant?

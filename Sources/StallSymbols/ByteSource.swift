@@ -1,5 +1,5 @@
 // Where the bytes of a binary come from. Files are read, never mapped: a mapped file that is cut short during a
-// deployment kills the process that looks at it, and maps of ELF files confuse whoever reads /proc/self/maps.
+// deployment kills the process that looks at it, and maps of ELF files confuse readers of /proc/self/maps.
 
 internal import Glibc
 internal import StallModel

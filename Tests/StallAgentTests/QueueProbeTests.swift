@@ -7,7 +7,7 @@ import Testing
 
 /// Goal: a queue's beacon says busy while one item has been at work for long, from about when it began, and never
 /// otherwise; an idle queue is not touched.
-/// Method: the test owns the clock and plays the queue and its beats.
+/// Method: the test owns the clock and plays the queue and its probes.
 @Suite struct HeartbeatTests {
     /// A queue that does what the test says.
     final class PlayedQueue: ProbeTarget {

@@ -12,7 +12,7 @@ import Testing
         try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
     }
 
-    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof; a beat that gets none
+    /// A watchdog that itself gets no CPU calls a stall stopped or starved, for want of proof; a probe that gets none
     /// ends it late.
     let isOverloaded: Bool = {
         var load = [0.0, 0, 0]

@@ -5,7 +5,7 @@ import Testing
 @testable import StallDetection
 
 /// Goal: two monitors on one loop, a library's and the app's, both hear of it, and the end of one is nothing to the other.
-/// Method: the test plays the loop and both watchdogs; a bell that was rung does not say that it sleeps.
+/// Method: the test plays the loop and both watchdogs; a wake-up word that was rung does not say that it sleeps.
 @Suite struct SeveralWatchersTests {
     let pointer = stall_beacon_create()!
     let one = stall_wakeup_create()!

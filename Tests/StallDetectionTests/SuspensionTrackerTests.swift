@@ -4,7 +4,7 @@ import Testing
 @testable import StallDetection
 
 /// Goal: what stops the process is told from what makes only the watchdog late.
-/// Method: the test owns the clock, is the kernel that counts, and disturbs the sentinel.
+/// Method: the test owns the clock, is the kernel that counts, and disturbs the suspension probe.
 @Suite struct AttendanceTests {
     var suspensionTracker = SuspensionTracker(at: Self.at(0))
 
@@ -52,7 +52,7 @@ import Testing
         #expect(missed(to: 300) == 0 && missed(from: 350, to: 380) == 30 && missed(from: 401) == 0)
     }
 
-    /// A stop after the instant that a look accounts for, and before the sentinel was read, must not be lost.
+    /// A stop after the instant that a look accounts for, and before the suspension probe was read, must not be lost.
     @Test
     mutating func `what may have happened while the sentinel was looked at belongs to both sides`()
     {

@@ -19,17 +19,17 @@
 /// Asleep in the kernel until an event comes. Never a stall.
 #define STALL_LOOP_WAITING 2
 
-/// The watchdog looks around; nobody need wake it.
+/// The watchdog polls; it need not be woken.
 #define STALL_WATCHDOG_AWAKE 0
 /// It sleeps without a deadline, because every loop waits: the first one to become busy wakes it.
 #define STALL_WATCHDOG_WAITING 1
 /// It sleeps until a deadline: only an alarm wakes it early.
 #define STALL_WATCHDOG_TIMED_WAIT 2
 
-/// Wakes a sleeping watchdog. Lives as long as the process: a loop may ring it at any moment.
+/// Wakes a sleeping watchdog. Lives as long as the process: a loop may signal it at any moment.
 typedef struct stall_wakeup {
     uint32_t sleep;      ///< STALL_WATCHDOG_*; a futex word
-    uint32_t is_shared;  ///< it stands for the bells of all watchers of its beacon, and is always PARKED
+    uint32_t is_shared;  ///< it stands for the wake-up words of all watchers of its beacon, and is always WAITING
 } stall_wakeup;
 
 /// How many may watch one beacon.
@@ -50,7 +50,7 @@ typedef struct stall_watcher {
 /// So many of the last long spans are known by themselves.
 #define STALL_KEPT_SPANS 8
 
-/// What a loop has done in its life, for whoever watches: counted by the loop's own thread while it has a bell.
+/// What a loop has done in its life: counted by its own thread while it is watched.
 typedef struct stall_counters {
     uint64_t busy_ns;         ///< time between progress and progress, or a rest
     uint64_t unfinished_ns;   ///< the part of it that belongs to the iteration that is going on
@@ -71,8 +71,8 @@ typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
     uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
     uint64_t iterations;          ///< iterations so far
-    stall_wakeup *_Nullable wakeup;   ///< rung on the way out of a wait: the watcher's, or `shared`; NULL without a watcher
-    uint64_t alarm;               ///< a word under suspicion: whoever replaces it says when, and rings
+    stall_wakeup *_Nullable wakeup;   ///< signalled on the way out of a wait: the watcher's, or `shared`; NULL without a watcher
+    uint64_t alarm;               ///< a suspected word: its replacement is timed, and wakes the watchdog
     uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 until then
     uint32_t mode;                ///< the loop's number for its current mode
     int32_t thread;               ///< gettid of the loop's thread
@@ -80,7 +80,7 @@ typedef struct stall_beacon {
     uint32_t label_sequence;      ///< odd while `label` is being written
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
     stall_counters counters;
-    stall_wakeup shared;  ///< rings each watcher's bell; `wakeup` points here when there are several
+    stall_wakeup shared;  ///< wakes each watcher; `wakeup` points here when there are several
     stall_watcher watchers[STALL_WATCHER_LIMIT];
 } stall_beacon;
 
@@ -91,22 +91,21 @@ stall_beacon *_Nullable stall_beacon_create(void);
 void stall_beacon_retain(stall_beacon *_Nonnull beacon);
 void stall_beacon_release(stall_beacon *_Nonnull beacon);
 
-/// A new bell, never freed; NULL without memory.
+/// A new wake-up word, never freed; NULL without memory.
 stall_wakeup *_Nullable stall_wakeup_create(void);
 /// Says that the watchdog is about to sleep. Read every beacon once more after it, then call `stall_wakeup_wait`.
 static inline void stall_wakeup_prepare(stall_wakeup *_Nonnull wakeup, uint32_t sleep) {
     __atomic_exchange_n(&wakeup->sleep, sleep, __ATOMIC_SEQ_CST);
 }
-/// Sleeps as announced until the bell rings, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
-/// Returns at once when the bell rang since it was announced.
+/// Waits as prepared until it is signalled, a signal comes, or `deadline_ns` (CLOCK_MONOTONIC; UINT64_MAX: none).
+/// Returns at once when it was signalled since it was prepared.
 void stall_wakeup_wait(stall_wakeup *_Nonnull wakeup, uint32_t sleep, uint64_t deadline_ns);
 /// Wakes the watchdog from any kind of sleep. Keeps errno, which belongs to the app.
 void stall_wakeup_signal(stall_wakeup *_Nonnull wakeup);
 /// Wakes it only from a sleep without a deadline.
 void stall_wakeup_signal_waiting(stall_wakeup *_Nonnull wakeup);
 
-/// Watches the beacon with this bell, beside others: to this watcher a span of `stall_ns` is a stall. Done again, it changes
-/// that. False when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
+/// Adds a watcher with this wake-up word: to it a span of `stall_ns` is a stall. Done again, it changes that. False when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
 bool stall_beacon_join(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup, uint64_t stall_ns);
 /// Ends that. The others go on.
 void stall_beacon_leave(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup);
@@ -152,8 +151,8 @@ static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) 
     return __atomic_load_n(&beacon->wakeup, __ATOMIC_RELAXED) != NULL;
 }
 
-/// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then ring,
-/// but only once the new word stands. A watchdog that was rung before would see the old one and go back to sleep.
+/// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then signal,
+/// but only once the new word stands. A watchdog that was woken before would see the old one and go back to sleep.
 bool stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
 void stall_beacon_wake_watchdog(stall_beacon *_Nonnull beacon);
 
@@ -170,8 +169,8 @@ static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t s
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
     if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
 }
-/// Publishes BUSY on the way out of a wait or into a run, and wakes a parked watchdog. The exchange orders the
-/// store before the look at the bell; `stall_wakeup_prepare` does the same on the other side, so one of the two sees the other.
+/// Publishes BUSY on the way out of a wait or into a run, and wakes a watchdog that waits without a deadline. The exchange orders
+/// the store before the read of the wake-up word; `stall_wakeup_prepare` does the same on the other side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) stall_counters_add_span(beacon, now_ns);
     bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
@@ -207,22 +206,22 @@ static inline void stall_beacon_publish_mode(stall_beacon *_Nonnull beacon, uint
 static inline void stall_beacon_publish_thread(stall_beacon *_Nonnull beacon, int32_t thread) {
     __atomic_store_n(&beacon->thread, thread, __ATOMIC_RELAXED);
 }
-/// Sets what is rung, past the list of watchers.
+/// Sets the wake-up word directly, past the list of watchers.
 static inline void stall_beacon_set_wakeup(stall_beacon *_Nonnull beacon, stall_wakeup *_Nullable wakeup) {
     __atomic_store_n(&beacon->wakeup, wakeup, __ATOMIC_SEQ_CST);
 }
 
-/// Asks to be rung when `word` is replaced. Read the word again afterwards: it may have gone already.
+/// Asks to be woken when `word` is replaced. Read the word again afterwards: it may have gone already.
 static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_t word) {
     __atomic_store_n(&beacon->ended, 0, __ATOMIC_RELAXED);
     __atomic_exchange_n(&beacon->alarm, word, __ATOMIC_SEQ_CST);
 }
-/// Takes the alarm back. Another watcher may have set it on the same word: then it stays, and rings once for nothing at most.
+/// Clears the alarm. Another watcher may have set it on the same word: then it stays, and causes one needless wake-up at most.
 static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
     if (__atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE) == &beacon->shared) return;
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);
 }
-/// Where the loop is to tell the end of the stall that is open, to the watcher with this bell.
+/// Where the loop notes the end of the stall that is open, for the watcher with this wake-up word.
 void stall_beacon_set_open_slot(
     stall_beacon *_Nonnull beacon, const stall_wakeup *_Nonnull wakeup, stall_open_slot *_Nullable slot);
 /// When the word that the alarm was set on was replaced; 0 while it stands, or when it went before the alarm was set.
@@ -230,7 +229,7 @@ static inline uint64_t stall_beacon_ended(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->ended, __ATOMIC_ACQUIRE);
 }
 
-/// What the watcher reads of the tally. Each number is whole; together they are of nearly one instant.
+/// What the watcher reads of the counters. Each number is whole; together they are of nearly one instant.
 static inline uint64_t stall_counters_busy_ns(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->counters.busy_ns, __ATOMIC_RELAXED);
 }

@@ -153,7 +153,7 @@ struct DominantPath {
         return frames
     }
 
-    /// The function that the accounting one had called in most of the samples, whoever's it is.
+    /// The function that the accounting one had called in most of the samples, of whatever image.
     func callee(in stacks: [WeightedFrames]) -> String? {
         guard let first = keyFrames.first else { return nil }
         var weights: [String: Double] = [:]
@@ -239,7 +239,7 @@ private struct Steps {
     static func path(
         _ frames: [ClassifiedFrame], _ isWanted: (ClassifiedFrame) -> Bool
     ) -> [PathStep] {
-        // A closure is its function's code, whoever calls it: in the middle of a stack optimizers remove its frame, so
+        // A closure is its function's code, whatever calls it: in the middle of a stack optimizers remove its frame, so
         // that it must not count there; where the stack ends, the function itself is at work again.
         var steps: [PathStep] = []
         var returnedTo: PathStep?

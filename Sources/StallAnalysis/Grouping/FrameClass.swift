@@ -1,4 +1,4 @@
-// What a frame is to whoever reads a report. Rules decide: Rules/builtin.rules, and before them those of the user.
+// What a frame is to the reader of a report. Rules decide: Rules/builtin.rules, and before them those of the user.
 
 package import StallModel
 

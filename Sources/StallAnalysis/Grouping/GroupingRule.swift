@@ -25,7 +25,7 @@ enum RuleAction: Hashable, Sendable {
 
 /// What tells the parts of a split group apart.
 enum SplitKey: String, CaseIterable, Hashable, Sendable {
-    /// The function that the accounting one called for most of the time, whoever's it is.
+    /// The function that the accounting one called for most of the time, of whatever image.
     case callee
     /// All callers instead of two.
     case callers

@@ -32,7 +32,7 @@ package struct Signature: Hashable, Sendable {
         get { group.title }
         set { group.title = newValue }
     }
-    /// The first key frame alone, hashed: groups stalls of one function whoever called it.
+    /// The first key frame alone, hashed: groups stalls of one function, whatever called it.
     package fileprivate(set) var family: Int64 {
         get { group.family }
         set { group.family = newValue }

@@ -6,7 +6,7 @@ package struct HotspotRow: Encodable {
     package let schema = "stallctl.hotspot/1"
     package var rank: Int
     package var signature: String
-    /// The group of the first function alone, whoever called it.
+    /// The group of the first function alone, whatever called it.
     package var family: String
     package var title: String
     package var count: Int

@@ -8,9 +8,9 @@ struct RollUpBucketSpan {
     var days: Range<Int64>
 }
 
-/// Steps through the cells of a span that a filter selects. They come day by day, and of a day cohort by cohort.
+/// Steps through the cells of a span that a filter selects. They come by day, and within a day by dimension row.
 struct RollUpBucketCursor {
-    /// The current cell: its cohort, signature and first day, and from 3 on the columns that were asked for.
+    /// The current cell: its dimension row, signature and first day, and from 3 on the columns that were asked for.
     let row: Statement
     private let dimensions: KnownDimensions
     private var dimensionRow: Int64?
@@ -35,7 +35,7 @@ struct RollUpBucketCursor {
 
     /// Goes to the next cell.
     ///
-    /// - Returns: The index of its cohort.
+    /// - Returns: The index of its dimension row.
     mutating func next() throws -> Int? {
         while try row.step() {
             let number = try row.integer(at: 0)

@@ -2,7 +2,7 @@
 
 internal import StallModel
 
-/// The cohort of a report: its build, its loop's name, its verdict and its cause.
+/// What a report is counted under: its build, its loop's name, its verdict and its cause.
 struct RollUpDimension: Hashable {
     var app: String
     var version: String
@@ -29,7 +29,7 @@ extension RollUpDimension {
     }
 }
 
-/// Gives each cohort its row. Works within the transaction of its caller; after a rollback,
+/// Stores each combination of dimensions once. Works within the transaction of its caller; after a rollback,
 /// `forget`.
 final class RollUpDimensions {
     private let find, add, findLoop, findWatched: Statement
@@ -81,7 +81,7 @@ final class RollUpDimensions {
         ids.removeAll(keepingCapacity: true)
     }
 
-    /// The cohort that a report counts in.
+    /// The dimension row that a report counts in.
     func id(of report: CountedReport) throws -> Int64 {
         let (source, loop) = (report.entry.source, report.loop)
         let key = Key(source: source, loop: loop, verdict: report.verdict, cause: report.cause)

@@ -12,7 +12,7 @@ struct RollUpQuery {
     private var groups: [Int64: ReportGroup] = [:]
     private var keys = RollUpKeys()
     private var sums: [RollUpSum] = []
-    /// What was added up, by the cohort's index.
+    /// What was added up, by the dimension row's index.
     private var dimensionTotals: [DimensionTally] = []
     private var total_ns: Int64 = 0
     private var watched = StallTotals()
@@ -458,7 +458,7 @@ struct RollUpQuery {
     }
 }
 
-/// The stalls of one cohort, ranked or not.
+/// The stalls of one dimension row, ranked or not.
 private struct DimensionTally {
     var count: Int64 = 0
     var first_us = Int64.max

@@ -59,7 +59,7 @@ struct RollUpRows {
             totals.first_us, totals.last_us, totals.histogram.encoded)
     }
 
-    /// The cells of one day each in the 32 days from `longDay`, added up by cohort and signature.
+    /// The cells of one day each in the 32 days from `longDay`, added up by dimension row and signature.
     func longTotals(from longDay: Int64) throws -> [RollUpCell: RollUpTotals] {
         var sums: [RollUpCell: RollUpTotals] = [:]
         try findDays.bind(longDay, longDay + RollUpCell.longDays)

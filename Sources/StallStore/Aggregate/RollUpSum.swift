@@ -18,7 +18,7 @@ struct RollUpSum {
     private var isOrderedByLongest = false
     /// Of reports that were read one by one: where all were, quantiles are exact.
     var durations: [Int64] = []
-    /// The nanoseconds by cohort, by signature and by day.
+    /// The nanoseconds by dimension row, by signature and by day.
     private(set) var dimensions: [Int: Int64] = [:]
     private var signatures: [Int64: Int64] = [:]
     private(set) var days: [Int: StallTotals] = [:]
@@ -218,7 +218,7 @@ extension GroupKey {
     }
 }
 
-/// The cohorts that a filter selects: those with rows, and those of reports that are read one by
+/// The dimension rows that a filter selects: those with rows, and those of reports that are read one by
 /// one.
 struct KnownDimensions {
     private var all: [RollUpDimension] = []
@@ -252,7 +252,7 @@ struct KnownDimensions {
     /// The rows that the filter selects; nil for all.
     var selectedRows: [Int64]? { selectsAll ? nil : Array(rows.keys) }
 
-    /// The cohort of a row; nil when the filter does not select it.
+    /// The dimensions of a row; nil when the filter does not select it.
     func index(ofRow row: Int64) -> Int? { rows[row] }
 
     mutating func index(of dimension: RollUpDimension) -> Int {

@@ -9,7 +9,7 @@ package enum StoreError: Error, Hashable, Sendable {
     case missing(path: String)
     /// The path is a directory, a socket or a device.
     case notAFile(path: String)
-    /// An agent does not write through a symbolic link: whoever made it may point it anywhere.
+    /// An agent does not write through a symbolic link: its maker may point it anywhere.
     case symbolicLink(path: String)
     /// The file holds nothing, not even an empty store.
     case empty(path: String)

@@ -224,7 +224,7 @@ package final class Ingest {
         _ result: inout IngestFileResult
     ) throws(StoreError) -> Bool {
         guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
-        // Reading may wait for whoever writes the pipe, which must not hold up other jobs.
+        // Reading may wait for the writer of the pipe, which must not hold up other jobs.
         var batch: [(line: Int, report: PortableReport)] = []
         var isAtEnd = false
         let start = feed.byteCount

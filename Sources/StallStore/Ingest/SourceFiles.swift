@@ -52,7 +52,7 @@ struct SourceFiles {
     }
 
     /// Takes the regular files below a directory that are named or look like a database. Links are
-    /// not followed: a search always ends, and stays where whoever started it has sent it.
+    /// not followed: a search always ends, and stays in the directory it was given.
     private mutating func search(_ directory: String) {
         guard let stream = opendir(directory) else {
             let reason = String(cString: strerror(errno))

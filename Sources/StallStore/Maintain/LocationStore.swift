@@ -10,7 +10,7 @@ package struct StoredLocation: Hashable, Sendable {
     package var frames: [Frame]
 }
 
-/// The places of a store of either role, for whoever has better names for them.
+/// The places of a store of either role, for callers with better names for them.
 ///
 /// **Thread safety:** one thread at a time. Agents may go on writing the store.
 package final class LocationStore {

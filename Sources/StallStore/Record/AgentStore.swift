@@ -43,7 +43,7 @@ package final class AgentStore {
         self.file = file
         // Debian's SQLite overwrites what it deletes with zeroes, which doubles an
         // eviction's writes. The log is folded in early, so that it needs no more room than
-        // the ballast can give.
+        // the reserve file can give.
         let logPages = max(16, limits.reserveBytes / 4 / 4096)
         try file.connection.execute(
             """
@@ -153,7 +153,7 @@ package final class AgentStore {
 
     /// Runs `body` in one transaction: all of it is durable when this returns, or nothing.
     ///
-    /// On a full disk the ballast is given up, and with the room it gives the oldest reports go;
+    /// On a full disk the reserve file is given up, and with the room it gives the oldest reports go;
     /// then once more.
     private func write<Answer>(
         _ body: (AgentWriter) throws -> Answer

@@ -188,7 +188,7 @@ final class AgentWriter {
     }
 
     /// Deletes the oldest tenth of the reports and nothing else: as few writes as can be. A store
-    /// so small that the ballast alone will do for long keeps all.
+    /// so small that the reserve file alone will do for long keeps all.
     func makeRoom() throws {
         guard try eviction.usedBytes() > 256 << 10 else { return }
         let count = try eviction.deleteOldest(share: 0.1, of: source)

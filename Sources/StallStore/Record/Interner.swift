@@ -1,4 +1,4 @@
-// Gives what many reports share its row, once: the same content has the same row, whoever brings
+// Gives what many reports share its row, once: the same content has the same row, whatever brings
 // it. The agent and ingest both write through this.
 
 internal import StallModel

@@ -16,7 +16,7 @@ struct ReserveFile {
     /// Takes the space, where there is enough and as much again; what is held already is kept.
     ///
     /// Taking the last space would fill the disk for the store itself, which would then give the
-    /// ballast up with some more of its reports, again and again.
+    /// the reserve file up with some more of its reports, again and again.
     func hold() {
         var system = statvfs()
         guard bytes > 0, FileFacts(path, followsLink: false) == nil,

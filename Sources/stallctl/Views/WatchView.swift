@@ -70,7 +70,7 @@ extension Top {
         sigemptyset(&ending)
         sigaddset(&ending, end)
         signal(end, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, &ending, nil)  // whoever started it may have blocked it
+        pthread_sigmask(SIG_UNBLOCK, &ending, nil)  // its parent may have blocked it
         raise(end)
     }
 
