@@ -1,7 +1,7 @@
 // The functions that stand before libc's. What they are to do beyond calling them is in door.c.
 //
-// Fortified callers of poll reach libc past this file where the compiler knows the size of their array (__poll_chk); loops
-// allocate theirs.
+// Fortified callers of poll reach libc past this file where the compiler knows the size of their array (__poll_chk);
+// loops allocate theirs.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>

@@ -72,8 +72,8 @@ void stall_wakeup_signal_waiting(stall_wakeup *wakeup) {
 
 // MARK: Several watchers
 //
-// Watchdogs come and go on threads of their own, without a lock: a process may fork at any moment, and its child would find
-// it taken for ever.
+// Watchdogs come and go on threads of their own, without a lock: a process may fork at any moment, and its child would
+// find it taken for ever.
 
 typedef struct {
     stall_wakeup *wakeup;

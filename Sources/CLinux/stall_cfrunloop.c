@@ -80,8 +80,8 @@ static void release(const void *info) {
     free(loop);
 }
 
-// Returns whether there is a run around the one that ends. An observer that was added in the middle of a run may see its exit
-// without its entry.
+// Returns whether there is a run around the one that ends. An observer that was added in the middle of a run may see
+// its exit without its entry.
 static bool leave_run(stall_foreign_loop *loop) {
     uint32_t depth = __atomic_load_n(&loop->depth, __ATOMIC_RELAXED);
     while (depth > 0) {
@@ -91,8 +91,8 @@ static bool leave_run(stall_foreign_loop *loop) {
     return false;
 }
 
-// The activities and their order: `E (T S W A)* X`. An iteration that polls has no W and A, so that T counts as progress
-// too. The end of a nested run gives the outer callout a new beginning.
+// The activities and their order: `E (T S W A)* X`. An iteration that polls has no W and A, so that T counts as
+// progress too. The end of a nested run gives the outer callout a new beginning.
 static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
     (void)observer;
     stall_foreign_loop *loop = info;
@@ -152,9 +152,9 @@ stall_foreign_loop *stall_foreign_loop_attach(void) {
     return loop;
 }
 
-// The observer is taken out of the loop, never made invalid. CoreFoundation calls an observer after it has let go of its lock
-// and reads its info only then; to invalidate it clears the info, under the feet of a loop that is just calling it. Taken
-// out, the observer lives, with its info, until the loop's thread lets go of it behind the call.
+// The observer is taken out of the loop, never made invalid. CoreFoundation calls an observer after it has let go of
+// its lock and reads its info only then; to invalidate it clears the info, under the feet of a loop that is just
+// calling it. Taken out, the observer lives, with its info, until the loop's thread lets go of it behind the call.
 void stall_foreign_loop_detach(stall_foreign_loop *loop) {
     CFRunLoopRemoveObserver(loop->loop, loop->observer, kCFRunLoopCommonModes);
     CFTypeRef modes = CFRunLoopCopyAllModes(loop->loop);
@@ -169,8 +169,8 @@ void stall_foreign_loop_detach(stall_foreign_loop *loop) {
 
 stall_beacon *stall_foreign_loop_beacon(const stall_foreign_loop *loop) { return loop->beacon; }
 
-// The observer will see the exit of this run, so its entry must be counted: without, the callout around it would be over for us.
-// When the run ends just now there is none.
+// The observer will see the exit of this run, so its entry must be counted: without, the callout around it would be
+// over for us. When the run ends just now there is none.
 static void observe_running_mode(stall_foreign_loop *loop, CFTypeRef mode) {
     __atomic_fetch_add(&loop->depth, 1, __ATOMIC_RELAXED);
     CFRunLoopAddObserver(loop->loop, loop->observer, mode);

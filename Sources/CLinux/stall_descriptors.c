@@ -9,7 +9,8 @@
 
 #include "stall_numbers.h"
 
-/// What statfs(2) calls the kernel's own file systems; FUSE because containers get some files of /proc from there (lxcfs).
+/// What statfs(2) calls the kernel's own file systems; FUSE because containers get some files of /proc from there
+/// (lxcfs).
 enum { PROC = 0x9fa0, GROUP_1 = 0x27e0eb, GROUP_2 = 0x63677270, NAMELESS = 0x09041934, FUSE = 0x65735546 };
 
 bool stall_descriptor_is_kernels(int descriptor) {

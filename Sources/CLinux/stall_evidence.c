@@ -246,8 +246,8 @@ typedef struct {
     bool is_ours, is_ambiguous;
 } database_lock_search;
 
-// Source: sqlite3.org, "File Locking And Concurrency" and "WAL-mode File Format": the pending, reserved and shared bytes of
-// the database, and the write lock of the index beside it.
+// Source: sqlite3.org, "File Locking And Concurrency" and "WAL-mode File Format": the pending, reserved and shared
+// bytes of the database, and the write lock of the index beside it.
 static void find_database_lock(const char *line, void *context) {
     database_lock_search *search = context;
     posix_lock_line lock;

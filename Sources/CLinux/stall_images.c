@@ -1,6 +1,6 @@
-// What the loader lists is read through the kernel, and once an image: its headers and notes lie in the mapping of a file, and
-// a file that is cut short under its mapping answers a read with SIGBUS. What was read of an image is kept for as long as the
-// loader lists it.
+// What the loader lists is read through the kernel, and once an image: its headers and notes lie in the mapping of a
+// file, and a file that is cut short under its mapping answers a read with SIGBUS. What was read of an image is kept
+// for as long as the loader lists it.
 #define _GNU_SOURCE
 #include "stall_images.h"
 

@@ -133,7 +133,8 @@ stall_open_slot *stall_last_words_open(int32_t monitor, uint64_t began_ns, uint6
 }
 
 void stall_open_slot_end(stall_open_slot *slot, uint64_t now_ns) {
-    // The first time counts: a watchdog that is late has not taken the slot back yet. The page of a fork's parent is not ours.
+    // The first time counts: a watchdog that is late has not taken the slot back yet. The page of a fork's parent is
+    // not ours.
     const uint64_t offset = (uintptr_t)slot % PAGE;
     const stall_last_words *words = (const stall_last_words *)((uintptr_t)slot - offset);
     bool is_ours = false;
@@ -195,8 +196,8 @@ void stall_last_words_note_exit(void) {
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
 static struct sigaction previous[NSIG];
 
-// Whether the instruction that was interrupted fails again when it is executed once more. After a trap and a system call that a
-// sandbox refused, the thread would go on behind it; a signal that was sent has no instruction.
+// Whether the instruction that was interrupted fails again when it is executed once more. After a trap and a system
+// call that a sandbox refused, the thread would go on behind it; a signal that was sent has no instruction.
 static bool happens_again(int number, const siginfo_t *info) {
     if (info->si_code <= 0 || number == SIGTRAP || number == SIGSYS || number == SIGABRT) return false;
     return number != SIGBUS || info->si_code != BUS_MCEERR_AO;

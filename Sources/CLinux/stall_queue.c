@@ -189,8 +189,8 @@ int32_t stall_queue_find_drainer(const void *queue) {
     return state == NOWHERE ? 0 : find_drainer(queue, state, layout.target, 0);
 }
 
-// What a thread in dispatch_sync leaves on its stack, in words from its start. Dispatch's own name for it is
-// struct dispatch_sync_context_s; it points at itself and holds the waiter's id, so that it is not taken for anything else.
+// What a thread in dispatch_sync leaves on its stack, in words from its start. Dispatch's own name for it is struct
+// dispatch_sync_context_s; it points at itself and holds the waiter's id, so that it is not taken for anything else.
 enum { SYNC_CONTEXT = 5, SYNC_QUEUE = 7, SYNC_EVENT = 12, SYNC_WORDS = 13 };
 // Where they are in a queue of every libdispatch so far, for a process in which find_layout was not called.
 enum { USUAL_STATE = 7, USUAL_TARGET = 3 };

@@ -33,8 +33,8 @@ static int add_thread_locals(struct dl_phdr_info *image, size_t size, void *cont
     return 0;
 }
 
-// glibc takes the thread-local variables of the whole program from the size that is asked for. It only says how much with a
-// symbol of its own, which is no one else's to use; the images say it too.
+// glibc takes the thread-local variables of the whole program from the size that is asked for. It only says how much
+// with a symbol of its own, which is no one else's to use; the images say it too.
 static size_t with_thread_locals(size_t stack_bytes) {
     size_t total = stack_bytes + LOADER_RESERVE;
     dl_iterate_phdr(add_thread_locals, &total);
@@ -67,7 +67,8 @@ int stall_thread_start(
     return 0;
 }
 
-// ThreadSanitizer does not know pthread_clockjoin_np: to it the thread would live on, also when its number is in use again.
+// ThreadSanitizer does not know pthread_clockjoin_np: to it the thread would live on, also when its number is in use
+// again.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define JOINS_BY_WALL_CLOCK 1

@@ -103,8 +103,8 @@ void stall_wait_follow(stall_wait_snapshot *snapshot, stall_wait_detail detail, 
     add_members(snapshot, descriptors);
 }
 
-// A wait for a file's lock is one system call that lasts: nothing of it may have changed. SQLite sleeps again and again, for 1 to
-// 100 ms, and tries in between: the place on its stack is the same.
+// A wait for a file's lock is one system call that lasts: nothing of it may have changed. SQLite sleeps again and
+// again, for 1 to 100 ms, and tries in between: the place on its stack is the same.
 static bool is_same_wait(const stall_wait_snapshot *snapshot, const stall_thread_snapshot *now) {
     if (now->is_running || now->system_call != snapshot->thread.system_call) return false;
     if (snapshot->detail == STALL_WAIT_SLEEP) return now->stack_pointer == snapshot->thread.stack_pointer;

@@ -1,7 +1,7 @@
 #include <sqlite3.h>
 
-// SQLite counts its memory under one mutex for the whole process, which threads that each have a connection then wait for.
-// Only before its first use; variadic, which Swift cannot call.
+// SQLite counts its memory under one mutex for the whole process, which threads that each have a connection then wait
+// for. Only before its first use; variadic, which Swift cannot call.
 static inline int stall_sqlite_without_memory_statistics(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
@@ -12,13 +12,14 @@ static inline void stall_sqlite_expect_plain_sql(sqlite3 *database) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
 }
 
-// No row or value is larger than any store of ours has; CellSizes.swift looks at those that SQLite takes whatever this says.
+// No row or value is larger than any store of ours has; CellSizes.swift looks at those that SQLite takes whatever this
+// says.
 static inline void stall_sqlite_limit_values(sqlite3 *database) {
     sqlite3_limit(database, SQLITE_LIMIT_LENGTH, 4 << 20);
 }
 
-// A connection to a file that may have been made to harm its reader: nothing in its schema runs, and no value, statement or
-// program is larger than any store of ours has. Before its first statement.
+// A connection to a file that may have been made to harm its reader: nothing in its schema runs, and no value,
+// statement or program is larger than any store of ours has. Before its first statement.
 static inline void stall_sqlite_distrust(sqlite3 *database) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)0);

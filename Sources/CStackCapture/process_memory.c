@@ -1,5 +1,5 @@
-// A signal handler reads memory with this as well: the system calls are made bare, because libc's `open`, `read` and `close` are
-// points where a thread may be cancelled.
+// A signal handler reads memory with this as well: the system calls are made bare, because libc's `open`, `read` and
+// `close` are points where a thread may be cancelled.
 #define _GNU_SOURCE
 #include "process_memory.h"
 

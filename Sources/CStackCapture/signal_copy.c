@@ -1,22 +1,22 @@
 // The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints
 // nothing, calls no Swift, and restores errno.
 //
-// Two signals can carry a request. SIGURG, because what it does without a handler is nothing: it may stay pending in a thread
-// that executes another program, or come when the app has just taken our handler away. SIGPROF where a thread blocks the
-// first, as Dispatch's do; it would end the next program, so it is never sent to a thread that blocks it.
+// Two signals can carry a request. SIGURG, because what it does without a handler is nothing: it may stay pending in a
+// thread that executes another program, or come when the app has just taken our handler away. SIGPROF where a thread
+// blocks the first, as Dispatch's do; it would end the next program, so it is never sent to a thread that blocks it.
 //
-// One prompt request at a time, for the whole process, and one that stays open for each of a few threads. A request's `state`
-// says whose turn it is and never goes back:
+// One prompt request at a time, for the whole process, and one that stays open for each of a few threads. A request's
+// `state` says whose turn it is and never goes back:
 //
 //     generation n, FREE -> REQUESTED -> CLAIMED -> COPIED -> generation n + 1, FREE
 //                           |     |      by the handler       ^ by the handler
 //                           |     '-> LATE | REQUESTED -> LATE | CLAIMED -> LATE | COPIED -> generation n + 1, FREE
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
-// The prompt answer goes into a buffer that all share; the late one into the request's own, which is smaller. A handler that
-// comes late finds another generation and leaves, unless its thread has been asked anew: signals of a kind do not queue. One
-// that is stuck between CLAIMED and COPIED keeps the shared buffer, and requests are refused until it is done. Buffers and
-// handlers stay for the life of the process: a signal may be pending for a thread that blocks it.
+// The prompt answer goes into a buffer that all share; the late one into the request's own, which is smaller. A handler
+// that comes late finds another generation and leaves, unless its thread has been asked anew: signals of a kind do not
+// queue. One that is stuck between CLAIMED and COPIED keeps the shared buffer, and requests are refused until it is
+// done. Buffers and handlers stay for the life of the process: a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -72,8 +72,8 @@ static uint64_t monotonic_ns(void) {
 
 // MARK: The handler
 
-// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at
-// SP. 128 bytes below it are the red zone, taken only where they share SP's page. It reads what lies between variables as well,
+// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at SP. 128
+// bytes below it are the red zone, taken only where they share SP's page. It reads what lies between variables as well,
 // which AddressSanitizer poisons.
 __attribute__((no_sanitize("address"))) static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
@@ -232,8 +232,8 @@ bool stall_signal_copy_is_available(void) {
 
 static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 1; }
 
-// Asked immediately before the signal is sent: between the two the app can take the handler away, or the thread can block the
-// signal. Of SIGURG nothing comes then.
+// Asked immediately before the signal is sent: between the two the app can take the handler away, or the thread can
+// block the signal. Of SIGURG nothing comes then.
 static int choose_signal(const signal_question *question, bool *is_blocked) {
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -245,8 +245,9 @@ static int choose_signal(const signal_question *question, bool *is_blocked) {
     return 0;
 }
 
-// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked. One watchdog at a time: the
-// second would take the first one's SIG_IGN for the app's, put it back, and so switch the signal off for good.
+// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked. One watchdog at a
+// time: the second would take the first one's SIG_IGN for the app's, put it back, and so switch the signal off for
+// good.
 static void drop_pending(int number) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, ours = our_action();
     struct sigaction before, between;
@@ -262,8 +263,8 @@ static void drop_pending(int number) {
 
 // MARK: A request
 
-// Returns when the request is not in `state` any more, or at the deadline. It looks again and again: waking us would cost the
-// stalled thread a system call, and its processor to us, where it shares one.
+// Returns when the request is not in `state` any more, or at the deadline. It looks again and again: waking us would
+// cost the stalled thread a system call, and its processor to us, where it shares one.
 static void wait_while(signal_request *request, uint32_t state, uint64_t deadline_ns) {
     uint64_t pause_ns = SHORTEST_PAUSE_NS, now;
     while (atomic_load(&request->state) == state && (now = monotonic_ns()) < deadline_ns) {

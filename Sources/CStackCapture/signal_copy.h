@@ -39,13 +39,13 @@ typedef struct signal_request signal_request;
 /// The owner's request to `thread` that has stayed open, answered or not; NULL without one.
 signal_request *_Nullable stall_signal_copy_open_request(const void *_Nonnull owner, pid_t thread);
 bool stall_signal_copy_is_answered(const signal_request *_Nonnull request);
-/// Whether it has been answered: then what it holds is the caller's until it ends the request. The thread has executed nothing
-/// between the two instants, so that the stack is the one of each instant between them.
+/// Whether it has been answered: then what it holds is the caller's until it ends the request. The thread has executed
+/// nothing between the two instants, so that the stack is the one of each instant between them.
 bool stall_signal_copy_answer(
     signal_request *_Nonnull request, stall_registers *_Nonnull registers, stall_stack_copy *_Nonnull copy,
     uint64_t *_Nonnull sent_ns, uint64_t *_Nonnull answered_ns);
-/// Ends an open request; a late answer is then discarded. `is_blocked`: the thread has come to block signals, and must not
-/// carry ours into the next program that it executes.
+/// Ends an open request; a late answer is then discarded. `is_blocked`: the thread has come to block signals, and must
+/// not carry ours into the next program that it executes.
 void stall_signal_copy_end(signal_request *_Nonnull request, bool is_blocked);
 /// Whether the request's signal is among `blocked`.
 bool stall_signal_copy_is_blocked(const signal_request *_Nonnull request, uint64_t blocked);

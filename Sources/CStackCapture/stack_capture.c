@@ -122,8 +122,8 @@ static void unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
 }
 
-// What is known of the registers of a thread that waits in the kernel: where it is, and what it gave to its system call. A
-// function may keep its return address there: vfork's, whose child would overwrite it on the stack.
+// What is known of the registers of a thread that waits in the kernel: where it is, and what it gave to its system
+// call. A function may keep its return address there: vfork's, whose child would overwrite it on the stack.
 static stall_registers registers_at(const stall_thread_position *position) {
     const stall_architecture *architecture = stall_native_architecture;
     stall_registers registers = {.known = 0};
@@ -180,10 +180,10 @@ static void pause_briefly(void) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that
-// wait would end early. One that was preempted on its way into a wait even counts as running all the time. So a
-// thread is only signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count
-// waits, it must have used nearly all of that while.
+// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that wait would
+// end early. One that was preempted on its way into a wait even counts as running all the time. So a thread is only
+// signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count waits, it
+// must have used nearly all of that while.
 static bool keeps_running(const stall_thread_files *files, const stall_thread_status *status, running_since *since) {
     uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
@@ -197,8 +197,9 @@ static bool keeps_running(const stall_thread_files *files, const stall_thread_st
     return false;
 }
 
-// What is known of a thread from earlier captures. A thread that shares its CPU with others may not get a millisecond of it while
-// it is looked at, but does so from look to look. Only where the kernel counts waits does that mean that it ran all the time.
+// What is known of a thread from earlier captures. A thread that shares its CPU with others may not get a millisecond
+// of it while it is looked at, but does so from look to look. Only where the kernel counts waits does that mean that it
+// ran all the time.
 static running_since *since_when(stall_sampler *sampler, const stall_thread_files *files) {
     for (int i = 0; i < REMEMBERED_THREADS; i++) {
         if (sampler->since[i].thread == files->thread) return &sampler->since[i];

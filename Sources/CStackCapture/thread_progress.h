@@ -1,4 +1,5 @@
-// Where a thread is blocked, and whether it ran meanwhile: from /proc, and from what remains where parts of it are closed.
+// Where a thread is blocked, and whether it ran meanwhile: from /proc, and from what remains where parts of it are
+// closed.
 #pragma once
 #include "stall_thread_files.h"
 

@@ -23,8 +23,8 @@ extension StallMonitor {
         public var debuggerPolicy = DebuggerPolicy.record
         /// The threshold of the environment: it goes before whatever the app says of a loop.
         var operatorThreshold: Duration?
-        /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for none.
-        /// `docs/settings.md` describes it.
+        /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for
+        /// none. `docs/settings.md` describes it.
         public var settings: String?
         /// Whether reports carry names, files and lines. Without it they hold images and offsets only.
         public var symbolizes: Bool
@@ -72,7 +72,8 @@ extension StallMonitor {
         ]
 
         /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS`,
-        /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. A value that cannot be read is reported to the logger and ignored.
+        /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. A value that cannot be read is reported to the logger and
+        /// ignored.
         func environment(_ environment: [String: String]) -> Configuration {
             var configuration = self
             if let disabled = environment["STALLWATCH_DISABLED"], !["", "0"].contains(disabled) {
@@ -97,8 +98,8 @@ extension StallMonitor {
             return configuration
         }
 
-        /// The same configuration with paths that stay what they are when the app changes its directory: the store is opened
-        /// on another thread, and again after failures.
+        /// The same configuration with paths that stay what they are when the app changes its directory: the store is
+        /// opened on another thread, and again after failures.
         func inDirectory(_ directory: String) -> Configuration {
             func absolute(_ path: String) -> String {
                 path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path

@@ -89,7 +89,8 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
         return shown
     }
 
-    /// Says on the report how many threads there are. While jobs are watched, those that hold the threads are reported themselves.
+    /// Says on the report how many threads there are. While jobs are watched, those that hold the threads are reported
+    /// themselves.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring))
         if stall_jobs_are_marked(), stall_jobs_running_in(own) > 0 {

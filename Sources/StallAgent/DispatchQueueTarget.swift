@@ -95,8 +95,8 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         if findThread() == nil { PoolThreads.forEach(body) }
     }
 
-    /// Leaves a reference to the queue behind, for the probe thread to release: the watchdog's must not be the last, since the end
-    /// of a queue frees memory and runs the app's finalizer.
+    /// Leaves a reference to the queue behind, for the probe thread to release: the watchdog's must not be the last,
+    /// since the end of a queue frees memory and runs the app's finalizer.
     private func lend(_ queue: DispatchQueue) {
         let address = UInt(bitPattern: Unmanaged.passRetained(queue).toOpaque())
         let (isLent, _) = lent.compareExchange(

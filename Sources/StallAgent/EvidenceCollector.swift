@@ -5,7 +5,8 @@ internal import StallCapture
 internal import StallCause
 internal import StallModel
 
-/// The counters of the process, kept open once for all loops, and memory for looks. The watchdog's thread alone uses it.
+/// The counters of the process, kept open once for all loops, and memory for looks. The watchdog's thread alone uses
+/// it.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private let gatherer: ProcessStateReader

@@ -1,5 +1,5 @@
-// Hands what the watchdog saw to the recorder, as plain memory. The watchdog neither allocates, frees, locks nor waits for it:
-// when there is no room, what does not fit is left out, and the watchdog is told.
+// Hands what the watchdog saw to the recorder, as plain memory. The watchdog neither allocates, frees, locks nor waits
+// for it: when there is no room, what does not fit is left out, and the watchdog is told.
 //
 //     watchdog: begin, append ..., commit  ->  records in one piece of memory  ->  recorder: next ... release
 
@@ -16,8 +16,8 @@ enum RecordKind: UInt8 {
 
 /// A ring of records between one thread that writes and one that reads.
 final class HandoverRing: @unchecked Sendable {
-    // Unchecked because the compiler does not see who writes what: `draft` and `fits` are the writer's, records belong to
-    // the writer until they are committed and to the reader until they are released.
+    // Unchecked because the compiler does not see who writes what: `draft` and `fits` are the writer's, records belong
+    // to the writer until they are committed and to the reader until they are released.
     private struct Header {
         /// Of header, value and tails, in whole lines.
         var length: UInt32
@@ -69,8 +69,8 @@ final class HandoverRing: @unchecked Sendable {
         draft = written.load(ordering: .relaxed)
         fits = true
         self.reserve = reserve
-        // Nothing waits: the beginning is used again, so that half of the memory is rarely touched. What is skipped counts as
-        // taken until the reader has passed it, so there must be as much again.
+        // Nothing waits: the beginning is used again, so that half of the memory is rarely touched. What is skipped
+        // counts as taken until the reader has passed it, so there must be as much again.
         let place = draft % capacity
         if place > capacity / 2, draft == read.load(ordering: .acquiring) { addGap() }
     }

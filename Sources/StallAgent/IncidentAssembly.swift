@@ -55,7 +55,8 @@ final class IncidentAssembly: @unchecked Sendable {
         var lock: (arguments: [UInt64], holder: HoldingProcess)?
         var lockQuestions = 0
 
-        /// A holder that is known is enough, and a few questions: each may take the recorder seconds on a loaded machine.
+        /// A holder that is known is enough, and a few questions: each may take the recorder seconds on a loaded
+        /// machine.
         func mayAsk(about snapshot: stall_wait_snapshot) -> Bool {
             guard snapshot.waits_for_file, lockQuestions < 4 else { return false }
             guard let lock else { return true }

@@ -1,5 +1,5 @@
-// What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that no observer covers. The
-// watchdog asks, the probe thread takes the lock, and the watchdog waits a moment at most for the answer.
+// What only a lock of the app's tells: whether a CFRunLoop that says busy really waits, in a mode that no observer
+// covers. The watchdog asks, the probe thread takes the lock, and the watchdog waits a moment at most for the answer.
 
 internal import CLinux
 internal import StallModel
@@ -27,8 +27,8 @@ final class LoopCorrection: @unchecked Sendable {
         probeThread.store(UInt(bitPattern: wakeup), ordering: .releasing)
     }
 
-    /// Asks about a word, on the watchdog's thread. Returns whether it was answered: an answer that does not come soon will be
-    /// there at the next look.
+    /// Asks about a word, on the watchdog's thread. Returns whether it was answered: an answer that does not come soon
+    /// will be there at the next look.
     func ask(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         let address = probeThread.load(ordering: .acquiring)
         guard let answered,

@@ -6,8 +6,9 @@ internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only, while the
-/// watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
+/// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only,
+/// while the watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or
+/// waited for.
 protocol MonitoredTarget: Sendable {
     /// The thread that is at the work now; nil when none is.
     func findThread() -> RegisteredThread?
@@ -15,7 +16,8 @@ protocol MonitoredTarget: Sendable {
     func isStarved() -> Bool
     /// Visits the threads among which the work is shared; none when it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
-    /// Sets a beacon right that has said busy since long, when there is a reason not to believe it. False when that is not known yet.
+    /// Sets a beacon right that has said busy since long, when there is a reason not to believe it. False when that is
+    /// not known yet.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// The beacon is written by the work itself, and never has to be set right.
     var isExact: Bool { get }

@@ -1,5 +1,5 @@
-// Which policy a loop is judged by. The last word has the operator: the settings file, then the environment. Then comes what
-// the app set at run time, then what it said when it asked to watch.
+// Which policy a loop is judged by. The last word has the operator: the settings file, then the environment. Then comes
+// what the app set at run time, then what it said when it asked to watch.
 
 internal import StallDetection
 internal import StallModel

@@ -1,4 +1,5 @@
-// Which threads of the process belong to Dispatch, by the names it gives them. The Swift cooperative pool is made of them.
+// Which threads of the process belong to Dispatch, by the names it gives them. The Swift cooperative pool is made of
+// them.
 
 internal import StallCapture
 internal import StallModel
@@ -24,11 +25,12 @@ enum PoolThreads {
         }
     }
 
-    /// A new thread has the name of the one that made it until it takes its own: Dispatch's manager looks like a worker at first.
+    /// A new thread has the name of the one that made it until it takes its own: Dispatch's manager looks like a worker
+    /// at first.
     static func isCooperative(_ id: ThreadID) -> Bool { isThread(id, named: "oot.default-qos") }
 
-    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU. So does a new worker, which has no
-    /// name until it has run.
+    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU. So does a new worker, which
+    /// has no name until it has run.
     static func areWaitingForCPU() -> Bool {
         var areWaiting = false
         StackSampler.forEachThread { id in

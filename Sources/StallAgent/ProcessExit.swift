@@ -1,5 +1,5 @@
-// What `exit` and a return from `main` owe the store: the stalls that are open or hardly over, with their true ends. The exit
-// waits for that as long as it must be, and no longer.
+// What `exit` and a return from `main` owe the store: the stalls that are open or hardly over, with their true ends.
+// The exit waits for that as long as it must be, and no longer.
 
 internal import CLinux
 internal import Glibc
@@ -40,7 +40,8 @@ enum ProcessExit {
         }
         guard !monitors.isEmpty else { return }
         stall_last_words_note_exit()
-        // What is stuck, the disk or a callback, must not keep the process: what then is not in the store is in the last words.
+        // What is stuck, the disk or a callback, must not keep the process: what then is not in the store is in the
+        // last words.
         let thread = AgentThread(name: "stall-exit") {
             for monitor in monitors { monitor.stop() }
         }

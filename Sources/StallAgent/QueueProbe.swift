@@ -1,5 +1,5 @@
-// Tells from outside whether a queue gets on. Nobody can observe a queue's items begin and end, so it is looked at, and a
-// probe is put into it only while it is at work: an idle queue is not touched.
+// Tells from outside whether a queue gets on. Nobody can observe a queue's items begin and end, so it is looked at, and
+// a probe is put into it only while it is at work: an idle queue is not touched.
 //
 //     tick: nothing runs ------------------------------------------> nothing to do
 //           something runs -> a probe goes in behind what waits
@@ -29,7 +29,8 @@ enum ProbeResult: Hashable, Sendable {
 protocol ProbeTarget: AnyObject, Sendable {
     /// What it looks like now; nil when it is gone for good.
     func poll() -> ProbeResult?
-    /// Whether a first probe must have been answered before an unanswered one means anything: it may not be served at all.
+    /// Whether a first probe must have been answered before an unanswered one means anything: it may not be served at
+    /// all.
     var mustAnswerFirst: Bool { get }
     /// Puts a probe behind what waits.
     func post(_ probe: @escaping @Sendable () -> Void)
@@ -78,14 +79,14 @@ final class QueueProbe: @unchecked Sendable {
         period = Self.period(threshold: threshold)
     }
 
-    /// An eighth of the threshold: a stall's beginning is known to a sixteenth of it, and the watchdog's first sample, at
-    /// half of it, still comes in time. Never below 5 ms nor above 100.
+    /// An eighth of the threshold: a stall's beginning is known to a sixteenth of it, and the watchdog's first sample,
+    /// at half of it, still comes in time. Never below 5 ms nor above 100.
     static func period(threshold: Duration) -> Duration {
         min(max(threshold / 8, .milliseconds(5)), .milliseconds(100))
     }
 
-    /// A queue that has been idle for so many looks is looked at half as often. Less often still, and the watchdog's first
-    /// sample would come too late: at a quarter of the threshold it is met, at three eighths known to be busy.
+    /// A queue that has been idle for so many looks is looked at half as often. Less often still, and the watchdog's
+    /// first sample would come too late: at a quarter of the threshold it is met, at three eighths known to be busy.
     private static let idlePollsUntilSlow = 40
 
     /// Looks at the queue. Returns false when it is gone.

@@ -1,5 +1,6 @@
-// The thread that all heartbeats of a monitor share, and the questions to Foundation's loops. It is not the watchdog's: entering
-// a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must not keep the watchdog.
+// The thread that all heartbeats of a monitor share, and the questions to Foundation's loops. It is not the watchdog's:
+// entering a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must not keep the
+// watchdog.
 
 internal import CLinux
 internal import StallDetection

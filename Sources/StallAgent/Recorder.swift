@@ -55,8 +55,8 @@ final class Recorder: Sendable {
         stall_wakeup_signal(handover.wakeup)
     }
 
-    /// Lets it write what is waiting, run the callbacks that are due, end the agent's other parts and then itself. Allocates
-    /// nothing and waits for nothing.
+    /// Lets it write what is waiting, run the callbacks that are due, end the agent's other parts and then itself.
+    /// Allocates nothing and waits for nothing.
     func beginStop() {
         end.ask()
         stall_wakeup_signal(handover.wakeup)
@@ -364,8 +364,8 @@ extension ThreadSnapshot {
     }
 }
 
-/// What the loop was labelled with for the longest part of the stall; nil when that was nothing, or no sample has weight. The
-/// last sample may be of the moment after the labelled work.
+/// What the loop was labelled with for the longest part of the stall; nil when that was nothing, or no sample has
+/// weight. The last sample may be of the moment after the labelled work.
 func heaviestLabel(_ samples: [RawSample], _ weights: [Int64]) -> String? {
     var sums: [String: Int64] = [:]
     for (sample, weight) in zip(samples, weights) { sums[sample.label ?? "", default: 0] += weight }

@@ -5,7 +5,8 @@ internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// The end of an agent. Asking for it and waiting for it allocates nothing: a thread of the app may hold the heap's lock for ever.
+/// The end of an agent. Asking for it and waiting for it allocates nothing: a thread of the app may hold the heap's
+/// lock for ever.
 final class RecorderEnd: @unchecked Sendable {
     // Unchecked because of the gate, which is a futex.
     private let isAsked = Atomic<Bool>(false)

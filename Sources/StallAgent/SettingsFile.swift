@@ -5,8 +5,8 @@ internal import Glibc
 internal import Logging
 internal import StallDetection
 
-/// Reads a settings file now and whenever it changes. A file that cannot be understood changes nothing and costs one line in
-/// the app's log.
+/// Reads a settings file now and whenever it changes. A file that cannot be understood changes nothing and costs one
+/// line in the app's log.
 final class SettingsFile: Sendable {
     private let end: CInt
     private let thread: AgentThread?

@@ -1,4 +1,5 @@
-// The agent's threads block the signals that are sent to the app. What the app does on one of them it does with its own mask.
+// The agent's threads block the signals that are sent to the app. What the app does on one of them it does with its own
+// mask.
 
 internal import Glibc
 

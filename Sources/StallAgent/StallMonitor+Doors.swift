@@ -1,5 +1,5 @@
-// What modules beside this one bring to be watched: a thread whose waits they see (StallDoor), a loop that they can only ask
-// (StallAgentNIO).
+// What modules beside this one bring to be watched: a thread whose waits they see (StallDoor), a loop that they can
+// only ask (StallAgentNIO).
 
 package import CLinux
 internal import Logging
@@ -63,8 +63,8 @@ extension StallMonitor {
         )
     }
 
-    /// Watches the threads of a pool, whose names hold `text`: `post` puts a probe behind what waits for one of them. Nothing tells
-    /// whether any is idle.
+    /// Watches the threads of a pool, whose names hold `text`: `post` puts a probe behind what waits for one of them.
+    /// Nothing tells whether any is idle.
     @discardableResult
     package func watchThreads(
         named text: StaticString, as name: String, threshold: Duration?,
@@ -122,7 +122,8 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         postProbe = post
     }
 
-    /// One poll may find any loop at work. A probe wakes a loop that rests: only what works at two polls in a row gets one.
+    /// One poll may find any loop at work. A probe wakes a loop that rests: only what works at two polls in a row gets
+    /// one.
     func poll() -> ProbeResult? {
         guard let isIdle = idleCheck() else { return nil }
         if isIdle {
@@ -153,7 +154,8 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         return first
     }
 
-    /// A thread of a pool that is ready and has no CPU, while work waits: it may be on its way to that work, and the others rest.
+    /// A thread of a pool that is ready and has no CPU, while work waits: it may be on its way to that work, and the
+    /// others rest.
     private var memberWithoutCPU: RegisteredThread? {
         guard case .named = threads, LoopBeacon(beacon.pointer).isBusy else { return nil }
         var found: RegisteredThread?

@@ -4,8 +4,8 @@ public import Logging
 internal import StallModel
 
 extension StallMonitor {
-    /// Logs a line for every stall whose report has become durable, through the configuration's logger: `stall`, with the facts as
-    /// metadata.
+    /// Logs a line for every stall whose report has become durable, through the configuration's logger: `stall`, with
+    /// the facts as metadata.
     ///
     /// | key | |
     /// |---|---|

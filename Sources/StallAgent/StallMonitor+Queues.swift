@@ -8,9 +8,9 @@ extension StallMonitor {
     /// Watches a Dispatch queue until the monitor stops or the app lets go of the queue.
     ///
     /// A stall is one item that runs for at least the threshold. The thread that runs it is found whichever it is, also
-    /// one that waits in `sync`. While the queue is idle it is looked at, at an eighth of the threshold, and not touched;
-    /// while it works, one probe at a time waits in it. A suspended queue is not stalled. Of a concurrent queue, barriers
-    /// are seen, and that nothing of it is run.
+    /// one that waits in `sync`. While the queue is idle it is looked at, at an eighth of the threshold, and not
+    /// touched; while it works, one probe at a time waits in it. A suspended queue is not stalled. Of a concurrent
+    /// queue, barriers are seen, and that nothing of it is run.
     ///
     /// `DispatchQueue.main` is watched as whatever serves it: a run loop on the main thread, or under `dispatchMain()`
     /// a worker. Watching begins when it is served for the first time.
@@ -43,10 +43,11 @@ extension StallMonitor {
         watch(place, place, beacon, as: "MainActor", threshold: threshold, key: .mainActor)
     }
 
-    /// Watches the threads of the Swift cooperative pool: a stall is when a task waits for a thread and none takes one for
-    /// at least the threshold, because all of them are held by code that does not suspend.
+    /// Watches the threads of the Swift cooperative pool: a stall is when a task waits for a thread and none takes one
+    /// for at least the threshold, because all of them are held by code that does not suspend.
     ///
-    /// The report's threads are the members of the pool with their stacks. Tasks of default priority are what is watched.
+    /// The report's threads are the members of the pool with their stacks. Tasks of default priority are what is
+    /// watched.
     ///
     /// - Parameter threshold: How long a task may wait; the configuration's threshold when nil. At least 20 ms.
     public func watchCooperativePool(threshold: Duration? = nil) {

@@ -6,15 +6,16 @@ internal import StallDetection
 internal import StallModel
 
 extension StallMonitor {
-    /// Watches every job of Swift's tasks, in an app that changes nothing else: a job that keeps its thread for at least the
-    /// threshold is a stall, with that thread and its stack.
+    /// Watches every job of Swift's tasks, in an app that changes nothing else: a job that keeps its thread for at
+    /// least the threshold is a stall, with that thread and its stack.
     ///
-    /// A job is what a task does between two suspensions. It runs where it would run without this: only a begin and an end are
-    /// noted around it. Reports call all threads `tasks`. When a job waits and all threads of the pool are held, the report of
-    /// each says so and shows the others; ``watchCooperativePool(threshold:)`` then reports only what no job explains.
+    /// A job is what a task does between two suspensions. It runs where it would run without this: only a begin and an
+    /// end are noted around it. Reports call all threads `tasks`. When a job waits and all threads of the pool are
+    /// held, the report of each says so and shows the others; ``watchCooperativePool(threshold:)`` then reports only
+    /// what no job explains.
     ///
-    /// Jobs of the main actor and of executors of the app's own are not seen, nor jobs that were enqueued before. An executor
-    /// that is installed for all tasks, such as SwiftNIO's, must be installed before. Where the runtime has no
+    /// Jobs of the main actor and of executors of the app's own are not seen, nor jobs that were enqueued before. An
+    /// executor that is installed for all tasks, such as SwiftNIO's, must be installed before. Where the runtime has no
     /// hook for jobs, or their executor is not Dispatch's, the pool is watched instead, and the logger hears of it.
     ///
     /// - Parameter threshold: How long a job may keep its thread; the configuration's threshold when nil. At least 20 ms.

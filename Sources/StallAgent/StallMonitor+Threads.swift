@@ -31,7 +31,8 @@ extension StallMonitor {
     }
 }
 
-/// A thread that marks its work with ``begin()`` and ``end()``, from ``StallMonitor/watchCurrentThread(as:threshold:)``.
+/// A thread that marks its work with ``begin()`` and ``end()``, from
+/// ``StallMonitor/watchCurrentThread(as:threshold:)``.
 ///
 /// **Thread safety:** may be handed around, but marks count only on the thread it was made on; elsewhere they are ignored.
 /// **Cost:** a clock reading each, and a call of the kernel only where the watchdog has to be woken: once an idle spell.

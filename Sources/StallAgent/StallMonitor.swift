@@ -28,8 +28,8 @@ internal import Synchronization
 public final class StallMonitor: Sendable {
     let configuration: Configuration
     let policies: Mutex<PolicyResolver>
-    /// The address of the running agent. Without a lock: it could be held for ever in a forked child. An agent of a parent is
-    /// never freed in the child, since its store's connection must not be closed there.
+    /// The address of the running agent. Without a lock: it could be held for ever in a forked child. An agent of a
+    /// parent is never freed in the child, since its store's connection must not be closed there.
     private let running = Atomic<UInt>(0)
 
     /// What a running agent consists of.
@@ -65,7 +65,8 @@ public final class StallMonitor: Sendable {
         Unmanaged.passUnretained(agent).release()
     }
 
-    /// The agent of this process or of the one that it was forked from; nil when it is disabled or the system had no threads.
+    /// The agent of this process or of the one that it was forked from; nil when it is disabled or the system had no
+    /// threads.
     private var anyAgent: Agent? {
         UnsafeRawPointer(bitPattern: running.load(ordering: .acquiring)).map {
             Unmanaged<Agent>.fromOpaque($0).takeUnretainedValue()
@@ -159,12 +160,13 @@ public final class StallMonitor: Sendable {
 
     /// Starts the agent again in a child that was forked without `exec`: a daemon, a worker of a pre-fork server.
     ///
-    /// A child has the memory of its parent and none of its threads. Until this is called the agent watches nothing in it,
-    /// touches neither the parent's store nor its timers, and ``stop()`` returns at once. Nothing is watched afterwards
-    /// either: watch what the child runs. Call it when the child has closed the descriptors that it does not want.
+    /// A child has the memory of its parent and none of its threads. Until this is called the agent watches nothing in
+    /// it, touches neither the parent's store nor its timers, and ``stop()`` returns at once. Nothing is watched
+    /// afterwards either: watch what the child runs. Call it when the child has closed the descriptors that it does not
+    /// want.
     ///
-    /// The child writes a run of its own into a store of its own, since SQLite must not open again what a parent had open:
-    /// `stallwatch.sqlite` becomes `stallwatch-fork1.sqlite`, for all children of the same generation.
+    /// The child writes a run of its own into a store of its own, since SQLite must not open again what a parent had
+    /// open: `stallwatch.sqlite` becomes `stallwatch-fork1.sqlite`, for all children of the same generation.
     ///
     /// - Parameter store: Another file for it.
     /// - Returns: Whether an agent runs in this process now.
@@ -279,20 +281,21 @@ public final class StallMonitor: Sendable {
         agent?.recorder.notifier.add(state: state, body)
     }
 
-    /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads, within ten seconds, or
-    /// five more than ``Configuration/callbackDeadline`` when that is longer. ``stop(within:)`` says whether that was enough.
+    /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads, within ten
+    /// seconds, or five more than ``Configuration/callbackDeadline`` when that is longer. ``stop(within:)`` says
+    /// whether that was enough.
     public func stop() {
         _ = stop(within: max(.seconds(10), configuration.callbackDeadline + .seconds(5)))
     }
 
     /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads.
     ///
-    /// Waits for the writes, and for callbacks up to their deadline, but no longer than it may: a disk that hangs, a log handler
-    /// that waits for this thread, or a callback that is stuck does not keep the app from ending. What is not done by then
-    /// goes on on the agent's threads, as far as the process lives. Nothing is allocated here.
+    /// Waits for the writes, and for callbacks up to their deadline, but no longer than it may: a disk that hangs, a
+    /// log handler that waits for this thread, or a callback that is stuck does not keep the app from ending. What is
+    /// not done by then goes on on the agent's threads, as far as the process lives. Nothing is allocated here.
     ///
-    /// Calls after the first wait as well. On the thread of an ``onStall(at:_:)`` callback it returns before that thread has
-    /// ended.
+    /// Calls after the first wait as well. On the thread of an ``onStall(at:_:)`` callback it returns before that
+    /// thread has ended.
     ///
     /// - Parameter limit: How long it may take.
     /// - Returns: Whether everything that was waiting is written and the agent's threads have ended.

@@ -18,8 +18,8 @@ public struct StallPolicy: Hashable, Sendable {
     /// One threshold, crossed once.
     public init(threshold: Duration) { self.threshold = threshold }
 
-    /// So many short timeouts in a row without progress, as in the classic recipe of 5 x 50 ms. The stack is looked at from
-    /// the first one on.
+    /// So many short timeouts in a row without progress, as in the classic recipe of 5 x 50 ms. The stack is looked at
+    /// from the first one on.
     public static func consecutive(_ count: Int, of timeout: Duration) -> StallPolicy {
         var policy = StallPolicy(threshold: timeout * max(1, count))
         policy.timeoutCount = max(1, count)
@@ -49,8 +49,8 @@ public enum DebuggerPolicy: String, Hashable, Sendable {
 
 /// How many reports are kept. What is not kept is counted, with its duration, by place.
 public struct RateLimits: Hashable, Sendable {
-    /// Reports an hour of stalls at one place in the app's code. After those every report costs twice as many stalls as the one
-    /// before it: the 2nd, 4th, 8th multiple of the limit.
+    /// Reports an hour of stalls at one place in the app's code. After those every report costs twice as many stalls as
+    /// the one before it: the 2nd, 4th, 8th multiple of the limit.
     public var perPlace = 30
     /// Reports an hour of the process, whatever the place.
     public var perHour = 600

@@ -7,11 +7,11 @@ extension StallMonitor {
     public struct StorageLimits: Sendable, Hashable {
         /// The size of the store's file with its log, in bytes. At least a megabyte.
         public var bytes: Int
-        /// How long after its start a report is kept; nil for as long as there is room. Wall clocks jump: one that is wrong
-        /// by more than this deletes everything.
+        /// How long after its start a report is kept; nil for as long as there is room. Wall clocks jump: one that is
+        /// wrong by more than this deletes everything.
         public var age: Duration?
-        /// Disk space held in reserve beside the store, in bytes: on a full disk not even deleting is possible without. 0
-        /// for none.
+        /// Disk space held in reserve beside the store, in bytes: on a full disk not even deleting is possible without.
+        /// 0 for none.
         public var reserveBytes: Int
 
         /// Describes the bounds.

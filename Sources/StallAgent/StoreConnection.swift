@@ -212,7 +212,8 @@ struct StoreConnection {
         pause = .seconds(1)
     }
 
-    /// SQLite shares what it knows of a file among all connections of a process: the numbers that are the app's by now as well.
+    /// SQLite shares what it knows of a file among all connections of a process: the numbers that are the app's by now
+    /// as well.
     private mutating func goElsewhere() {
         closures += 1
         path = firstPath.withMark("-reopened\(closures)")

@@ -1,5 +1,5 @@
-// What the agent asks the system for at its start: paths, variables, small files. By libc: the first use of Foundation's makes
-// locales, bundles and a file manager, in an app that may never need them.
+// What the agent asks the system for at its start: paths, variables, small files. By libc: the first use of
+// Foundation's makes locales, bundles and a file manager, in an app that may never need them.
 
 internal import Glibc
 

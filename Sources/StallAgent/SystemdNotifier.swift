@@ -1,4 +1,5 @@
-// Tells systemd that the app is ready, and that it is alive: WATCHDOG=1 goes out only while every watched loop makes progress.
+// Tells systemd that the app is ready, and that it is alive: WATCHDOG=1 goes out only while every watched loop makes
+// progress.
 
 internal import CLinux
 internal import Glibc
@@ -76,9 +77,10 @@ extension StallMonitor {
     /// Tells systemd that the service is ready, and from then on that it is alive, as long as it is: `Type=notify` and
     /// `WatchdogSec=` of its unit. Call it when the app serves.
     ///
-    /// `WATCHDOG=1` is sent four times a deadline, while no watched loop has been busy for its threshold and the agent's own
-    /// watchdog comes back. A loop that stalls for the whole deadline lets systemd end the service; its report is in the store
-    /// by then, since it is written at the threshold. A short stall withholds one message of four.
+    /// `WATCHDOG=1` is sent four times a deadline, while no watched loop has been busy for its threshold and the
+    /// agent's own watchdog comes back. A loop that stalls for the whole deadline lets systemd end the service; its
+    /// report is in the store by then, since it is written at the threshold. A short stall withholds one message of
+    /// four.
     ///
     /// - Returns: Whether systemd asked for it: without `NOTIFY_SOCKET` nothing is done.
     @discardableResult

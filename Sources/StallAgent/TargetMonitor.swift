@@ -1,6 +1,6 @@
-// Answers the watchdog's questions about one loop's thread, and hands what it saw to the recorder. Everything here runs on the
-// watchdog's thread, while the loop's thread may hold any lock of the app, the heap's included: nothing is allocated,
-// freed or waited for. What the recorder makes of it is in IncidentAssembly.swift.
+// Answers the watchdog's questions about one loop's thread, and hands what it saw to the recorder. Everything here runs
+// on the watchdog's thread, while the loop's thread may hold any lock of the app, the heap's included: nothing is
+// allocated, freed or waited for. What the recorder makes of it is in IncidentAssembly.swift.
 
 internal import CLinux
 internal import StallCapture
@@ -32,7 +32,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var threshold: Duration
     /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
     private var reported = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
-    /// The word under suspicion when the thread was asked for its stack, which it has not given; nil when it was not asked.
+    /// The word under suspicion when the thread was asked for its stack, which it has not given; nil when it was not
+    /// asked.
     private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
@@ -60,8 +61,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var sender: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
-    /// Opens the thread's files, and goes once through what a stall will need, so that whatever the runtime makes at the
-    /// first use is there before.
+    /// Opens the thread's files, and goes once through what a stall will need, so that whatever the runtime makes at
+    /// the first use is there before.
     func prepare() {
         _ = Unmanaged.passRetained(self)
         _ = account.evidence(isSuspect: true, isAsked: false)
@@ -127,7 +128,8 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         record.presence = .taken
         record.stack = stack.header
         if stack.comesLater { awaitedWord = reading.word }
-        // The answer comes when the thread has a CPU, and to the watchdog when that has one: the loop may go on in between.
+        // The answer comes when the thread has a CPU, and to the watchdog when that has one: the loop may go on in
+        // between.
         let hasMoved = beacon.word != reading.word
         record.isLate =
             kind == .stall && stack.hasFrames

@@ -1,5 +1,5 @@
-// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each gets every thread that
-// runs jobs.
+// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each gets every thread
+// that runs jobs.
 
 internal import CLinux
 internal import Synchronization
@@ -12,10 +12,12 @@ enum TaskJobs {
     }
     private static let watchers = Mutex<[ObjectIdentifier: Watcher]>([:])
 
-    /// The priorities of Swift's tasks: background, utility, default, user initiated, user interactive. Each has a queue.
+    /// The priorities of Swift's tasks: background, utility, default, user initiated, user interactive. Each has a
+    /// queue.
     private static let priorities: [UInt8] = [0x15, 0x09, 0x11, 0x19, 0x21]
 
-    /// Lets a monitor watch every thread that runs jobs, those of now and later ones. False where the runtime has no hook.
+    /// Lets a monitor watch every thread that runs jobs, those of now and later ones. False where the runtime has no
+    /// hook.
     static func begin(for monitor: StallMonitor, threshold: Duration?) -> Bool {
         watchers.withLock {
             $0[ObjectIdentifier(monitor)] = Watcher(monitor: monitor, threshold: threshold)

@@ -23,8 +23,8 @@ enum ThreadEnd {
         return error == 0 ? key : nil
     }()
 
-    /// Runs `block` when the calling thread ends, in the place of an earlier one of the same owner. The main thread ends with
-    /// its process, and then it does not run.
+    /// Runs `block` when the calling thread ends, in the place of an earlier one of the same owner. The main thread
+    /// ends with its process, and then it does not run.
     static func run(for owner: AnyObject, _ block: @escaping () -> Void) {
         guard let key else { return }
         if let known = pthread_getspecific(key) {

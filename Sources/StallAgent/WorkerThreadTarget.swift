@@ -5,8 +5,8 @@ internal import StallCapture
 internal import StallDetection
 internal import StallModel
 
-/// A worker under watch. Its beacon says exactly when a job begins and ends; within one, an actor may run the work of many tasks
-/// one after the other, and that is progress.
+/// A worker under watch. Its beacon says exactly when a job begins and ends; within one, an actor may run the work of
+/// many tasks one after the other, and that is progress.
 final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches what changes, and a worker lives as long as the process.
     private let worker: UnsafeMutablePointer<stall_worker>

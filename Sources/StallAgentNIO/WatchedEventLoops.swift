@@ -1,5 +1,5 @@
-// Event loops of SwiftNIO, without NIO's help: a loop's thread is watched by its waits (StallDoor). NIO's metrics delegate counts
-// tasks and takes channel handlers for sleep, and the singleton group cannot have one.
+// Event loops of SwiftNIO, without NIO's help: a loop's thread is watched by its waits (StallDoor). NIO's metrics
+// delegate counts tasks and takes channel handlers for sleep, and the singleton group cannot have one.
 
 #if NIO
 internal import CLinux
@@ -10,10 +10,11 @@ internal import StallDoor
 internal import StallModel
 
 extension StallMonitor {
-    /// Watches every loop of a group, `http/0`, `http/1` and so on: a loop that does not come back to its wait for the threshold is
-    /// stalled, in a channel handler, a future's callback or a task.
+    /// Watches every loop of a group, `http/0`, `http/1` and so on: a loop that does not come back to its wait for the
+    /// threshold is stalled, in a channel handler, a future's callback or a task.
     ///
-    /// Each loop's watch begins when it next runs a task, and ends with its thread: a group may be shut down at any time.
+    /// Each loop's watch begins when it next runs a task, and ends with its thread: a group may be shut down at any
+    /// time.
     ///
     /// - Parameters:
     ///   - group: The group; `MultiThreadedEventLoopGroup.singleton` is what Hummingbird 2 and gRPC 2 use.

@@ -7,8 +7,8 @@ public import StallAgent
 extension StallMonitor {
     /// Watches a thread pool: a stall is when an item waits for a thread for at least the threshold.
     ///
-    /// An item that blocks a thread is what the pool is for. An empty item of the agent's is put in eight times a threshold (every
-    /// 31 ms at 250 ms), one at a time: nothing else tells from outside that work waits.
+    /// An item that blocks a thread is what the pool is for. An empty item of the agent's is put in eight times a
+    /// threshold (every 31 ms at 250 ms), one at a time: nothing else tells from outside that work waits.
     ///
     /// - Parameters:
     ///   - pool: The pool; `.singleton` for the one that NIO shares.

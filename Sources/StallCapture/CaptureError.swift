@@ -12,8 +12,8 @@ package enum CaptureError: Error, Equatable, Sendable {
     case blocksSignals(ThreadID)
     /// The thread neither answered nor held still: starved, or waking all the time.
     case timedOut(ThreadID, after: Duration)
-    /// The thread has not answered yet: it executes nothing of its own, as in one long system call. Its answer will be the
-    /// stack of this moment too; ``StackSampler/takeLateStack(of:)`` takes it.
+    /// The thread has not answered yet: it executes nothing of its own, as in one long system call. Its answer will be
+    /// the stack of this moment too; ``StackSampler/takeLateStack(of:)`` takes it.
     case answersLater(ThreadID)
     /// The thread was blocked and `/proc` does not show where: the process is not dumpable, or the file is not there.
     case hidden(ThreadID, isDumpable: Bool)

@@ -37,7 +37,8 @@ package struct RegisteredThread: Sendable {
         files = thread.files == nil ? nil : Files(thread)
     }
 
-    /// Registers the calling thread. Where `/proc` cannot be read, all but its id stays 0, and its captures will say why.
+    /// Registers the calling thread. Where `/proc` cannot be read, all but its id stays 0, and its captures will say
+    /// why.
     ///
     /// **Cost:** up to a millisecond on the main thread, whose stack is looked up in `/proc/self/maps`; a descriptor.
     package static func current() -> RegisteredThread {
@@ -59,7 +60,8 @@ package struct RegisteredThread: Sendable {
         return RegisteredThread(thread)
     }
 
-    /// The files that are kept open; nil of a thread that was found. Valid for as long as this value, or a `retain` of its own.
+    /// The files that are kept open; nil of a thread that was found. Valid for as long as this value, or a `retain` of
+    /// its own.
     package var keptFiles: UnsafeMutablePointer<stall_thread_files>? { files?.thread.files }
 
     /// Calls `body` with the thread as C sees it, while its files stay open.

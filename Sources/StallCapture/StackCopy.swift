@@ -1,5 +1,5 @@
-// A captured stack as plain memory. The watchdog passes it on as it is: turning it into values allocates, and the heap's lock
-// may be held by the very thread that is looked at.
+// A captured stack as plain memory. The watchdog passes it on as it is: turning it into values allocates, and the
+// heap's lock may be held by the very thread that is looked at.
 
 internal import CStackCapture
 internal import Glibc

@@ -8,7 +8,8 @@ internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// Whether SIGURG and SIGPROF may be used to look at a thread that runs. SIGPROF is for threads that block the other one.
+/// Whether SIGURG and SIGPROF may be used to look at a thread that runs. SIGPROF is for threads that block the other
+/// one.
 package enum SignalUse: Sendable {
     /// Only blocked threads are captured.
     case never
@@ -61,8 +62,8 @@ package struct StackSampler: ~Copyable {
 
     /// Captures the call stack of one thread, innermost frame first.
     ///
-    /// A blocked thread is read without disturbing it. A running one is interrupted by a signal whose handler copies its
-    /// stack; it is unwound here.
+    /// A blocked thread is read without disturbing it. A running one is interrupted by a signal whose handler copies
+    /// its stack; it is unwound here.
     ///
     /// - Parameters:
     ///   - thread: The thread to capture, not the calling one. It may end at any moment.
@@ -89,8 +90,8 @@ package struct StackSampler: ~Copyable {
         return StackCopy(thread.id, timeout, result, stack)
     }
 
-    /// Takes the stack of a thread that ``CaptureError/answersLater(_:)`` was said of, if the answer has come. Neither waits nor
-    /// allocates: the answer lies in the sampler's memory until its next capture.
+    /// Takes the stack of a thread that ``CaptureError/answersLater(_:)`` was said of, if the answer has come. Neither
+    /// waits nor allocates: the answer lies in the sampler's memory until its next capture.
     package mutating func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
         var stack = stall_stack()
         guard thread.withC({ stall_sampler_take_late(sampler, $0, &stack) }) else { return nil }

@@ -112,7 +112,8 @@ extension StackSampler {
         return ThreadRound(threads: threads, skippedCount: skipped)
     }
 
-    /// Calls `body` with the threads of this process in the order of their ids, without allocating. At most 256: the first ones.
+    /// Calls `body` with the threads of this process in the order of their ids, without allocating. At most 256: the
+    /// first ones.
     package static func forEachThread(_ body: (ThreadID) -> Void) {
         withUnsafeTemporaryAllocation(of: Int32.self, capacity: 256) { ids in
             var total: UInt32 = 0

@@ -41,8 +41,8 @@ package struct ThreadStatReader: ~Copyable {
         return stall_thread_read_state(&files, &state) == 0 ? state.letter : nil
     }
 
-    /// Its state and its CPU time, and whether it is ready to run but has no CPU: the CPU clock of a thread that runs moves
-    /// between two readings.
+    /// Its state and its CPU time, and whether it is ready to run but has no CPU: the CPU clock of a thread that runs
+    /// moves between two readings.
     package mutating func scheduling() -> (state: UInt8?, cpuTime: Duration?, waitsForCPU: Bool) {
         let before = cpuTime()
         let state = state()

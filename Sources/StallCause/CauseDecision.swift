@@ -148,7 +148,8 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     }
 }
 
-/// A running thread computes, whatever it calls: also in a read of what needs no waiting. Only who spins for a lock waits.
+/// A running thread computes, whatever it calls: also in a read of what needs no waiting. Only who spins for a lock
+/// waits.
 private func running(_ hint: FrameHint?) -> SampleFinding {
     var found = SampleFinding(cause: .cpu, confidence: 0.95, isRunning: true)
     switch hint {
@@ -278,8 +279,8 @@ private func shares(
     shares[.starved, default: 0] += delayed
     shares[.throttled, default: 0] += throttled
     if whileBlocked.isEmpty {
-        // Blocked between the looks only: short waits of what the stack is about. A thread that never left the CPU by itself
-        // was not blocked: what is missing was taken from the whole machine.
+        // Blocked between the looks only: short waits of what the stack is about. A thread that never left the CPU by
+        // itself was not blocked: what is missing was taken from the whole machine.
         let hasWaited = facts.growth.waits > 0 || facts.observed <= .zero
         var about = hasWaited ? between : [:]
         if facts.growth.majorFaults > 0, about.isEmpty { about[.pageFault] = 1 }
@@ -291,13 +292,13 @@ private func shares(
     return shares
 }
 
-/// What the kernel computes for one major fault. Chosen between what cold files took on an idle machine and on a busy one, so that
-/// reading them in is a page fault and not computing.
+/// What the kernel computes for one major fault. Chosen between what cold files took on an idle machine and on a busy
+/// one, so that reading them in is a page fault and not computing.
 private let faultCost = Duration.microseconds(60)
 
 extension CauseFacts {
-    /// Blocked in one wait at every look, which was never interrupted: a thread that is stopped leaves its wait for that,
-    /// and would have been counted doing so. However late the looks came, it was this wait that lasted.
+    /// Blocked in one wait at every look, which was never interrupted: a thread that is stopped leaves its wait for
+    /// that, and would have been counted doing so. However late the looks came, it was this wait that lasted.
     fileprivate var heldStill: Bool {
         let waits = samples.map(\.observation)
         guard waits.count >= 2, let first = waits.first, growth.waits <= 1 else { return false }

@@ -1,5 +1,5 @@
-// How much the CPU quotas of this process's control groups have held it up: its own group's, and those of the groups above.
-// The only reader of them: the verdict and the evidence rest on the same numbers.
+// How much the CPU quotas of this process's control groups have held it up: its own group's, and those of the groups
+// above. The only reader of them: the verdict and the evidence rest on the same numbers.
 
 internal import CLinux
 internal import Glibc

@@ -1,5 +1,5 @@
-// What the functions on a stack say about a wait that the system call alone does not: a futex is a mutex, a condition or
-// a semaphore; a poll belongs to the resolver.
+// What the functions on a stack say about a wait that the system call alone does not: a futex is a mutex, a condition
+// or a semaphore; a poll belongs to the resolver.
 
 /// A kind of lock, by the function that waits for it.
 package enum LockKind: String, Hashable, Sendable {
@@ -79,7 +79,8 @@ private func plainName(_ name: String) -> String {
     String(name.drop { $0 == "_" }.prefix { $0 != "@" })
 }
 
-/// The names are whole, or all of a family that no app has: an app may call a function of its own `dispatch_sync_orders`.
+/// The names are whole, or all of a family that no app has: an app may call a function of its own
+/// `dispatch_sync_orders`.
 private func lockKind(_ name: String) -> LockKind? {
     if let kind = locks[name] { return kind }
     // POSIX keeps the prefix for itself.

@@ -1,4 +1,5 @@
-// Who holds the lock, of all suspects: the one that the waiter's stack speaks of. And whether waiting for it can ever end.
+// Who holds the lock, of all suspects: the one that the waiter's stack speaks of. And whether waiting for it can ever
+// end.
 
 internal import StallModel
 

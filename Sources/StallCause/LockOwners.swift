@@ -48,7 +48,8 @@ private func forEachPossibleOwner(
     }
 }
 
-/// Follows the owners of what a thread waits for, and of what they wait for. Its memory is made once; a search allocates nothing.
+/// Follows the owners of what a thread waits for, and of what they wait for. Its memory is made once; a search
+/// allocates nothing.
 package final class SuspectSearch {
     private static let limit = 8
     /// A thread that waits for a futex, or an owner that was looked at.
@@ -117,7 +118,8 @@ package final class SuspectSearch {
         }
     }
 
-    /// Goes once through a search, as of a thread that waits for itself: what the runtime makes at the first use is there then.
+    /// Goes once through a search, as of a thread that waits for itself: what the runtime makes at the first use is
+    /// there then.
     package func rehearse(_ thread: ThreadID, _ snapshot: WaitSnapshot, _ visitor: some Visitor) {
         snapshot.clear()
         snapshot.pointer.pointee.detail = STALL_WAIT_FUTEX

@@ -34,10 +34,12 @@ package struct DetectionPolicy: Hashable, Sendable {
     /// How often a suspected loop is looked at until the stall is certain. The process may be stopped unseen between
     /// two looks, so this bounds what a stop can add to a stall.
     var pollSpacing: Duration { threshold / 8 }
-    /// The watchdog may come this late, for no reason that it knows of, before a pause of the machine is taken off a stall.
+    /// The watchdog may come this late, for no reason that it knows of, before a pause of the machine is taken off a
+    /// stall.
     ///
-    /// Measured on a virtual machine of 2 cores: one of them stands still for up to 10 ms while the other runs the app, and with an
-    /// eighth of 50 ms stalls of 51 and 52 ms were called `stopped`. A healthy callout of half the threshold stays one.
+    /// Measured on a virtual machine of 2 cores: one of them stands still for up to 10 ms while the other runs the app,
+    /// and with an eighth of 50 ms stalls of 51 and 52 ms were called `stopped`. A healthy callout of half the
+    /// threshold stays one.
     var negligiblePause: Duration { threshold * 3 / 8 }
     /// A loop that made no progress for this long without being stalled is reported as starved or stopped.
     package var starvation: Duration { threshold * 4 }

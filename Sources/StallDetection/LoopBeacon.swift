@@ -123,8 +123,8 @@ package final class LoopBeacon: @unchecked Sendable {
     ) {
         stall_beacon_set_open_slot(beacon, wakeup, slot)
     }
-    /// Signals this wake-up word too, beside those of other watchdogs. From `stallLength` on a busy span is a stall and no micro-stall.
-    /// Done again, it changes that. False when there is no room.
+    /// Signals this wake-up word too, beside those of other watchdogs. From `stallLength` on a busy span is a stall and
+    /// no micro-stall. Done again, it changes that. False when there is no room.
     @discardableResult
     func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>, stallLength: Duration) -> Bool {
         stall_beacon_join(beacon, wakeup, UInt64(max(0, stallLength.nanoseconds)))

@@ -57,9 +57,11 @@ package struct StallClock: Hashable, Sendable {
     private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
-    /// Until the first look is settled: CPU time that the thread may have used outside of the stall since `lastEvidence`.
+    /// Until the first look is settled: CPU time that the thread may have used outside of the stall since
+    /// `lastEvidence`.
     private var usedElsewhere: Duration
-    /// Until then: time in the queue for a CPU that cannot lie in the stall, because it is more than the stall has lasted.
+    /// Until then: time in the queue for a CPU that cannot lie in the stall, because it is more than the stall has
+    /// lasted.
     private var delayedElsewhere = Duration.zero
     private var wasTraced = false
     private var throttleCount = 0
@@ -141,7 +143,8 @@ package struct StallClock: Hashable, Sendable {
         lastEvidence?.throttleCount = throttles
     }
 
-    /// The first look at a stall tells most of what belongs to the time before it: what comes after that look is the stall's.
+    /// The first look at a stall tells most of what belongs to the time before it: what comes after that look is the
+    /// stall's.
     private mutating func narrowElsewhere(_ interval: Duration, _ evidence: ThreadEvidence) {
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             usedElsewhere = min(usedElsewhere, max(.zero, total - before))
@@ -151,8 +154,9 @@ package struct StallClock: Hashable, Sendable {
         }
     }
 
-    /// How much of the settled time is known now to have passed in the queue for a CPU: the wait that is booked now lasted longer
-    /// than the interval. The look that settled it did not see the wait, because the watchdog lost its own CPU between two readings.
+    /// How much of the settled time is known now to have passed in the queue for a CPU: the wait that is booked now
+    /// lasted longer than the interval. The look that settled it did not see the wait, because the watchdog lost its
+    /// own CPU between two readings.
     private func correction(_ evidence: ThreadEvidence, _ interval: Duration) -> Duration {
         guard last > began, let delay = evidence.runDelay, let before = lastEvidence?.runDelay
         else { return .zero }
@@ -171,8 +175,8 @@ package struct StallClock: Hashable, Sendable {
         lastWait = Wait(at: now, cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
     }
 
-    /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came just
-    /// before the callout or in it.
+    /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came
+    /// just before the callout or in it.
     static func negligiblePart(of threshold: Duration) -> Duration { threshold / 64 }
 
     /// How much is missing to a stall, as far as it depends on whose time it was.
@@ -202,7 +206,8 @@ package struct StallClock: Hashable, Sendable {
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             account.cpuTime = min(interval, max(.zero, total - before))
-            // What it has used for certain. Without that, time in the queue for a CPU would pass for work that was done before.
+            // What it has used for certain. Without that, time in the queue for a CPU would pass for work that was done
+            // before.
             used = min(interval, max(.zero, total - before - usedElsewhere))
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero

@@ -154,11 +154,11 @@ package struct StallDetector: Sendable {
         return step
     }
 
-    /// Judges a stall that no look met while it lasted: the loop itself has counted it. Nil when it was not its own doing and
-    /// too short to be reported for that, as far as the time since the look before is known.
+    /// Judges a stall that no look met while it lasted: the loop itself has counted it. Nil when it was not its own
+    /// doing and too short to be reported for that, as far as the time since the look before is known.
     ///
-    /// It is stalled when it is so at least: by the CPU time that the thread must have used in it, or by its length less all
-    /// that the thread has queued for a CPU since the look before.
+    /// It is stalled when it is so at least: by the CPU time that the thread must have used in it, or by its length
+    /// less all that the thread has queued for a CPU since the look before.
     ///
     /// - Parameters:
     ///   - before: What was known of the thread at the look before this one.

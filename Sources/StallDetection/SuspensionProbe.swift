@@ -1,6 +1,7 @@
-// A thread that sleeps for ever. Whatever stops a process wakes up each of its threads to do so: SIGSTOP, a debugger that
-// attaches to all, a control group's freezer. Nothing else wakes this one, so while it sleeps on, nothing has stopped the
-// process. The watchdog cannot tell by itself: when it waits for a CPU, a stop may come and go without reaching it.
+// A thread that sleeps for ever. Whatever stops a process wakes up each of its threads to do so: SIGSTOP, a debugger
+// that attaches to all, a control group's freezer. Nothing else wakes this one, so while it sleeps on, nothing has
+// stopped the process. The watchdog cannot tell by itself: when it waits for a CPU, a stop may come and go without
+// reaching it.
 
 internal import CLinux
 internal import Glibc

@@ -1,5 +1,5 @@
-// Tracks when the process was suspended. Pure: it is given the time, the state of the suspension probe, and what the kernel counted of the
-// watchdog itself.
+// Tracks when the process was suspended. Pure: it is given the time, the state of the suspension probe, and what the
+// kernel counted of the watchdog itself.
 //
 //     the suspension probe was interrupted              the process was stopped; it is not known for how much of the time
 //     the watchdog slept longer than it wanted to,      it was kept from coming: its machine was paused
@@ -95,8 +95,8 @@ package struct SuspendedIntervals: Sendable {
         next = (next + 1) % stretches.count
     }
 
-    /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual machine
-    /// may stand still for some milliseconds while the other runs the app.
+    /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual
+    /// machine may stand still for some milliseconds while the other runs the app.
     func withoutPauses(upTo length: Duration) -> SuspendedIntervals {
         var suspendedIntervals = self
         suspendedIntervals.negligible = length

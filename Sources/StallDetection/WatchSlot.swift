@@ -1,9 +1,11 @@
-// What the watchdog keeps of one loop. Made by the thread that asks for the watch, because the watchdog allocates nothing.
+// What the watchdog keeps of one loop. Made by the thread that asks for the watch, because the watchdog allocates
+// nothing.
 
 internal import CLinux
 internal import StallModel
 
-/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's slot and wake-up word.
+/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's slot and
+/// wake-up word.
 struct LastWordsPlace {
     let monitor: Int32
     let wakeup: UnsafeMutablePointer<stall_wakeup>
@@ -110,8 +112,8 @@ final class WatchSlot: @unchecked Sendable {
         }
     }
 
-    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that is
-    /// killed loses a sixteenth of the time at most.
+    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that
+    /// is killed loses a sixteenth of the time at most.
     func keepOpenSlot(
         at now: MonotonicInstant, open incident: StallIncident?, _ place: LastWordsPlace
     ) {

@@ -1,8 +1,8 @@
 // Gives the detectors of all watched loops one thread. It sleeps exactly until the earliest of them wants to look, and
 // without a deadline when every loop waits; the first loop to become busy wakes it (CLinux/stall_beacon.h).
 //
-// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread does nothing
-// but sleep (SuspensionProbe.swift).
+// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread does
+// nothing but sleep (SuspensionProbe.swift).
 
 internal import CLinux
 package import StallModel
@@ -14,8 +14,8 @@ package final class Watchdog: Sendable {
     private let suspensionProbe: SuspensionProbe
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
-    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that writes
-    /// the store.
+    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that
+    /// writes the store.
     package let lastWords = stall_last_words_reserve()
     /// Made beforehand: stopping allocates nothing.
     private let stopRequest = WatchdogInbox.Entry(.stop)
@@ -59,7 +59,8 @@ package final class Watchdog: Sendable {
     /// Frees what the watchdog is done with. Any thread but the watchdog's.
     package func collect() { inbox.collect() }
 
-    /// How long the watchdog has been at work without a pause, or has not come back although it should have: its health.
+    /// How long the watchdog has been at work without a pause, or has not come back although it should have: its
+    /// health.
     package func delay(at now: MonotonicInstant) -> Duration { pulse.delay(at: now) }
 
     /// It waits for a loop to wake up, without a deadline.

@@ -10,7 +10,8 @@ enum WatchdogRequest: Sendable {
     case stop
 }
 
-/// A stack of requests, pushed from any thread, taken as a whole by the watchdog. Neither taking nor retiring allocates or frees.
+/// A stack of requests, pushed from any thread, taken as a whole by the watchdog. Neither taking nor retiring allocates
+/// or frees.
 final class WatchdogInbox: Sendable {
     /// A request on its way to the watchdog, and what the watchdog is done with on its way back.
     final class Entry: @unchecked Sendable {

@@ -1,7 +1,7 @@
 // What the watchdog's thread does: it looks at the loops whose time has come, tells what it found, and sleeps.
 //
-// Nothing here allocates or frees, and no lock is taken that a thread of the app can hold: a watchdog that can be blocked by
-// what it watches is not a watchdog. Posts and requests are made and freed by others (WatchdogInbox.swift).
+// Nothing here allocates or frees, and no lock is taken that a thread of the app can hold: a watchdog that can be
+// blocked by what it watches is not a watchdog. Posts and requests are made and freed by others (WatchdogInbox.swift).
 
 internal import CLinux
 internal import StallModel
@@ -58,7 +58,8 @@ struct WatchdogThread: ~Copyable {
         }
     }
 
-    /// Plays a stall to detectors of its own: what the runtime makes at the first use of a type is there before it matters.
+    /// Plays a stall to detectors of its own: what the runtime makes at the first use of a type is there before it
+    /// matters.
     private mutating func rehearse() {
         let policy = DetectionPolicy(threshold: .milliseconds(100))
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
@@ -266,8 +267,8 @@ struct WatchdogThread: ~Copyable {
 
     /// What the kernel says of a loop's thread, and when: of one instant, as far as that can be had.
     ///
-    /// A watchdog that loses its CPU between two of the readings would take a wait for the CPU that begins meanwhile for work. When
-    /// that happens again and again, nothing but the CPU time is believed until the next look.
+    /// A watchdog that loses its CPU between two of the readings would take a wait for the CPU that begins meanwhile
+    /// for work. When that happens again and again, nothing but the CPU time is believed until the next look.
     private func evidence(
         of responder: any StallResponder, isSuspect: Bool, threshold: Duration
     ) -> (ThreadEvidence, MonotonicInstant) {
@@ -296,8 +297,8 @@ struct WatchdogThread: ~Copyable {
         if step.dropsSuspicion { post.forgetSaturationSamples() }
     }
 
-    /// How long a capture may take: no loop is looked at meanwhile. An answer that comes later is as good, and the stall is to be
-    /// noticed in time.
+    /// How long a capture may take: no loop is looked at meanwhile. An answer that comes later is as good, and the
+    /// stall is to be noticed in time.
     private func captureLimit(_ post: WatchSlot) -> Duration {
         let now = now()
         var limit = Self.longestCapture

@@ -25,13 +25,13 @@ package enum IncidentKind: UInt8, Hashable, Sendable {
     case saturation = 1
 }
 
-/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only, while the loop's thread may
-/// hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
+/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only, while the loop's
+/// thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
 package protocol StallResponder: AnyObject, Sendable {
     /// Watching begins. What is needed later is made ready; here, and only here, it may allocate.
     func prepare()
-    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it. False when that is
-    /// not known yet.
+    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it. False
+    /// when that is not known yet.
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
     /// The loop itself says when it is busy, so that its own count of long spans can be believed.
     var isExact: Bool { get }
@@ -45,7 +45,8 @@ package protocol StallResponder: AnyObject, Sendable {
     ///   - reading: What the beacon said. A sample of a loop that has moved on meanwhile is late.
     ///   - limit: How long it may take: other loops are not looked at meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
-    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come: then it is true.
+    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come: then
+    /// it is true.
     func collectLateStack() -> Bool
     /// The samples since the last call are of no incident, or of one that is over.
     func forgetSamples(_ kind: IncidentKind)

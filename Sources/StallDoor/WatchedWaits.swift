@@ -1,5 +1,5 @@
-// A loop of any library, by the waits of its thread: GLib's, GTK's, Qt's, libuv's, one of the app's own. The door is linked
-// only into programs that import this module.
+// A loop of any library, by the waits of its thread: GLib's, GTK's, Qt's, libuv's, one of the app's own. The door is
+// linked only into programs that import this module.
 
 internal import CEpollDoor
 internal import CLinux
@@ -7,15 +7,16 @@ public import StallAgent
 internal import Synchronization
 
 extension StallMonitor {
-    /// Watches the loop that the calling thread is about to run: between two of its waits in epoll_wait, poll, ppoll, select or
-    /// their siblings it is busy.
+    /// Watches the loop that the calling thread is about to run: between two of its waits in epoll_wait, poll, ppoll,
+    /// select or their siblings it is busy.
     ///
     ///     monitor.watchWaits(ofCurrentThreadAs: "gtk")
     ///     g_application_run(app, argc, argv)
     ///
-    /// Call it on the loop's thread, right before the loop runs: its first wait is taken for the loop's, and known again by its
-    /// epoll descriptor, or by where it is called from and what it waits for. Any other wait on the thread is work. Watching
-    /// ends with the thread, or with ``WatchedWaits/stop()``; a loop that is left is not stalled once that was called.
+    /// Call it on the loop's thread, right before the loop runs: its first wait is taken for the loop's, and known
+    /// again by its epoll descriptor, or by where it is called from and what it waits for. Any other wait on the thread
+    /// is work. Watching ends with the thread, or with ``WatchedWaits/stop()``; a loop that is left is not stalled once
+    /// that was called.
     ///
     /// - Parameters:
     ///   - name: What reports call it.
@@ -46,8 +47,8 @@ public final class WatchedWaits: Sendable {
         self.door = door
     }
 
-    /// How often the loop has come to its wait. It stays 0 where the library does not wait through libc: io_uring, a static
-    /// libc, calls of the kernel's own.
+    /// How often the loop has come to its wait. It stays 0 where the library does not wait through libc: io_uring, a
+    /// static libc, calls of the kernel's own.
     public var waitCount: UInt64 { door?.crossings ?? 0 }
 
     /// Ends the watch.

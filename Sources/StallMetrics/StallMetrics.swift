@@ -1,4 +1,5 @@
-// What the agent counts, as swift-metrics: for dashboards, beside the store. Nothing per group of stalls, whose number has no bound.
+// What the agent counts, as swift-metrics: for dashboards, beside the store. Nothing per group of stalls, whose number
+// has no bound.
 
 #if Metrics
 internal import CoreMetrics
@@ -16,7 +17,8 @@ extension StallMonitor {
     /// | `stallwatch_stall_seconds` | timer | `loop` |
     /// | `stallwatch_loop_busy_ratio` | gauge, 0 to 1 | `loop`; of each `interval` |
     ///
-    /// Stalls are counted when they have ended; those of the process's environment (starved, stopped, debugger) are not.
+    /// Stalls are counted when they have ended; those of the process's environment (starved, stopped, debugger) are
+    /// not.
     ///
     /// - Parameter interval: How often the gauges are set; one wake-up each.
     public func reportsMetrics(every interval: Duration = .seconds(10)) {
@@ -46,7 +48,8 @@ extension StallMonitor {
 struct BusyTimes {
     private var last: (at: MonotonicInstant, busy: [String: Duration])?
 
-    /// The share of the time since the last question that each loop was busy; none the first time. Loops of one name count together.
+    /// The share of the time since the last question that each loop was busy; none the first time. Loops of one name
+    /// count together.
     mutating func ratios(_ now: (at: MonotonicInstant, loops: [(name: String, busy: Duration)]))
         -> [(loop: String, ratio: Double)]
     {

@@ -1,5 +1,5 @@
-// Debug sections that the linker or objcopy compressed. Reading them takes a library, which the agent must not bring into
-// its host: the caller may give one. Without, such a file gives names only.
+// Debug sections that the linker or objcopy compressed. Reading them takes a library, which the agent must not bring
+// into its host: the caller may give one. Without, such a file gives names only.
 
 /// How a section is compressed. The raw values are those of ELF.
 package enum SectionCompression: UInt32, Sendable {

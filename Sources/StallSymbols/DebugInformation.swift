@@ -1,6 +1,6 @@
-// Which source line an address belongs to, and which calls the compiler inlined there: DWARF 2 to 5, as swiftc, clang and
-// gcc write it. docs/decisions says why this is not left to a library. One pass over the units that
-// hold the wanted addresses finds all of them at once; units without them are skipped by their headers.
+// Which source line an address belongs to, and which calls the compiler inlined there: DWARF 2 to 5, as swiftc, clang
+// and gcc write it. docs/decisions says why this is not left to a library. One pass over the units that hold the wanted
+// addresses finds all of them at once; units without them are skipped by their headers.
 
 /// The calls and lines at one address, innermost first. Every function but the last was inlined into the next.
 struct SourceContext {

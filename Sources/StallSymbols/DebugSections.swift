@@ -1,5 +1,5 @@
-// The debug sections of a file, read when they are first needed and never beyond a limit. The largest, `.debug_info`, is
-// read unit by unit.
+// The debug sections of a file, read when they are first needed and never beyond a limit. The largest, `.debug_info`,
+// is read unit by unit.
 
 /// **Source:** DWARF 5, section 7.
 struct DebugSections {

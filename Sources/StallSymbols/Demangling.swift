@@ -1,4 +1,5 @@
-// Readable names. The demanglers are those of the Swift and C++ runtimes; the loader bound them when the process started.
+// Readable names. The demanglers are those of the Swift and C++ runtimes; the loader bound them when the process
+// started.
 
 internal import CLinux
 internal import Glibc

@@ -77,7 +77,8 @@ package struct ELFFile {
         return symbols
     }
 
-    /// The bytes of a section by name; nil when there is none, when it cannot be decompressed, or is larger than `limit`.
+    /// The bytes of a section by name; nil when there is none, when it cannot be decompressed, or is larger than
+    /// `limit`.
     func contents(of name: String, limit: UInt64) -> [UInt8]? {
         guard let size = size(of: name), size <= limit else { return nil }
         return contents(of: name, from: 0, count: size)

@@ -31,7 +31,7 @@ import Testing
         #expect(queue.takeDropped() == 0)
     }
 
-    /// Every item that is pushed comes out once or is counted, the one who runs when.
+    /// Every item that is pushed comes out once or is counted, in every order of the threads.
     @Test func `between two threads nothing is lost uncounted`() throws {
         let queue = BoundedQueue<Int>(capacity: 8)
         let producer = try #require(

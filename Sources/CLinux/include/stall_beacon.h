@@ -4,7 +4,8 @@
 // `word` holds the loop's status and the instant it began in one atomic, so that a reader never sees the new status
 // with the old time. A word that reads the same twice means: nothing moved in between.
 //
-// The fields are plain and unaligned because Swift does not import `_Atomic` or aligned ones. Touch them through the functions below only.
+// The fields are plain and unaligned because Swift does not import `_Atomic` or aligned ones. Touch them through the
+// functions below only.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,7 +106,8 @@ void stall_wakeup_signal(stall_wakeup *_Nonnull wakeup);
 /// Wakes it only from a sleep without a deadline.
 void stall_wakeup_signal_waiting(stall_wakeup *_Nonnull wakeup);
 
-/// Adds a watcher with this wake-up word: to it a span of `stall_ns` is a stall. Done again, it changes that. False when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
+/// Adds a watcher with this wake-up word: to it a span of `stall_ns` is a stall. Done again, it changes that. False
+/// when there is no room for one more. Called by watchdogs only; neither allocates nor locks.
 bool stall_beacon_join(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup, uint64_t stall_ns);
 /// Ends that. The others go on.
 void stall_beacon_leave(stall_beacon *_Nonnull beacon, stall_wakeup *_Nonnull wakeup);
@@ -151,13 +153,14 @@ static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) 
     return __atomic_load_n(&beacon->wakeup, __ATOMIC_RELAXED) != NULL;
 }
 
-/// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then signal,
-/// but only once the new word stands. A watchdog that was woken before would see the old one and go back to sleep.
+/// Notes when the suspected word ended. Out of line: it runs once a suspicion. True when it was the suspected one: then
+/// signal, but only once the new word stands. A watchdog that was woken before would see the old one and go back to
+/// sleep.
 bool stall_beacon_answer_alarm(stall_beacon *_Nonnull beacon, uint64_t now_ns);
 void stall_beacon_wake_watchdog(stall_beacon *_Nonnull beacon);
 
-/// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change. IDLE ends an iteration,
-/// WAITING is a rest within one.
+/// Publishes a status. Releasing: work done before is visible to a watchdog that sees the change. IDLE ends an
+/// iteration, WAITING is a rest within one.
 static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t status, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) {
         stall_counters_add_span(beacon, now_ns);
@@ -169,8 +172,9 @@ static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t s
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
     if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
 }
-/// Publishes BUSY on the way out of a wait or into a run, and wakes a watchdog that waits without a deadline. The exchange orders
-/// the store before the read of the wake-up word; `stall_wakeup_prepare` does the same on the other side, so one of the two sees the other.
+/// Publishes BUSY on the way out of a wait or into a run, and wakes a watchdog that waits without a deadline. The
+/// exchange orders the store before the read of the wake-up word; `stall_wakeup_prepare` does the same on the other
+/// side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) stall_counters_add_span(beacon, now_ns);
     bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
@@ -181,7 +185,8 @@ static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uin
         stall_wakeup_signal_waiting(wakeup);
     if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
 }
-/// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop has moved on.
+/// Replaces a word that did not tell what the loop does, from a thread that knows better. Returns false when the loop
+/// has moved on.
 static inline bool stall_beacon_correct(
     stall_beacon *_Nonnull beacon, uint64_t word, uint8_t status, uint64_t now_ns) {
     return __atomic_compare_exchange_n(
@@ -216,7 +221,8 @@ static inline void stall_beacon_set_alarm(stall_beacon *_Nonnull beacon, uint64_
     __atomic_store_n(&beacon->ended, 0, __ATOMIC_RELAXED);
     __atomic_exchange_n(&beacon->alarm, word, __ATOMIC_SEQ_CST);
 }
-/// Clears the alarm. Another watcher may have set it on the same word: then it stays, and causes one needless wake-up at most.
+/// Clears the alarm. Another watcher may have set it on the same word: then it stays, and causes one needless wake-up
+/// at most.
 static inline void stall_beacon_clear_alarm(stall_beacon *_Nonnull beacon) {
     if (__atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE) == &beacon->shared) return;
     __atomic_store_n(&beacon->alarm, 0, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-// Watches CFRunLoop, the loop under Foundation's RunLoop, from its own observers. Every symbol of CoreFoundation is weak:
-// a program without Foundation links and runs, and is told that there is no CFRunLoop.
+// Watches CFRunLoop, the loop under Foundation's RunLoop, from its own observers. Every symbol of CoreFoundation is
+// weak: a program without Foundation links and runs, and is told that there is no CFRunLoop.
 //
 //     observer callbacks on the loop's thread -> stall_beacon
 //
@@ -28,8 +28,8 @@ void stall_foreign_loop_detach(stall_foreign_loop *_Nonnull loop);
 stall_beacon *_Nonnull stall_foreign_loop_beacon(const stall_foreign_loop *_Nonnull loop);
 
 /// Sets a busy beacon right that has not moved since it read `word`: when the loop sleeps, it says so; when the loop
-/// runs in a mode that had no observer, one is added, and what is busy counts from `now_ns`. Any thread; never waits for
-/// a callout. Copies the current mode's name into `mode` (64 bytes; empty between runs).
+/// runs in a mode that had no observer, one is added, and what is busy counts from `now_ns`. Any thread; never waits
+/// for a callout. Copies the current mode's name into `mode` (64 bytes; empty between runs).
 void stall_foreign_loop_correct(
     stall_foreign_loop *_Nonnull loop, uint64_t word, uint64_t now_ns, char *_Nonnull mode);
 

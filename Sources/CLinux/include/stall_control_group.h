@@ -1,5 +1,5 @@
-// The CPU accounts of the control groups that this process is in: its own and those above, kept open. Both versions of the
-// interface. There is one reader, so that a verdict and the evidence for it cannot disagree.
+// The CPU accounts of the control groups that this process is in: its own and those above, kept open. Both versions of
+// the interface. There is one reader, so that a verdict and the evidence for it cannot disagree.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// Readable names from symbols, by the demanglers that the Swift and C++ runtimes already carry. The loader resolves them
-// at start: looking them up while a report is made could wait behind a dlopen that is itself the stall.
+// Readable names from symbols, by the demanglers that the Swift and C++ runtimes already carry. The loader resolves
+// them at start: looking them up while a report is made could wait behind a dlopen that is itself the stall.
 #pragma once
 #include <stddef.h>
 

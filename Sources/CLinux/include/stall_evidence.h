@@ -1,7 +1,8 @@
 // What the kernel says of a stalled thread and of its process: why it does not run, what it waits in, what it cost.
 //
 // Files are kept open and read with pread into the caller's memory. Nothing here allocates, locks or waits, and no file
-// system is asked for anything: a link of /proc/self/fd is text that the kernel holds, the file behind it is not touched.
+// system is asked for anything: a link of /proc/self/fd is text that the kernel holds, the file behind it is not
+// touched.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,7 +93,8 @@ void stall_wait_follow(
 
 /// Fills in who holds the file's lock that `snapshot` is about, when `thread` waits for it still; nothing otherwise.
 ///
-/// Never on the watchdog: to read /proc/locks, the kernel waits for every processor of the machine, seconds on a loaded one.
+/// Never on the watchdog: to read /proc/locks, the kernel waits for every processor of the machine, seconds on a loaded
+/// one.
 void stall_wait_find_file_lock(stall_wait_snapshot *_Nonnull snapshot, int32_t thread);
 
 void stall_process_open(stall_process_files *_Nonnull files);
@@ -102,14 +104,15 @@ void stall_process_read(const stall_process_files *_Nonnull files, stall_process
 /// False when there is no such descriptor.
 bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *_Nonnull snapshot);
 
-/// The process that holds the file lock which this process waits for. False when it waits for none, for those of several
-/// processes, or for one that the kernel knows no process of.
+/// The process that holds the file lock which this process waits for. False when it waits for none, for those of
+/// several processes, or for one that the kernel knows no process of.
 ///
-/// The kernel tells by file and process, not by thread: of two threads that wait for two files it cannot be known which is which.
+/// The kernel tells by file and process, not by thread: of two threads that wait for two files it cannot be known which
+/// is which.
 bool stall_file_lock_holder(int32_t *_Nonnull process);
 
-/// The process that holds the lock of a database file that this process has open, as SQLite takes them; where none but this
-/// process itself holds one, its own id. False when no process does, or several do.
+/// The process that holds the lock of a database file that this process has open, as SQLite takes them; where none but
+/// this process itself holds one, its own id. False when no process does, or several do.
 bool stall_database_lock_holder(int32_t *_Nonnull process);
 
 /// The descriptors that an epoll descriptor watches, at most `capacity`. Returns how many.

@@ -1,4 +1,5 @@
-// A gate that opens once: any number of threads may wait for it, each up to a deadline of its own. A futex and nothing else.
+// A gate that opens once: any number of threads may wait for it, each up to a deadline of its own. A futex and nothing
+// else.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,12 @@
-// What is known of the stalls that are open in this process, in a page of memory that outlives it: how long each was seen to
-// last, when the loop itself ended it, and how the process ended. Whoever reads the store next takes it from there.
+// What is known of the stalls that are open in this process, in a page of memory that outlives it: how long each was
+// seen to last, when the loop itself ended it, and how the process ended. Whoever reads the store next takes it from
+// there.
 //
-// The page is a file in /dev/shm: storing into it is no system call, and unlike a page of a disk's file it never waits for
-// one. It is made at the first stall and removed by a clean stop; a restart of the machine loses it.
+// The page is a file in /dev/shm: storing into it is no system call, and unlike a page of a disk's file it never waits
+// for one. It is made at the first stall and removed by a clean stop; a restart of the machine loses it.
 //
-// Written by the watchdog, by the loop that ends its stall, by `exit`, and by the handler of fatal signals. A child that was
-// forked writes nothing.
+// Written by the watchdog, by the loop that ends its stall, by `exit`, and by the handler of fatal signals. A child
+// that was forked writes nothing.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,8 +42,8 @@ typedef struct {
 int32_t stall_last_words_reserve(void);
 /// Gives the place back. Its page stays where a store has a report of it, for the next reader of that store.
 void stall_last_words_release(int32_t monitor);
-/// Names the monitor's run; before it there is no page. Also has fatal signals leave a word; what handled them goes on doing
-/// so. Any thread; once.
+/// Names the monitor's run; before it there is no page. Also has fatal signals leave a word; what handled them goes on
+/// doing so. Any thread; once.
 void stall_last_words_prepare(int32_t monitor, uint64_t run_high, uint64_t run_low);
 /// A slot for a stall that is open, or NULL when there is none. The watchdog's thread.
 stall_open_slot *_Nullable stall_last_words_open(int32_t monitor, uint64_t began_ns, uint64_t now_ns);

@@ -35,15 +35,16 @@ static inline int stall_ready_copy(
         ready[i] = (stall_ready){.events = events[i].events, .token = events[i].data.u64};
     return count;
 }
-/// Waits for up to `capacity` events (at most 256), at most `timeout_ms` (-1: for ever). Returns how many, or -1 with errno.
+/// Waits for up to `capacity` events (at most 256), at most `timeout_ms` (-1: for ever). Returns how many, or -1 with
+/// errno.
 static inline int stall_poller_wait(
     int poller, stall_ready *_Nonnull ready, int capacity, int timeout_ms) {
     struct epoll_event events[256];
     int most = capacity < 256 ? capacity : 256;
     return stall_ready_copy(ready, events, epoll_wait(poller, events, most, timeout_ms));
 }
-/// The same without waiting. By its number, because epoll_wait of the C library is a point where a thread can be cancelled, and
-/// the look for that costs a tenth of the call.
+/// The same without waiting. By its number, because epoll_wait of the C library is a point where a thread can be
+/// cancelled, and the look for that costs a tenth of the call.
 static inline int stall_poller_poll(int poller, stall_ready *_Nonnull ready, int capacity) {
     struct epoll_event events[256];
     int most = capacity < 256 ? capacity : 256;

@@ -2,8 +2,8 @@
 // Dispatch is weak.
 //
 // A queue is three words here: its state (the thread that drains it, whether it is suspended) and both ends of its list
-// of waiting items. Where they lie is Dispatch's own affair and is found out by an experiment on queues of our own; when
-// that fails, nothing is known of any queue, and `is_known` says so.
+// of waiting items. Where they lie is Dispatch's own affair and is found out by an experiment on queues of our own;
+// when that fails, nothing is known of any queue, and `is_known` says so.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,12 +28,13 @@ stall_queue_snapshot stall_queue_read(const void *_Nonnull queue);
 /// The thread that runs the items of the queue, or of the queues that it targets; 0 when there is none.
 int32_t stall_queue_find_drainer(const void *_Nonnull queue);
 
-/// Whether a worker of the global queue `root` sleeps until there is work for it. Dispatch's workers wait in the context that
-/// their global queue points at; work that blocks waits elsewhere. Costs one read from `/proc`.
+/// Whether a worker of the global queue `root` sleeps until there is work for it. Dispatch's workers wait in the
+/// context that their global queue points at; work that blocks waits elsewhere. Costs one read from `/proc`.
 bool stall_queue_worker_is_idle(const void *_Nonnull root, int32_t thread);
 
-/// The thread that runs the items of the queue which `waiter` waits for in `dispatch_sync`; 0 when it does not, when nobody
-/// runs them or when that is not known. `futex` is the word that it waits on, inside of what it left on its stack.
+/// The thread that runs the items of the queue which `waiter` waits for in `dispatch_sync`; 0 when it does not, when
+/// nobody runs them or when that is not known. `futex` is the word that it waits on, inside of what it left on its
+/// stack.
 int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter);
 
 /// The queue that the calling code runs on, NULL without Dispatch. Swift's pool is a queue that nobody else can name.

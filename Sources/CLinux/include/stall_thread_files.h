@@ -1,9 +1,9 @@
 // What /proc says about one thread of this process, through descriptors that are kept open: a reading costs
 // about a microsecond, and a descriptor of a thread that ended says so, even when its id is in use again.
 //
-// Each file is optional. `syscall` may only be opened by the owner of the process's files, so it is opened when the thread
-// registers: a server gives up its rights later. The others are opened when they are first asked for. Nothing here allocates but
-// `create`, and nothing takes a lock; two threads may read at once.
+// Each file is optional. `syscall` may only be opened by the owner of the process's files, so it is opened when the
+// thread registers: a server gives up its rights later. The others are opened when they are first asked for. Nothing
+// here allocates but `create`, and nothing takes a lock; two threads may read at once.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,8 +34,8 @@ void stall_thread_files_share(
 /// Opens no file so far. `syscall` stays unknown.
 void stall_thread_files_begin(stall_thread_files *_Nonnull files, int32_t thread);
 
-/// Opens `syscall`. Returns 0; ESRCH: it ended, or `start_ticks` is not 0 and another thread has its id; or the errno of a
-/// process that has no descriptors or memory left. Files that may not be opened are no error.
+/// Opens `syscall`. Returns 0; ESRCH: it ended, or `start_ticks` is not 0 and another thread has its id; or the errno
+/// of a process that has no descriptors or memory left. Files that may not be opened are no error.
 int stall_thread_files_open(stall_thread_files *_Nonnull files, int32_t thread, uint64_t start_ticks);
 void stall_thread_files_close(stall_thread_files *_Nonnull files);
 

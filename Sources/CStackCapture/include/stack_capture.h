@@ -22,8 +22,8 @@ typedef struct {
     int32_t id;            ///< gettid
 } stall_thread;
 
-/// Describes the calling thread, as far as /proc can be read, and opens what a process without rights could not open later.
-/// May allocate: never called while capturing.
+/// Describes the calling thread, as far as /proc can be read, and opens what a process without rights could not open
+/// later. May allocate: never called while capturing.
 void stall_thread_describe(stall_thread *_Nonnull thread);
 /// Closes what stall_thread_describe opened. No capture of the thread may be going on.
 void stall_thread_forget(stall_thread *_Nonnull thread);
@@ -35,8 +35,8 @@ int stall_thread_describe_other(int32_t id, stall_thread *_Nonnull thread);
 /// The calling thread's id.
 int32_t stall_thread_self(void);
 
-/// The ids of this process's threads in ascending order, at most `capacity`; `total` receives how many there are. 0 where /proc
-/// cannot be read. Allocates nothing.
+/// The ids of this process's threads in ascending order, at most `capacity`; `total` receives how many there are. 0
+/// where /proc cannot be read. Allocates nothing.
 uint32_t stall_threads_list(int32_t *_Nonnull ids, uint32_t capacity, uint32_t *_Nonnull total);
 
 /// What an address of a stack is; the values of StallModel's CodeAddressKind.
@@ -91,11 +91,11 @@ int stall_sampler_capture(
     stall_stack *_Nonnull stack);
 
 /// Takes the late answer of a registered thread, if it has come. The thread has executed nothing of its own between
-/// `sent_ns` and `answered_ns`, because a signal is taken before the first instruction: the stack is the one of every instant
-/// in between. Returns false without one, at once. Neither allocates nor locks.
+/// `sent_ns` and `answered_ns`, because a signal is taken before the first instruction: the stack is the one of every
+/// instant in between. Returns false without one, at once. Neither allocates nor locks.
 bool stall_sampler_take_late(
     stall_sampler *_Nonnull sampler, const stall_thread *_Nonnull thread, stall_stack *_Nonnull stack);
 
-/// Whether this process's memory may be looked at from outside. One that changed its user or has file capabilities may not,
-/// and then parts of /proc are closed to itself.
+/// Whether this process's memory may be looked at from outside. One that changed its user or has file capabilities may
+/// not, and then parts of /proc are closed to itself.
 bool stall_is_dumpable(void);

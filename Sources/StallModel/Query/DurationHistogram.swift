@@ -1,5 +1,5 @@
-// How many stalls lasted how long, in little space: the median of millions without looking at each. The buckets are part
-// of the store's format; never change them.
+// How many stalls lasted how long, in little space: the median of millions without looking at each. The buckets are
+// part of the store's format; never change them.
 
 /// Counts of durations in log-linear buckets: whole microseconds up to 64, then 64 buckets a power of two, so that a
 /// bucket is at most 1.6 % wide.

@@ -13,7 +13,8 @@ package enum GroupKey: String, CaseIterable, Sendable {
     case inclusive
     case cause, loop, version, host, app
 
-    /// Whether the functions on a stall's stacks, or its cause, make the group: then all groups were watched equally long.
+    /// Whether the functions on a stall's stacks, or its cause, make the group: then all groups were watched equally
+    /// long.
     package var isOfStalls: Bool {
         switch self {
         case .signature, .family, .function, .inclusive, .cause: true
@@ -32,8 +33,8 @@ package enum RankingOrder: String, CaseIterable, Sendable {
 /// The groups of an answer that are wanted, when not all of them are: the first ones in an order.
 package struct LargestGroups: Hashable, Sendable {
     package var count: Int
-    /// By rate only where all groups were watched equally long: the store orders by the time lost in loops whose watched
-    /// time is recorded.
+    /// By rate only where all groups were watched equally long: the store orders by the time lost in loops whose
+    /// watched time is recorded.
     package var order: RankingOrder
 
     package init(count: Int, by order: RankingOrder) {
@@ -56,8 +57,8 @@ extension ReportGroup {
         self.init(signature: hash, family: hash, title: name, frames: [name])
     }
 
-    /// The group that this one belongs to by a key of functions: by signature itself, else that of the accounting function
-    /// alone, whatever called it and whatever it waited for.
+    /// The group that this one belongs to by a key of functions: by signature itself, else that of the accounting
+    /// function alone, whatever called it and whatever it waited for.
     package func grouped(by key: GroupKey) -> ReportGroup {
         guard key == .family || key == .function else { return self }
         let first = Array(frames.prefix(1))

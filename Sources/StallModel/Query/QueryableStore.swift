@@ -49,7 +49,8 @@ package protocol QueryableStore {
     /// The reports that the filter selects, newest first, with samples and frames.
     func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport]
 
-    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things of it.
+    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things
+    /// of it.
     func reports(idPrefix: String) throws -> [StallReport]
 
     /// Where the reports that the filter selects were first written to, by their ids.

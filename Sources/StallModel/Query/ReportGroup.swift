@@ -55,8 +55,9 @@ package struct JoinableGroup: Sendable {
     }
 }
 
-/// Where the groups of cut stacks count: in the group of whole stacks that each is the beginning of, the one that lost the
-/// most time where there are several; else in one that was cut later. Every engine asks here, so that all give one answer.
+/// Where the groups of cut stacks count: in the group of whole stacks that each is the beginning of, the one that lost
+/// the most time where there are several; else in one that was cut later. Every engine asks here, so that all give one
+/// answer.
 ///
 /// - Returns: The group to count in, by the index of the one that was cut; both index `groups`. Targets join nothing.
 package func joinsOfCutGroups(_ groups: [JoinableGroup]) -> [Int: Int] {

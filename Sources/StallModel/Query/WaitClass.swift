@@ -1,5 +1,5 @@
-// What stacks say a thread waited for, and the words that a group's title has for it. What a group's stalls waited for is
-// decided by their causes, which rest on the kernel's evidence; the stacks alone decide only where there is none.
+// What stacks say a thread waited for, and the words that a group's title has for it. What a group's stalls waited for
+// is decided by their causes, which rest on the kernel's evidence; the stacks alone decide only where there is none.
 
 /// What a thread waits for, as far as function names tell. The words are stored and in JSON; never change one.
 package enum WaitClass: String, CaseIterable, Hashable, Sendable {

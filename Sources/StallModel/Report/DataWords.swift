@@ -1,5 +1,5 @@
-// The word of each case in JSON, CSV and report lines, written once for those that write data and those that read it back.
-// Scripts depend on the words: never change one.
+// The word of each case in JSON, CSV and report lines, written once for those that write data and those that read it
+// back. Scripts depend on the words: never change one.
 
 /// A fact with few values, each of which has a word in data.
 package protocol DataWord: RawRepresentable, Hashable where RawValue == UInt8 {

@@ -8,8 +8,8 @@ public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
     case exit = 2
     /// Its process became another program.
     case exec = 3
-    /// A fatal signal: the process crashed or called `abort`. The stall lasted until then; what a crash reporter took after it does
-    /// not count.
+    /// A fatal signal: the process crashed or called `abort`. The stall lasted until then; what a crash reporter took
+    /// after it does not count.
     case crash = 4
     /// Its process was gone without a word: SIGKILL, `_exit`, a power failure.
     case killed = 5

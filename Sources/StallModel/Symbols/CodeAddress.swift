@@ -36,8 +36,8 @@ public enum CaptureMethod: UInt8, Hashable, Sendable {
     case signalFree = 0
     /// Copied by the thread itself in a signal handler.
     case signal = 1
-    /// Copied by the thread itself when the system call that it was in returned. It had executed nothing of its own since it
-    /// was asked, so that the stack is the one of the whole time between.
+    /// Copied by the thread itself when the system call that it was in returned. It had executed nothing of its own
+    /// since it was asked, so that the stack is the one of the whole time between.
     case lateSignal = 2
 }
 
@@ -55,8 +55,8 @@ package struct CapturedStack: Hashable, Sendable {
     }
 }
 
-/// A stack that came after it had been waited for. The thread executed nothing of its own between the two instants, so that
-/// it is the stack of each instant between them.
+/// A stack that came after it had been waited for. The thread executed nothing of its own between the two instants, so
+/// that it is the stack of each instant between them.
 package struct LateStack: Hashable, Sendable {
     package var asked: MonotonicInstant
     package var answered: MonotonicInstant

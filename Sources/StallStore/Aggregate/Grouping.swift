@@ -118,7 +118,8 @@ final class Grouping {
         rollUps.remove(report.entry, dimension: dimension, signature: signature)
     }
 
-    /// Loops of a source turn out to have recorded their watched time: their reports count in other dimension rows from now on.
+    /// Loops of a source turn out to have recorded their watched time: their reports count in other dimension rows from
+    /// now on.
     ///
     /// **Cost:** for loops that were not known to, it grows with the reports that the source has already.
     func noteWatched(_ loops: Set<Int64>, source: Int64) throws {

@@ -49,8 +49,8 @@ struct RollUpBucketCursor {
 }
 
 extension Connection {
-    /// A condition that leaves out rows whose column is none of these numbers, where those are few: a statement's length
-    /// is limited, and to leave rows out is only to save time.
+    /// A condition that leaves out rows whose column is none of these numbers, where those are few: a statement's
+    /// length is limited, and to leave rows out is only to save time.
     static func narrowing(_ column: String, to numbers: [Int64]?) -> String {
         guard let numbers, numbers.count <= 1000 else { return "true" }
         return "\(column) in (\(numbers.map(String.init).joined(separator: ", ")))"

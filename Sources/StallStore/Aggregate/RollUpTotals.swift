@@ -52,8 +52,8 @@ struct RollUpEntry: Hashable {
 /// The totals of one cell.
 struct RollUpTotals: Hashable {
     var count: Int64 = 0
-    // Sums of one cell wrap: what was added can always be taken away. Ingest takes no duration of more than ten years, so
-    // that they do not in honest stores; sums of cells end at the largest number.
+    // Sums of one cell wrap: what was added can always be taken away. Ingest takes no duration of more than ten years,
+    // so that they do not in honest stores; sums of cells end at the largest number.
     var total_ns: Int64 = 0
     var cpu_ns: Int64 = 0
     var min_ns = Int64.max

@@ -1,5 +1,6 @@
-// Looks for rows that are larger than any of ours before SQLite reads them. SQLITE_LIMIT_LENGTH is about values; to compare
-// a row of an index, or of a table without row ids, SQLite takes the whole of it into memory: a row of 300 MB takes 300 MB.
+// Looks for rows that are larger than any of ours before SQLite reads them. SQLITE_LIMIT_LENGTH is about values; to
+// compare a row of an index, or of a table without row ids, SQLite takes the whole of it into memory: a row of 300 MB
+// takes 300 MB.
 
 internal import CSQLite
 
@@ -18,7 +19,8 @@ struct CellSizes {
 
     /// Refuses a database in which a page of an index, or of a table without row ids, names a row of more than 4 MB.
     ///
-    /// Reads with SQLite's own descriptors: to open and close the file again would drop the locks that this process holds.
+    /// Reads with SQLite's own descriptors: to open and close the file again would drop the locks that this process
+    /// holds.
     ///
     /// **Cost:** nothing for a file of less than 16 MB; otherwise it is read once, in order.
     static func expectSmall(

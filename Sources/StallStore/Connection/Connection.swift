@@ -27,7 +27,8 @@ final class Connection {
     enum TransactionKind: String {
         /// A snapshot for reading.
         case deferred
-        /// No other process writes until its end. One that would become a writer half-way may find that another was faster.
+        /// No other process writes until its end. One that would become a writer half-way may find that another was
+        /// faster.
         case immediate
     }
 

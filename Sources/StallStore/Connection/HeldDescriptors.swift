@@ -1,5 +1,6 @@
-// The numbers under which SQLite has a store's files open. It has no question for them, and an app may close them: a daemon closes
-// what it did not open, and opens its own files under the same numbers. SQLite would write its pages into those.
+// The numbers under which SQLite has a store's files open. It has no question for them, and an app may close them: a
+// daemon closes what it did not open, and opens its own files under the same numbers. SQLite would write its pages into
+// those.
 
 internal import CLinux
 internal import StallModel

@@ -93,8 +93,8 @@ final class PrivateCopy {
         copied.map { FileFacts(path + $0) }
     }
 
-    /// Copies the store or, with its suffix, the file beside it. What fails is told of the store: nobody else knows of the
-    /// others.
+    /// Copies the store or, with its suffix, the file beside it. What fails is told of the store: nobody else knows of
+    /// the others.
     private static func copy(
         _ original: String, _ suffix: String, to copy: String, _ budget: SourceBudget?
     ) throws(StoreError) {

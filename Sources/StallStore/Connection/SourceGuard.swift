@@ -9,8 +9,8 @@ enum SourceGuard {
     /// What SQLite opens beside a store, by its name.
     static let companions = ["-wal", "-shm", "-journal"]
 
-    /// Refuses a store that has something else than regular files beside it: a pipe is waited for, and what a link leads to
-    /// may be anybody's.
+    /// Refuses a store that has something else than regular files beside it: a pipe is waited for, and what a link
+    /// leads to may be anybody's.
     static func expectPlainCompanions(_ path: String) throws(StoreError) {
         for suffix in companions {
             guard let facts = FileFacts(path + suffix, followsLink: false), !facts.isRegular else {
@@ -68,8 +68,8 @@ enum SourceGuard {
         FileFacts(path).map { isLocked($0, bytes: 0x4000_0000...0x4000_01ff) } ?? false
     }
 
-    /// Whether a process holds a lock of some of these bytes of a file, as the kernel lists them: opening the file to ask,
-    /// and closing it, would drop the locks that this process holds.
+    /// Whether a process holds a lock of some of these bytes of a file, as the kernel lists them: opening the file to
+    /// ask, and closing it, would drop the locks that this process holds.
     private static func isLocked(_ facts: FileFacts, bytes: ClosedRange<Int64>) -> Bool {
         guard let file = fopen("/proc/locks", "re") else { return false }
         defer { fclose(file) }

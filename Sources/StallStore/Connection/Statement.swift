@@ -77,7 +77,8 @@ final class Statement {
         return value
     }
 
-    /// The number in the first column of the first row; nil when there is no row. For columns that hold one in each row.
+    /// The number in the first column of the first row; nil when there is no row. For columns that hold one in each
+    /// row.
     ///
     /// - Throws: `StoreError.damaged` where there is NULL in it.
     func found<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
@@ -147,8 +148,9 @@ final class Statement {
     }
 }
 
-/// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three different
-/// things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as pruned.
+/// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three
+/// different things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as
+/// pruned.
 enum FirstInteger: Hashable {
     case noRow, null
     case value(Int64)

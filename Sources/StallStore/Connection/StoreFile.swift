@@ -23,8 +23,8 @@ struct StoreFile {
         try createIfMissing(path, followsLinks: followsLinks)
         try SourceGuard.expectPlainCompanions(path.followingLink)
         try expectWritable(path)
-        // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just before,
-        // in the same transaction. Looking each up again would double the work, and deleting a row would search
+        // Foreign keys stay off, as SQLite has them: every reference is made from a row that was found or added just
+        // before, in the same transaction. Looking each up again would double the work, and deleting a row would search
         // whole tables for others that name it. Tests and `checkStore` find what is wrong.
         let connection = try Connection(
             to: absolute(path), as: path, .readWrite, wait: wait,
@@ -121,8 +121,8 @@ struct StoreFile {
 
     /// Whether the path leads elsewhere by now: the file was deleted, moved or replaced.
     ///
-    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is told to
-    /// leave the log's file alone.
+    /// Then what SQLite would tidy up at the end, by name, belongs to whatever is there now. So the connection is told
+    /// to leave the log's file alone.
     func wasMoved() -> Bool {
         var isMoved: CInt = 0
         guard let handle = connection.handle,

@@ -1,5 +1,5 @@
-// All or nothing. SQLite ends a transaction by itself when a disk is full or fails; what was written before is gone then,
-// and what would be written after must not be taken for the whole.
+// All or nothing. SQLite ends a transaction by itself when a disk is full or fails; what was written before is gone
+// then, and what would be written after must not be taken for the whole.
 
 internal import CSQLite
 internal import StallModel
@@ -22,7 +22,8 @@ extension Connection {
         }
     }
 
-    /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it throws.
+    /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it
+    /// throws.
     func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
         try execute("savepoint part")
         do {

@@ -215,8 +215,8 @@ final class IncomingStore: @unchecked Sendable {
         return try row.step() ? (row.integer(at: 0), row.integer(at: 1)) : nil
     }
 
-    /// The loops of a source that a central store has noted as watched. Their watched time may be held under another source, which
-    /// was a copy of this one, or be pruned.
+    /// The loops of a source that a central store has noted as watched. Their watched time may be held under another
+    /// source, which was a copy of this one, or be pruned.
     func notedWatchedLoops(ofSource source: Int64) throws -> [Int64] {
         guard role == .central, file.schemaVersion >= 12 else { return [] }
         let rows = try connection.prepare("select loop from watched_loop where source = ?")

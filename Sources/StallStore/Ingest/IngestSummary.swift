@@ -19,8 +19,8 @@ package struct IngestFileResult: Hashable, Sendable {
     package var lineFaultCount = 0
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
-    /// All of the file was taken, it is as it was then, and nobody has it open: it may go. Asked anew each time: a job of
-    /// many files is not over when this one is.
+    /// All of the file was taken, it is as it was then, and nobody has it open: it may go. Asked anew each time: a job
+    /// of many files is not over when this one is.
     package var isFinished: Bool {
         finishedAs != nil && finishedAs == FileFacts(path)
             // The last process that closes a store leaves one file.

@@ -138,8 +138,8 @@ final class IngestWriter {
     /// Takes a report that comes on its own.
     func take(_ report: PortableReport) throws -> ReportRows.Outcome? { try singles.take(report) }
 
-    /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what it
-    /// says it holds is compared with what was taken.
+    /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what
+    /// it says it holds is compared with what was taken.
     func missingCount(_ incoming: IncomingStore) throws -> Int {
         var (missing, isFlushed) = (0, false)
         let pruned = try families.prunedBefore()

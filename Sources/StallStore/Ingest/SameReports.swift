@@ -1,9 +1,10 @@
-// One report is its id. The same one may come under another source: as a line that lost its origin, or with a store that was
-// given another identity. Then it counts once.
+// One report is its id. The same one may come under another source: as a line that lost its origin, or with a store
+// that was given another identity. Then it counts once.
 
 internal import StallModel
 
-/// Finds reports that are here under another source. Works within the transaction of its caller; after a rollback, `forget`.
+/// Finds reports that are here under another source. Works within the transaction of its caller; after a rollback,
+/// `forget`.
 ///
 /// **Cost:** nothing to speak of while each process's reports come from one source, as they nearly always do; else the
 /// ids of the other source's reports are held in memory.
@@ -41,8 +42,8 @@ final class SameReports {
         nowhere = nil
     }
 
-    /// Whether the report is here already under another source, and is to stay there. One that this is a later state of, and
-    /// one that came without its origin, make room instead.
+    /// Whether the report is here already under another source, and is to stay there. One that this is a later state
+    /// of, and one that came without its origin, make room instead.
     ///
     /// - Parameter row: As it is about to be written, with the numbers of the central store.
     func holds(_ row: ReportRow, source: Int64) throws -> Bool {
@@ -67,7 +68,8 @@ final class SameReports {
         return false
     }
 
-    /// Removes a report of a copy that knows less of it: both went on with a stall that had not ended when they were made.
+    /// Removes a report of a copy that knows less of it: both went on with a stall that had not ended when they were
+    /// made.
     ///
     /// - Returns: Whether there is room now.
     func makeRoom(for row: ReportRow, in source: Int64) throws -> Bool {

@@ -68,8 +68,8 @@ final class SourceFamilies {
             case .related, .unknown: undecided.append(branch)
             }
         }
-        // What could tell is pruned, or was written before they went separate ways. A file that did not change since has the
-        // revision that it was taken at; one that did is behind it.
+        // What could tell is pruned, or was written before they went separate ways. A file that did not change since
+        // has the revision that it was taken at; one that did is behind it.
         let fitting = undecided.filter { $0.revision <= source.revision }
         if let branch = fitting.max(by: { $0.revision < $1.revision }) ?? undecided.first {
             return Place(target: branch, siblings: family.filter { $0.id != branch.id })
@@ -132,8 +132,9 @@ final class SourceFamilies {
         case different, unknown
     }
 
-    /// Whether a source and an incoming store were written by one agent, as far as both were written. Each must have the newest
-    /// report of the other that is so old, and the newest stretch of watched time, unless they were pruned or made room.
+    /// Whether a source and an incoming store were written by one agent, as far as both were written. Each must have
+    /// the newest report of the other that is so old, and the newest stretch of watched time, unless they were pruned
+    /// or made room.
     private func compare(
         _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore,
         _ family: [Branch], isStrict: Bool
@@ -201,7 +202,8 @@ final class SourceFamilies {
             : nil
     }
 
-    /// The name of a copy that went its own way: by its first report of its own, which is the same for every central store.
+    /// The name of a copy that went its own way: by its first report of its own, which is the same for every central
+    /// store.
     private func derivedName(
         _ name: UniqueID, _ source: IncomingStore.Source, _ incoming: IncomingStore,
         _ family: [Branch]

@@ -3,8 +3,8 @@
 package import StallModel
 
 extension ReportStore {
-    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter. Of a
-    /// stretch that is partly outside of the filter's time, that part of all its numbers which is inside.
+    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter.
+    /// Of a stretch that is partly outside of the filter's time, that part of all its numbers which is inside.
     package func exposure(_ filter: ReportFilter) throws(StoreError) -> [LoopExposure] {
         try answer { connection in
             let condition = Condition(filter, table: "exposure")

@@ -147,7 +147,8 @@ package final class ReportStore: QueryableStore {
         try reports(idPrefix: idPrefix)[0]
     }
 
-    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things of it.
+    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things
+    /// of it.
     package func reports(idPrefix: String) throws(StoreError) -> [StallReport] {
         let prefix = idPrefix.lowercased().filter { $0 != "-" }
         guard !prefix.isEmpty, prefix.count <= 32,

@@ -10,7 +10,8 @@ struct WatchedLoops {
 
     private var keys: Set<Key> = []
 
-    /// A central store notes them, also of watched time that was deleted since; in an agent's the watched time itself tells.
+    /// A central store notes them, also of watched time that was deleted since; in an agent's the watched time itself
+    /// tells.
     init(_ connection: Connection) throws {
         let table = try connection.isGrouped ? "watched_loop" : "exposure"
         let rows = try connection.prepare("select distinct source, loop from \(table)")

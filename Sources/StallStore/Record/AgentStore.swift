@@ -111,15 +111,16 @@ package final class AgentStore {
         if recordsUntilCheck < 0 { try keepWithinLimits() }
     }
 
-    /// Closes open reports of processes that are gone: as hangs, with the duration they had reached, or as what the process
-    /// left word of.
+    /// Closes open reports of processes that are gone: as hangs, with the duration they had reached, or as what the
+    /// process left word of.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
         let runs = try write { writer in
             try writer.closeAbandoned { $0.end(in: file.path, here) }
             return try writer.latestRuns(256)
         }
-        // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing to say.
+        // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing
+        // to say.
         for run in runs {
             let words = LastWords(of: run, besideStore: file.path)
             if words.isThere, here.ending(of: run, words) != nil { LastWords.remove(of: run) }

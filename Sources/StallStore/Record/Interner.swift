@@ -210,8 +210,8 @@ final class Interner {
     static let symbolicated: Int64 = -1
 
     /// Attaches the names that a source gives a place, as far as they say more than is known and do not contradict it.
-    /// Once known, functions change by what the same source says, or by `symbolicate`; any other may add a file and a line
-    /// where its function is the same. A source that says something else is noted.
+    /// Once known, functions change by what the same source says, or by `symbolicate`; any other may add a file and a
+    /// line where its function is the same. A source that says something else is noted.
     ///
     /// - Returns: Whether other functions run there now than before.
     func take(

@@ -1,5 +1,5 @@
-// What a process left behind about the stalls that were open when it went (CLinux/stall_last_words.h). A stranger's page: each
-// number is checked before it is used, and a report's own row counts where it makes no sense.
+// What a process left behind about the stalls that were open when it went (CLinux/stall_last_words.h). A stranger's
+// page: each number is checked before it is used, and a report's own row counts where it makes no sense.
 
 internal import CLinux
 internal import Glibc

@@ -1,6 +1,6 @@
-// Under which source an agent writes. Its store may have been copied: with the image of a machine, into a container, back
-// from a backup. Two agents that write copies of one store give a number to different reports; so a store notices that it
-// is elsewhere, and goes on under another source.
+// Under which source an agent writes. Its store may have been copied: with the image of a machine, into a container,
+// back from a backup. Two agents that write copies of one store give a number to different reports; so a store notices
+// that it is elsewhere, and goes on under another source.
 
 internal import Glibc
 internal import StallModel

@@ -166,7 +166,7 @@ extension Episode {
         stops(in: all).reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// What is known of it, for the one who looks into a wrong verdict. Microseconds, stops from its beginning on.
+    /// What is known of it, to look into a wrong verdict. Microseconds, stops from its beginning on.
     func described(_ all: [Range<UInt64>]) -> String {
         let near = all.filter {
             $0.upperBound + 200_000 > began && $0.lowerBound < began + UInt64(duration) + 200_000
