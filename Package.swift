@@ -285,7 +285,8 @@ let package = Package(
         .testTarget(
             name: "StallctlTests",
             dependencies: [
-                "stallctl", "StallModel", "StallStore", "StallAnalysis", "TestSupport",
+                "stallctl", "StallModel", "StallStore", "StallAnalysis", "StallFormats",
+                "TestSupport",
                 "AgentFixture", "site-truth", arguments,
             ],
             exclude: ["Snapshots"], swiftSettings: settings),

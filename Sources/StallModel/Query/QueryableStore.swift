@@ -49,6 +49,21 @@ package protocol QueryableStore {
     /// The reports that the filter selects, newest first, with samples and frames.
     func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport]
 
+    /// The same reports one by one, with where each was first written to; nothing of them is kept.
+    ///
+    /// **Cost:** memory grows with the different places on their stacks, not with the reports.
+    func forEachReport(
+        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
+        _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void) throws
+
+    /// The stalls that the filter selects one by one, with their stacks as numbers; of other verdicts only where it asks.
+    func forEachStall(
+        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
+        _ body: (StallTrace, any StoreLookup) throws -> Void) throws
+
+    /// When the first and the last of the stalls that the filter selects began; nil without any.
+    func timeSpan(_ filter: ReportFilter) throws -> (first: UnixTime, last: UnixTime)?
+
     /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things
     /// of it.
     func reports(idPrefix: String) throws -> [StallReport]

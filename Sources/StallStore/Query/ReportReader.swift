@@ -36,7 +36,9 @@ struct FunctionPath: Hashable {
 /// Reads stacks; each stack and each place is read once.
 final class StackReader {
     private let findStack, findLocation, findFrames: Statement
+    /// The stacks read last; all are forgotten when there are many, since a stack is large and a store may have millions.
     private var stacks: [Int64: StoredStack] = [:]
+    private static let stackCapacity = 2048
     private var places: [Int64: Place] = [:]
 
     /// Shared by all stacks that pass through it; a class, so that a look at it copies nothing.
@@ -80,6 +82,7 @@ final class StackReader {
                 location.isGuessed = entry.isGuessed
                 return location
             }, frames: try frames(entries), isTruncated: isTruncated)
+        if stacks.count == Self.stackCapacity { stacks.removeAll(keepingCapacity: true) }
         stacks[id] = stack
         return stack
     }
@@ -160,19 +163,20 @@ final class StackReader {
 
 /// Reads whole reports.
 struct ReportReader {
-    /// Selects the columns that `all` reads; conditions, order and limit follow it.
+    /// Selects the columns that `all` and `report` read; conditions, order and limit follow it.
     static let query = """
         select report.id, report.phase, report.state, report.verdict,
             report.start_us, report.duration_ns, report.cpu_ns, report.detection_delay_ns,
             loop.name, loop.threshold_ns, mode.value, activity.value, report.samples, report.cause,
             report.cause_confidence, report.cause_detail, report.threads, report.agent_ns,
-            report.skipped_threads, report.ending, \(ProcessRun.columns)
+            report.skipped_threads, report.ending, \(ProcessRun.columns),
+            report.source, report.seq, report.revision
         from report join loop on loop.id = report.loop
         join process_run on process_run.id = loop.run
         join label mode on mode.id = report.mode
         left join label activity on activity.id = report.activity
         """
-    private let stacks: StackReader
+    let stacks: StackReader
 
     init(_ connection: Connection) throws {
         stacks = try StackReader(connection)
@@ -181,25 +185,27 @@ struct ReportReader {
     /// The reports of all rows.
     func all(_ rows: Statement) throws -> [StallReport] {
         var reports: [StallReport] = []
-        while try rows.step() {
-            reports.append(
-                StallReport(
-                    id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
-                    loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
-                    activity: rows.optionalText(at: 11),
-                    start: UnixTime(microseconds: try rows.integer(at: 4)),
-                    duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
-                    threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
-                    state: try rows.value(at: 2),
-                    ending: rows.isNull(at: 19) ? nil : try rows.value(at: 19),
-                    verdict: try rows.value(at: 3),
-                    samples: try samples(rows.samples(at: 12), in: rows.duration_ns(at: 5), rows),
-                    cause: try rows.cause(at: 13),
-                    threads: try rows.threads(at: 16).map { try thread($0, rows) },
-                    skippedThreadCount: Int(try rows.count(at: 18)),
-                    agentTime: try rows.duration(at: 17)))
-        }
+        while try rows.step() { reports.append(try report(rows)) }
         return reports
+    }
+
+    /// The report of the present row.
+    func report(_ rows: Statement) throws -> StallReport {
+        StallReport(
+            id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
+            loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
+            activity: rows.optionalText(at: 11),
+            start: UnixTime(microseconds: try rows.integer(at: 4)),
+            duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
+            threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
+            state: try rows.value(at: 2),
+            ending: rows.isNull(at: 19) ? nil : try rows.value(at: 19),
+            verdict: try rows.value(at: 3),
+            samples: try samples(rows.samples(at: 12), in: rows.duration_ns(at: 5), rows),
+            cause: try rows.cause(at: 13),
+            threads: try rows.threads(at: 16).map { try thread($0, rows) },
+            skippedThreadCount: Int(try rows.count(at: 18)),
+            agentTime: try rows.duration(at: 17))
     }
 
     private func samples(

@@ -168,24 +168,9 @@ package final class ReportStore: QueryableStore {
     /// The images that a run's reports speak of, where its loader had put them last.
     package func images(ofRun run: UniqueID) throws(StoreError) -> [Image] {
         try answer { connection in
-            let rows = try connection.prepare(
-                """
-                select image.path, image.build_id, image_load.load_address, image_load.end_address
-                from image_load join image on image.id = image_load.image
-                join process_run on process_run.id = image_load.run
-                where process_run.uuid = ? order by image_load.load_address
-                """)
+            let rows = try connection.prepare(imagesOfRun)
             try rows.bind(run.bytes)
-            var images: [Image] = []
-            while try rows.step() {
-                images.append(
-                    Image(
-                        path: rows.text(at: 0),
-                        buildID: rows.optionalBytes(at: 1).map(BuildID.init),
-                        loadAddress: UInt64(bitPattern: try rows.integer(at: 2)),
-                        endAddress: UInt64(bitPattern: try rows.integer(at: 3))))
-            }
-            return images
+            return try readImages(rows)
         }
     }
 
@@ -195,6 +180,26 @@ package final class ReportStore: QueryableStore {
     ) throws(StoreError) -> Answer {
         try file.connection.transaction(.deferred) { try body(file.connection) }
     }
+}
+
+/// Selects what `readImages` reads, of the run whose identifier is bound.
+let imagesOfRun = """
+    select image.path, image.build_id, image_load.load_address, image_load.end_address
+    from image_load join image on image.id = image_load.image
+    join process_run on process_run.id = image_load.run
+    where process_run.uuid = ? order by image_load.load_address
+    """
+
+func readImages(_ rows: Statement) throws -> [Image] {
+    var images: [Image] = []
+    while try rows.step() {
+        images.append(
+            Image(
+                path: rows.text(at: 0), buildID: rows.optionalBytes(at: 1).map(BuildID.init),
+                loadAddress: UInt64(bitPattern: try rows.integer(at: 2)),
+                endAddress: UInt64(bitPattern: try rows.integer(at: 3))))
+    }
+    return images
 }
 
 /// A filter as SQL, with the values that its question marks stand for.

@@ -1,6 +1,7 @@
 // `export`: reports for other programs, in their formats; to a file all or nothing.
 
 internal import ArgumentParser
+internal import Glibc
 internal import StallAnalysis
 internal import StallModel
 
@@ -15,16 +16,33 @@ struct Export: ParsableCommand {
             jsonl   the same reports, one a line.
             folded  app;loop;root;...;leaf and a weight, for flame graph tools.
 
+            For viewers, of stalls alone; all times add up to what top says was lost:
+            pprof         go tool pprof, Pyroscope, Parca, Grafana; always gzip
+            chrome-trace  ui.perfetto.dev, chrome://tracing: a track a loop, a slice a
+                          stall with the functions in it, arrows to who held the lock
+            speedscope    speedscope.app
+            perf-script   the text of perf script, which many viewers read
+            firefox       profiler.firefox.com
+
             EXAMPLES
               stallctl export --format csv > reports.csv
               stallctl export --format csv --rows groups --since 7d -o groups.csv
               stallctl export --format jsonl | jq -r 'select(.state == "hang") | .id'
               stallctl export --format folded | flamegraph.pl > stalls.svg
+              stallctl export --format pprof -o stalls.pb.gz && go tool pprof -http : stalls.pb.gz
+              stallctl export --format chrome-trace --limit 1000 -o trace.json.gz
             """)
 
     /// What to write.
     enum Format: String, CaseIterable, ExpressibleByArgument {
         case csv, json, jsonl, folded
+        case pprof, speedscope, firefox
+        case chromeTrace = "chrome-trace"
+        case perfScript = "perf-script"
+
+        static let allCases: [Format] = [
+            .csv, .json, .jsonl, .folded, .pprof, .chromeTrace, .speedscope, .perfScript, .firefox,
+        ]
     }
 
     /// What a row of CSV is.
@@ -78,42 +96,59 @@ struct Export: ParsableCommand {
         let store = try source.open()
         switch format {
         case .csv: try writeCSV(from: store)
-        case .json: try Output.write(array: reportRows(from: store), to: output)
-        case .jsonl: try Output.write(json: reportRows(from: store), to: output)
+        case .json:
+            let json = try JSONArray(Output.open(output))
+            try forEachRow(of: store, json.write)
+            try json.finish()
+        case .jsonl:
+            let bytes = try OutputBytes(output)
+            try forEachRow(of: store) { try bytes.write(Array(JSONLines.line($0).utf8)) }
+            try bytes.finish()
         case .folded:
             var stacks = FoldedStacks()
-            for report in try store.reports(filters.filter, limit: limit) { stacks.add(report) }
+            try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+                report, _, _ in stacks.add(report)
+            }
             try Output.write(lines: stacks.lines(weight: weight), to: output)
+        case .pprof where output == nil && isatty(STDOUT_FILENO) == 1:
+            throw ValidationError("--format pprof is no text; write it to a file with --output.")
+        case .pprof, .chromeTrace, .speedscope, .perfScript, .firefox:
+            let export = ViewerExport(
+                store: store, filter: filters.filter, limit: limit,
+                rules: try grouping.rules(forStore: store.path))
+            try export.write(format, to: output)
         }
     }
 
     private func writeCSV(from store: any QueryableStore) throws {
         switch rows {
         case .reports:
-            let rows = try reportRows(from: store).lazy.map(ReportCSV.fields)
-            try Output.write(csv: ReportCSV.header, rows, isRaw: csvRaw, to: output)
+            let csv = try CSVRows(ReportCSV.header, isRaw: csvRaw, to: output)
+            try forEachRow(of: store) { try csv.write(ReportCSV.fields($0)) }
+            try csv.finish()
         case .groups:
             let ranking = try grouping.question(to: store, filters.filter)
                 .exactRanking(by: .total)
             let rows = ranking.rows.lazy.map(HotspotCSV.fields)
             try Output.write(csv: HotspotCSV.header, rows, isRaw: csvRaw, to: output)
         case .frames:
-            let rows = try reportRows(from: store).lazy.flatMap(FrameCSV.rows)
-            try Output.write(csv: FrameCSV.header, rows, isRaw: csvRaw, to: output)
+            let csv = try CSVRows(FrameCSV.header, isRaw: csvRaw, to: output)
+            try forEachRow(of: store) { try FrameCSV.rows($0).forEach(csv.write) }
+            try csv.finish()
         }
     }
 
-    /// The reports, newest first, each with the addresses that its own process had.
-    private func reportRows(from store: any QueryableStore) throws -> some Collection<ReportRow> {
-        let reports = try store.reports(filters.filter, limit: limit)
-        var images: [UniqueID: [Image]] = [:]
-        for run in Set(reports.map(\.run.id)) { images[run] = try store.images(ofRun: run) }
+    /// The reports one by one, newest first, each with the addresses that its own process had.
+    private func forEachRow(
+        of store: any QueryableStore, _ body: (ReportRow) throws -> Void
+    ) throws {
         let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
-        let origins = try store.origins(filters.filter)
-        return reports.lazy.map { [images] report in
-            ReportRow(
-                report, images: images[report.run.id] ?? [], origin: origins[report.id],
-                grouper: grouper)
+        try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+            report, origin, lookup in
+            try body(
+                ReportRow(
+                    report, images: lookup.images(ofRun: report.run.id), origin: origin,
+                    grouper: grouper))
         }
     }
 }

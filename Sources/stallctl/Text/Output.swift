@@ -15,18 +15,20 @@ struct Output: ~Copyable {
     private var isFinished = false
 
     /// Writes to standard output.
-    init() {
-        descriptor = STDOUT_FILENO
+    init(isCompressed: Bool = false) throws(OutputError) {
+        let compressor = isCompressed ? try Compressor(to: STDOUT_FILENO) : nil
+        descriptor = compressor?.input ?? STDOUT_FILENO
+        self.compressor = compressor
         replaced = nil
         ownedPath = nil
     }
 
     /// Writes into a device, a pipe, or what a link leads to: only a regular file can be replaced by another.
-    private init(through path: String) throws(OutputError) {
+    private init(through path: String, isCompressed: Bool) throws(OutputError) {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o666)
         guard file >= 0 else { throw .failed(path, errno: errno) }
         var compressor: Compressor?
-        if path.hasSuffix(".gz") {
+        if isCompressed || path.hasSuffix(".gz") {
             do { compressor = try Compressor(to: file) } catch {
                 close(file)
                 throw error
@@ -39,7 +41,7 @@ struct Output: ~Copyable {
     }
 
     /// Writes beside the file; ``finish()`` puts the result in its place. A name that ends in `.gz` asks for gzip.
-    init(replacing path: String) throws(OutputError) {
+    init(replacing path: String, isCompressed: Bool = false) throws(OutputError) {
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         var template = Array("\(folder).stallctl-XXXXXX".utf8CString)
         let file = mkstemp(&template)
@@ -52,7 +54,7 @@ struct Output: ~Copyable {
         umask(mask)
         fchmod(file, lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0o666 & ~mask)
         var compressor: Compressor?
-        if path.hasSuffix(".gz") {
+        if isCompressed || path.hasSuffix(".gz") {
             do { compressor = try Compressor(to: file) } catch {
                 close(file)
                 unlink(temporary)
@@ -83,6 +85,12 @@ struct Output: ~Copyable {
         if buffer.count >= 1 << 16 { try flush() }
     }
 
+    /// Takes bytes; the same.
+    mutating func write(bytes: [UInt8]) throws(OutputError) {
+        buffer.append(contentsOf: bytes)
+        if buffer.count >= 1 << 16 { try flush() }
+    }
+
     /// Writes what is left, and puts a file in its place.
     mutating func finish() throws(OutputError) {
         try flush()
@@ -92,7 +100,7 @@ struct Output: ~Copyable {
             guard fsync(file) == 0, rename(replaced.temporary, replaced.path) == 0 else {
                 throw .failed(replaced.path, errno: errno)
             }
-        } else if ownedPath != nil {
+        } else {
             _ = try compressor?.finish()
             compressor = nil
         }
@@ -121,12 +129,18 @@ extension Output {
     /// Opens the file, or standard output when there is no path.
     ///
     /// `-` is standard output, as in other commands. Only a regular file is replaced; anything else is written through.
-    static func open(_ path: String?) throws(OutputError) -> Output {
-        guard let path, path != "-" else { return Output() }
+    ///
+    /// - Parameter isCompressed: By gzip, whatever the name is.
+    static func open(
+        _ path: String?, isCompressed: Bool = false
+    ) throws(OutputError) -> Output {
+        guard let path, path != "-" else { return try Output(isCompressed: isCompressed) }
         var status = stat()
         let exists = lstat(path, &status) == 0
-        if exists, status.st_mode & S_IFMT != S_IFREG { return try Output(through: path) }
-        return try Output(replacing: path)
+        if exists, status.st_mode & S_IFMT != S_IFREG {
+            return try Output(through: path, isCompressed: isCompressed)
+        }
+        return try Output(replacing: path, isCompressed: isCompressed)
     }
 
     /// Writes lines of text.
@@ -140,18 +154,6 @@ extension Output {
     static func write(json objects: some Sequence<some Encodable>, to path: String? = nil) throws {
         var output = try open(path)
         for object in objects { try output.write(JSONLines.line(object)) }
-        try output.finish()
-    }
-
-    /// Writes one JSON array, an object a line.
-    static func write(array objects: some Sequence<some Encodable>, to path: String? = nil) throws {
-        var output = try open(path)
-        var separator = "[\n"
-        for object in objects {
-            try output.write(separator + JSONLines.line(object).dropLast())
-            separator = ",\n"
-        }
-        try output.write(separator == "[\n" ? "[]\n" : "\n]\n")
         try output.finish()
     }
 

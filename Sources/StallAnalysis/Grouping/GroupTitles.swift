@@ -1,0 +1,61 @@
+// The groups of stalls that come one by one out of a store of any size: what was found out is kept, within bounds.
+
+package import StallModel
+
+/// Decides the group of each stall.
+package struct GroupTitles {
+    private struct Key: Hashable {
+        var stack: Int64
+        var executable: BuildID?
+    }
+
+    private static let stackCapacity = 4096
+    private static let groupCapacity = 50_000
+
+    private let grouper: DefaultGrouper
+    private var stacks: [Key: any GroupedStack] = [:]
+    /// Of stalls that showed one stack all the time: no weight changes their group.
+    private var groups: [Key: ReportGroup] = [:]
+
+    package init(rules: GroupingRules) { grouper = DefaultGrouper(rules: rules) }
+
+    package mutating func group(
+        of trace: StallTrace, _ lookup: any StoreLookup
+    ) throws -> ReportGroup {
+        let executable = trace.run.buildID
+        let first = trace.stacks.first.map { Key(stack: $0.stack, executable: executable) }
+        let isOne = trace.stacks.allSatisfy { $0.stack == first?.stack }
+        if isOne, let first, let known = groups[first] { return known }
+        var samples: [(stack: any GroupedStack, weight: Duration)] = []
+        for stack in trace.stacks {
+            let key = Key(stack: stack.stack, executable: executable)
+            let known: any GroupedStack
+            if let found = stacks[key] {
+                known = found
+            } else {
+                known = grouper.stack(try lookup.frames(ofStack: key.stack), executable: executable)
+                if stacks.count == Self.stackCapacity { stacks.removeAll(keepingCapacity: true) }
+                stacks[key] = known
+            }
+            samples.append((known, stack.weight))
+        }
+        let group = grouper.group(of: samples, cause: trace.cause?.cause)
+        if isOne, let first {
+            if groups.count == Self.groupCapacity { groups.removeAll(keepingCapacity: true) }
+            groups[first] = group
+        }
+        return group
+    }
+}
+
+/// Tells the app's own frames from others.
+package struct FrameClassifier {
+    private let rules: GroupingRules
+    private var classified = ClassifiedFrames()
+
+    package init(rules: GroupingRules) { self.rules = rules }
+
+    package mutating func isApp(_ frame: Frame, executable: BuildID?) -> Bool {
+        classified.classify(frame, executable: executable, rules).counts
+    }
+}

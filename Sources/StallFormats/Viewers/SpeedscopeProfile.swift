@@ -1,0 +1,159 @@
+// The file format of speedscope.app: one profile a loop, each different stack once with the time lost in it.
+//
+// Source: jlfwong/speedscope, src/lib/file-format-spec.ts. The frames, which the profiles index, come after them: the order of
+// keys in JSON is free, and a frame is known only when it was seen.
+
+package import StallModel
+
+package struct SpeedscopeProfile: ViewerWriter {
+    package static let order = CursorOrder.stored
+
+    private struct Entry: Hashable {
+        var profile: Int
+        var stack: Int64
+    }
+
+    private struct Profile {
+        var name: String
+        var total_ns: Int64 = 0
+        var samples = SpilledText()
+        var weights = SpilledText()
+    }
+
+    /// More loops than anybody looks at one by one share the last profile.
+    private static let largestProfileCount = 64
+    private static let entryCapacity = 100_000
+    private static let noStack: Int64 = .min
+
+    private var text: ByteText
+    private let name: String
+    private var frames = FrameNumbers()
+    private var profiles: [Profile] = []
+    private var profileNumbers: [String: Int] = [:]
+    private var times: [Entry: Int64] = [:]
+    /// The stacks of `times`, root first and rendered; each once.
+    private var rendered: [Int64: [UInt8]] = [:]
+
+    /// - Parameter name: What the viewer calls the document.
+    package init(name: String, to sink: @escaping ByteSink) {
+        self.name = name
+        text = ByteText(sink)
+    }
+
+    package mutating func add(_ stall: ViewerStall) throws {
+        let profile = number(ofProfile: "\(stall.trace.run.app) \(stall.trace.loop)")
+        let parts = stall.trace.parts
+        if parts.isEmpty {
+            try add(Self.noStack, stall.trace.duration.nanoseconds, to: profile, stall)
+        }
+        for part in parts { try add(part.stack, part.duration_ns, to: profile, stall) }
+    }
+
+    private mutating func add(
+        _ stack: Int64, _ time_ns: Int64, to profile: Int, _ stall: ViewerStall
+    ) throws {
+        if rendered[stack] == nil {
+            let numbers =
+                stack == Self.noStack
+                ? [frames.number(of: FrameNumbers.noStack)]
+                : try frames.numbers(of: stack, in: stall)
+            var bytes: [UInt8] = [0x5b]
+            for (index, number) in numbers.reversed().enumerated() {
+                if index > 0 { bytes.append(0x2c) }
+                bytes.append(decimal: Int64(number))
+            }
+            bytes.append(0x5d)
+            rendered[stack] = bytes
+        }
+        let time_ns = max(0, time_ns)
+        times[Entry(profile: profile, stack: stack), default: 0].addClamped(time_ns)
+        profiles[profile].total_ns.addClamped(time_ns)
+        if times.count >= Self.entryCapacity { try settle() }
+    }
+
+    private mutating func number(ofProfile name: String) -> Int {
+        if let number = profileNumbers[name] { return number }
+        let isLast = profiles.count == Self.largestProfileCount - 1
+        if profiles.count < Self.largestProfileCount {
+            profiles.append(Profile(name: isLast ? "other loops" : name))
+        }
+        let number = profiles.count - 1
+        if !isLast, number < Self.largestProfileCount - 1 { profileNumbers[name] = number }
+        return number
+    }
+
+    /// Writes down what has been added up; a stack that comes again is one more sample.
+    private mutating func settle() throws {
+        let entries = times.sorted {
+            ($0.key.profile, $0.key.stack) < ($1.key.profile, $1.key.stack)
+        }
+        for (entry, time_ns) in entries {
+            let profile = profiles[entry.profile]
+            let separator: [UInt8] = profile.samples.isEmpty ? [] : [0x2c]
+            try profile.samples.append { $0 += separator + rendered[entry.stack]! }
+            try profile.weights.append {
+                $0 += separator
+                $0.append(nanoseconds: time_ns, digits: 6)
+            }
+        }
+        times.removeAll(keepingCapacity: true)
+        rendered.removeAll(keepingCapacity: true)
+    }
+
+    package mutating func finish() throws {
+        try settle()
+        text.append(#"{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"#)
+        text.append("stallctl@\(stallwatchVersion)".jsonBytes)
+        text.append(",\"name\":")
+        text.append(name.jsonBytes)
+        text.append(",\"activeProfileIndex\":0,\"profiles\":[")
+        if profiles.isEmpty { profiles = [Profile(name: "no stalls")] }
+        for (index, profile) in profiles.enumerated() {
+            text.append(index > 0 ? ",\n" : "\n")
+            text.append(#"{"type":"sampled","name":"#)
+            text.append(profile.name.jsonBytes)
+            text.append(#","unit":"milliseconds","startValue":0,"endValue":"#)
+            var end: [UInt8] = []
+            end.append(nanoseconds: profile.total_ns, digits: 6)
+            text.append(end)
+            text.append(",\"samples\":[")
+            try write(profile.samples)
+            text.append("],\"weights\":[")
+            try write(profile.weights)
+            text.append("]}")
+        }
+        text.append("],\"shared\":{\"frames\":[")
+        for (index, frame) in frames.frames.enumerated() {
+            text.append(index > 0 ? ",\n" : "\n")
+            text.append("{\"name\":")
+            text.append(frame.title.jsonBytes)
+            if let file = frame.file ?? frame.imagePath {
+                text.append(",\"file\":")
+                text.append(file.jsonBytes)
+            }
+            if frame.file != nil, let line = frame.line {
+                text.append(",\"line\":\(line)")
+            }
+            text.append("}")
+            try text.settle()
+        }
+        text.append("]}}\n")
+        try text.flush()
+    }
+
+    private mutating func write(_ column: SpilledText) throws {
+        try text.flush()
+        try column.drain { piece in
+            text.append(piece)
+            try text.flush()
+        }
+    }
+}
+
+extension Int64 {
+    /// Adds what a store says, which may be anything.
+    mutating func addClamped(_ other: Int64) {
+        let (sum, overflow) = addingReportingOverflow(other)
+        self = overflow ? .max : sum
+    }
+}

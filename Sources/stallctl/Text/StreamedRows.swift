@@ -1,0 +1,34 @@
+// Rows that are written while they come out of a store.
+
+/// One JSON array, an object a line.
+final class JSONArray {
+    private var output: Output
+    private var separator = "[\n"
+
+    init(_ output: consuming Output) { self.output = output }
+
+    func write(_ object: some Encodable) throws {
+        try output.write(separator + JSONLines.line(object).dropLast())
+        separator = ",\n"
+    }
+
+    func finish() throws {
+        try output.write(separator == "[\n" ? "[]\n" : "\n]\n")
+        try output.finish()
+    }
+}
+
+/// A header and rows of CSV; on a terminal, control characters are made visible.
+final class CSVRows {
+    private var output: Output
+    private let writer: CSVWriter
+
+    init(_ header: [String], isRaw: Bool, to path: String?) throws {
+        output = try Output.open(path)
+        writer = CSVWriter(isRaw: isRaw, showsControls: output.isTerminal)
+        try output.write(writer.row(header.map { .plain($0) }))
+    }
+
+    func write(_ fields: [CSVWriter.Field]) throws { try output.write(writer.row(fields)) }
+    func finish() throws { try output.finish() }
+}
