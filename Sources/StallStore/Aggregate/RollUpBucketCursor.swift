@@ -24,7 +24,7 @@ struct RollUpBucketCursor {
     ) throws {
         row = try connection.prepare(
             """
-            select dimension, signature, first_day, \(columns) from rollup
+            select cohort, signature, first_day, \(columns) from rollup
             where day_count = ? and first_day >= ? and first_day < ?
                 and \(Connection.narrowing("cohort", to: dimensions.selectedRows))
                 and \(Connection.narrowing("signature", to: signatures))

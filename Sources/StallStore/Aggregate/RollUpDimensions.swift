@@ -59,12 +59,12 @@ final class RollUpDimensions {
     init(_ connection: Connection) throws {
         find = try connection.prepare(
             """
-            select id from dimension where app = ? and version = ? and ifnull(build_id, x'') = ?
+            select id from cohort where app = ? and version = ? and ifnull(build_id, x'') = ?
                 and loop = ? and verdict = ? and ifnull(cause, -1) = ? and is_watched = ?
             """)
         add = try connection.prepare(
             """
-            insert into dimension (app, version, build_id, loop, verdict, cause, is_watched)
+            insert into cohort (app, version, build_id, loop, verdict, cause, is_watched)
             values (?, ?, ?, ?, ?, ?, ?)
             """)
         findWatched = try connection.prepare(

@@ -20,13 +20,13 @@ struct RollUpRows {
         find = try connection.prepare("select \(Self.columns) from rollup where \(key)")
         put = try connection.prepare(
             """
-            insert or replace into rollup (day_count, first_day, dimension, signature, \(Self.columns))
+            insert or replace into rollup (day_count, first_day, cohort, signature, \(Self.columns))
             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         remove = try connection.prepare("delete from rollup where \(key)")
         findDays = try connection.prepare(
             """
-            select dimension, signature, \(Self.columns) from rollup
+            select cohort, signature, \(Self.columns) from rollup
             where day_count = 1 and first_day >= ? and first_day < ?
             """)
         widen = try connection.prepare(

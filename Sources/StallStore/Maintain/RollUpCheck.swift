@@ -69,7 +69,7 @@ struct RollUpCheck {
         var rest = expected
         let rows = try connection.prepare(
             """
-            select first_day, dimension, signature, \(RollUpRows.columns) from rollup
+            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
             where day_count = 1
             """)
         while try rows.step() {
@@ -104,7 +104,7 @@ struct RollUpCheck {
         }
         let rows = try connection.prepare(
             """
-            select first_day, dimension, signature, \(RollUpRows.columns) from rollup
+            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
             where day_count = 32
             """)
         while try rows.step() {

@@ -28,7 +28,7 @@ func removeOutOfRange(_ connection: Connection) throws {
     ).run()
     // Roll-ups are made anew from the reports; those of pruned ones are not.
     try connection.prepare(
-        "delete from rollup where cohort in (select id from cohort where not (\(limits["dimension"]!)))"
+        "delete from rollup where cohort in (select id from cohort where not (\(limits["cohort"]!)))"
     ).run()
     for (table, condition) in ValueLimits.conditions where !["loop", "process_run"].contains(table)
     {
