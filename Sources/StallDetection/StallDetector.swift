@@ -65,7 +65,8 @@ package struct StallDetector: Sendable {
 
     private var suspicion: Suspicion?
     private var lastWord: UInt64 = 0
-    private var evidenceBefore: ThreadEvidence?
+    /// What was known of the thread at the last looks.
+    private(set) var history: ThreadHistory
 
     private struct Suspicion: Hashable {
         let word: UInt64
@@ -84,7 +85,7 @@ package struct StallDetector: Sendable {
     /// - Parameter before: What is known of the thread when watching begins.
     package init(policy: DetectionPolicy, before: ThreadEvidence? = nil) {
         self.policy = policy
-        evidenceBefore = before
+        history = ThreadHistory(before)
     }
 
     /// Whether everything is wanted of the thread's evidence, or its counters will do.
@@ -126,13 +127,7 @@ package struct StallDetector: Sendable {
         case .busy where now < reading.since + policy.suspicion:
             nextPoll = reading.since + policy.suspicion
         case .busy:
-            var suspicion =
-                self.suspicion
-                ?? Suspicion(
-                    word: reading.word,
-                    clock: StallClock(
-                        began: reading.since, before: evidenceBefore, busyElsewhere: busyBefore),
-                    nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
+            var suspicion = self.suspicion ?? newSuspicion(of: reading, busyBefore: busyBefore)
             suspicion.clock.advance(
                 to: now, evidence,
                 suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
@@ -150,8 +145,18 @@ package struct StallDetector: Sendable {
             self.suspicion = suspicion
         }
         lastWord = reading.word
-        evidenceBefore = evidence
+        let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
+        history.add(evidence, at: now, busy: busyBefore + current)
         return step
+    }
+
+    private func newSuspicion(of reading: LoopReading, busyBefore: Duration) -> Suspicion {
+        let (before, busyElsewhere) = history.evidence(
+            before: reading.since, busy: busyBefore, slack: policy.suspicion)
+        return Suspicion(
+            word: reading.word,
+            clock: StallClock(began: reading.since, before: before, busyElsewhere: busyElsewhere),
+            nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
     }
 
     /// Judges a stall that no look met while it lasted: the loop itself has counted it. Nil when it was not its own
@@ -161,13 +166,15 @@ package struct StallDetector: Sendable {
     /// less all that the thread has queued for a CPU since the look before.
     ///
     /// - Parameters:
-    ///   - before: What was known of the thread at the look before this one.
-    ///   - busyElsewhere: How long the loop was busy with other things since then.
+    ///   - history: What was known of the thread before this look.
+    ///   - busyElsewhere: How long the loop was busy with other things since the look before.
     func judgeAfterwards(
-        began: MonotonicInstant, length: Duration, threshold: Duration, before: ThreadEvidence?,
+        began: MonotonicInstant, length: Duration, threshold: Duration, history: ThreadHistory,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals
     ) -> StallIncident? {
+        let (before, busyElsewhere) = history.evidence(
+            before: began, busy: busyElsewhere, slack: policy.suspicion)
         guard length >= threshold, let before else { return nil }
         var clock = StallClock(began: began, before: before, busyElsewhere: busyElsewhere)
         clock.advance(to: began + length, evidence.counters, suspendedIntervals: suspendedIntervals)
@@ -179,9 +186,6 @@ package struct StallDetector: Sendable {
             detectionDelay: now - began - threshold, verdict: verdict, hasEnded: true,
             ending: .recovered)
     }
-
-    /// What was known of the thread at the last look.
-    var lastEvidence: ThreadEvidence? { evidenceBefore }
 
     /// Ends what is open, because no look will follow.
     package mutating func stop(

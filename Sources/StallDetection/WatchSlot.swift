@@ -88,10 +88,10 @@ final class WatchSlot: @unchecked Sendable {
     /// Tells stalls that came and went while the watchdog had no CPU: the loop has counted them up to `count`.
     ///
     /// - Parameters:
-    ///   - before: What was known of the thread at the look before this one.
-    ///   - busy: How long the loop has been busy since then.
+    ///   - history: What was known of the thread before this look.
+    ///   - busy: How long the loop has been busy since the look before.
     func reportUnseen(
-        upTo count: UInt64, before: ThreadEvidence?, busy: Duration, _ evidence: ThreadEvidence,
+        upTo count: UInt64, history: ThreadHistory, busy: Duration, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals
     ) {
         let known = knownStalls
@@ -106,7 +106,7 @@ final class WatchSlot: @unchecked Sendable {
             guard !wasSuspected(began) else { continue }
             let incident = detector.judgeAfterwards(
                 began: began, length: length, threshold: policies.longestThreshold,
-                before: before, busyElsewhere: busy - length, evidence, at: now,
+                history: history, busyElsewhere: busy - length, evidence, at: now,
                 suspendedIntervals: suspendedIntervals)
             if let incident { loop.responder.stallChanged(incident) }
         }

@@ -214,7 +214,7 @@ struct WatchdogThread: ~Copyable {
         }
         // What the store has of the stall so far has no stack.
         if responder.collectLateStack() { post.detector.refresh() }
-        let (stallCount, before) = (beacon.stallCount, post.detector.lastEvidence)
+        let (stallCount, history) = (beacon.stallCount, post.detector.history)
         var reading = beacon.read(at: start)
         let rests = beacon.rests
         let suspected = post.detector.suspectedWord
@@ -224,11 +224,13 @@ struct WatchdogThread: ~Copyable {
             isProven = responder.correct(reading, at: start)
             reading = beacon.read(at: start)
         }
-        let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
         // Time is accounted for up to here: what stops the process from now on belongs to the next look.
         let (evidence, now) = evidence(
             of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
             threshold: post.detector.policy.threshold)
+        // Without a CPU meanwhile, it has read a thread that is at something else by now.
+        if beacon.word != reading.word { reading = beacon.read(at: self.now()) }
+        let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
         post.seenWord = reading.word
         let wasDisturbed = wasProbeInterrupted()
         suspensionTracker.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
@@ -254,7 +256,7 @@ struct WatchdogThread: ~Copyable {
             post.noteSuspicion(began: reading.since)
         }
         post.reportUnseen(
-            upTo: stallCount, before: before, busy: busy.all, evidence, at: now,
+            upTo: stallCount, history: history, busy: busy.all, evidence, at: now,
             suspendedIntervals: suspensionTracker.suspendedIntervals)
         post.setAlarm()
         post.keepOpenSlot(at: self.now(), open: step.incident, lastWords)

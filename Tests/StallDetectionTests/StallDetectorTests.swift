@@ -249,7 +249,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         ) -> StallVerdict? {
             detector.judgeAfterwards(
                 began: at(10), length: .milliseconds(length), threshold: .milliseconds(250),
-                before: ThreadEvidence(cpuTime: .zero, runDelay: .zero),
+                history: ThreadHistory(ThreadEvidence(cpuTime: .zero, runDelay: .zero)),
                 busyElsewhere: .milliseconds(busyElsewhere),
                 ThreadEvidence(cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay)),
                 at: at(10_000), suspendedIntervals: suspendedIntervals)?.verdict
@@ -278,6 +278,29 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             busy(since: 0), computed(400, 300), at: at(300),
             busyBefore: .milliseconds(busyBefore))
         #expect(step.incident?.verdict == verdict)
+    }
+
+    /// A look reads the beacon before 0; then the process is out of its quota, and the look reads the thread at 290. A
+    /// callout with 6 ms of CPU, from 0 to 266, lies in between.
+    @Test mutating func `what a look without a CPU read late is no evidence from before`() {
+        func counters(_ cpu: Int, _ delay: Int, _ throttles: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay),
+                throttleCount: throttles)
+        }
+        _ = detector.poll(waiting(since: -500), counters(0, 0, 0), at: at(-400))
+        _ = detector.poll(waiting(since: -500), counters(6, 260, 1), at: at(290))
+        let incident = detector.judgeAfterwards(
+            began: at(0), length: .milliseconds(266), threshold: .milliseconds(250),
+            history: detector.history, busyElsewhere: .zero, counters(6, 260, 1), at: at(300),
+            suspendedIntervals: SuspendedIntervals())
+        #expect(incident == nil)
+        // The same, and the callout goes on when the next look comes.
+        detector = StallDetector(policy: detector.policy)
+        _ = detector.poll(waiting(since: -500), counters(0, 0, 0), at: at(-400))
+        _ = detector.poll(waiting(since: -500), counters(6, 240, 1), at: at(246))
+        let step = detector.poll(busy(since: 0), counters(12, 250, 1), at: at(262))
+        #expect(step.incident?.verdict != .stalled)
     }
 
     /// Every look finds it in the queue for a CPU; before, it had been busy for longer than it will be now.

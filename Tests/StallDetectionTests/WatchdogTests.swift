@@ -78,6 +78,48 @@ import Testing
         stall_beacon_release(beacon.pointer)
     }
 
+    /// The loop moves on while its thread is being read, as when the watchdog has no CPU in between.
+    @Test func `what was read of a thread that has moved on is not held against it`() async throws {
+        final class Mover: StallResponder, @unchecked Sendable {
+            // Unchecked because only the watchdog's thread calls it.
+            let beacon: Beacon
+            let began: MonotonicInstant
+            let asked: AsyncStream<Bool>.Continuation
+            var incidents = 0
+            init(
+                _ beacon: Beacon, _ began: MonotonicInstant, _ asked: AsyncStream<Bool>.Continuation
+            ) {
+                (self.beacon, self.began, self.asked) = (beacon, began, asked)
+            }
+            func evidence(isSuspect: Bool) -> ThreadEvidence {
+                if isSuspect {
+                    beacon.publish(.waiting, at: began + .milliseconds(12))
+                    asked.yield(true)
+                }
+                return ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
+            }
+            func takeSample(_: IncidentKind, of _: LoopReading, within _: Duration) {}
+            func forgetSamples(_ kind: IncidentKind) {}
+            func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
+            func stallChanged(_ incident: StallIncident) { incidents += 1 }
+        }
+        let beacon = Beacon()
+        let (stream, asked) = AsyncStream.makeStream(of: Bool.self)
+        let watchdog = try #require(Watchdog())
+        let began = now + .milliseconds(-700)
+        let mover = Mover(beacon, began, asked)
+        watchdog.watch(
+            WatchedLoop(
+                beacon: LoopBeacon(beacon.pointer),
+                policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
+                responder: mover))
+        beacon.awake(at: began)
+        #expect(await stream.first { _ in true } == true)
+        watchdog.stop()
+        #expect(mover.incidents == 0)
+        stall_beacon_release(beacon.pointer)
+    }
+
     @Test func `requests arrive in their order from many threads`() async {
         let inbox = WatchdogInbox()
         let beacon = Beacon()
