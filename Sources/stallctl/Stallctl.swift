@@ -9,19 +9,19 @@ internal import StallStore
 struct Stallctl: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallctl",
-        abstract: "Show where an app's loops lost their time.",
+        abstract: "Rank, inspect and compare the stalls of an app's run loops.",
         discussion: """
             EXAMPLES
               stallctl top                                what to fix first
               stallctl list --since 2h                    the latest reports
-              stallctl show 0193c1e2f0aa                  one report, in full
-              stallctl ingest --store all.sqlite stores/  many stores into one
-              stallctl --version                          which stallwatch this is
+              stallctl show 0193c1e2f0aa                  one report in full
+              stallctl ingest --store all.sqlite stores/  import many stores
+              stallctl --version                          the version
 
-            The store is --store, else $STALLCTL_STORE, else ./stalls.sqlite if it
-            exists, else $XDG_STATE_HOME/stallwatch/stalls.sqlite.
-            Exit codes: 0 done, 1 failed, 2 a threshold that was given is crossed
-            (diff --fail-above), 64 wrong usage.
+            The store is --store, or else $STALLCTL_STORE, ./stalls.sqlite if it
+            exists, or $XDG_STATE_HOME/stallwatch/stalls.sqlite.
+            Exit codes: 0 success, 1 failure, 2 a given threshold was exceeded
+            (diff --fail-above), 64 usage error.
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,

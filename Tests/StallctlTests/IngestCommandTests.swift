@@ -316,7 +316,7 @@ import Testing
             let check = try stallctl(
                 ["check", "--store", "central", "--repair"], in: directory)
             #expect(check.status == 0)
-            #expect(check.output == "central: is whole; its roll-ups were made anew\n")
+            #expect(check.output == "central: is whole; its roll-ups were rebuilt\n")
         }
     }
 

@@ -17,11 +17,11 @@ package struct TreeSelection: Sendable {
     package var focus: [NamePattern] = []
     /// No stacks with a function that one of these fits.
     package var ignore: [NamePattern] = []
-    package var frames = Frames.telling
+    package var frames = Frames.relevant
 
     package enum Frames: String, CaseIterable, Sendable {
         /// All but what runs loops, adapts calls, and belongs to the runtime or the agent.
-        case telling
+        case relevant
         /// The app's own only.
         case app
         case all
@@ -171,7 +171,7 @@ package struct CallTree: Sendable {
         else { return nil }
         let shown =
             switch selection.frames {
-            case .telling: stack.callout.filter(\.isTelling)
+            case .relevant: stack.callout.filter(\.isRelevant)
             case .app: stack.callout.filter(\.counts)
             case .all: stack
             }
@@ -230,7 +230,7 @@ extension ClassifiedFrame {
     fileprivate var isNamed: Bool { frame.function != nil || frame.rawName != nil }
 
     /// What runs loops and adapts calls is the same on every stack.
-    fileprivate var isTelling: Bool {
+    fileprivate var isRelevant: Bool {
         switch frameClass {
         case .app, .merged, .wait, .allocator, .system: true
         case .base: isKept || isEntryPoint

@@ -6,12 +6,12 @@ internal import StallStore
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say whether a store is whole, and mend its roll-ups.",
+        abstract: "Verify a store's integrity and repair its roll-ups.",
         discussion: """
-            Reads all of it: SQLite's pages and references, the hash of every stack,
-            place, image and function, and whether the roll-ups say what the reports
-            say. --repair decides all groups and adds up the roll-ups anew; nothing
-            else can be made anew. The exit code is 1 when something is wrong.
+            Reads the whole store: SQLite's pages and references, the hash of every
+            stack, location, image and function, and whether the roll-ups match the
+            reports. --repair regroups all reports and rebuilds the roll-ups; nothing
+            else can be rebuilt. The exit code is 1 if a problem was found.
 
             EXAMPLES
               stallctl check --store central.sqlite
@@ -21,7 +21,7 @@ struct Check: ParsableCommand {
     @OptionGroup var target: StoreOptions
     @OptionGroup var grouping: GroupingOptions
 
-    @Flag(help: "Make the groups and roll-ups of a central store anew, then look again.")
+    @Flag(help: "Regroup all reports of a central store, rebuild its roll-ups, then verify again.")
     var repair = false
 
     @Flag(help: "Write JSON.")
@@ -55,7 +55,7 @@ struct Check: ParsableCommand {
         } else {
             let lines =
                 faults.isEmpty
-                ? ["is whole\(repair ? "; its roll-ups were made anew" : "")"] + notes
+                ? ["is whole\(repair ? "; its roll-ups were rebuilt" : "")"] + notes
                 : faults.map(\.description)
             try Output.write(lines: lines.map { "\(path): \($0)".printable })
         }

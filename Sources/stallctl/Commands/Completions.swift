@@ -4,7 +4,7 @@ internal import ArgumentParser
 
 struct Completions: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print a script that teaches your shell to complete stallctl's words.",
+        abstract: "Print a shell completion script.",
         discussion: """
             EXAMPLES
               stallctl completions bash > ~/.local/share/bash-completion/completions/stallctl

@@ -7,15 +7,15 @@ internal import StallModel
 
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Compare two versions, ranges of time or stores.",
+        abstract: "Compare two versions, time ranges or stores.",
         discussion: """
-            Time lost is compared per watched hour. A group is worse or better when
-            the difference is not likely to be chance: the interval, which holds the
-            true ratio 19 times of 20, does not hold 1. Where the store does not tell
-            how long loops were watched, both sides count as watched equally long;
-            where it tells that of some loops, those are compared.
+            Time lost is compared per watched hour. A group counts as worse or better
+            if the change is statistically significant: the 95% confidence interval of
+            the ratio does not include 1. If a store does not record how long loops
+            were watched, equal watched time is assumed on both sides; if it does for
+            some loops, those are compared.
 
-            A and B are versions, ranges such as 2026-11-01..2026-11-07 or 7d..,
+            A and B are versions, time ranges such as 2026-11-01..2026-11-07 or 7d..,
             or paths of stores. The filters apply to both.
 
             EXAMPLES
@@ -27,27 +27,27 @@ struct Diff: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
 
-    @Argument(help: ArgumentHelp("What to compare with: the old version, say.", valueName: "A"))
+    @Argument(help: ArgumentHelp("The baseline, usually the old version.", valueName: "A"))
     var first: String
 
-    @Argument(help: ArgumentHelp("What is compared: the new version.", valueName: "B"))
+    @Argument(help: ArgumentHelp("The comparison set, usually the new version.", valueName: "B"))
     var second: String
 
     @OptionGroup var filters: FilterOptions
 
-    @Option(help: ArgumentHelp("What makes one group.", valueName: "key"))
+    @Option(help: ArgumentHelp("Group reports by this key.", valueName: "key"))
     var group = GroupKey.signature
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Exit with 2 when a group, or all together, lost more than so many times as much, and that is no chance.",
+            "Exit with status 2 if a group, or the total, regressed by more than this ratio and the change is statistically significant.",
             valueName: "ratio"))
     var failAbove: Double?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of groups to show.", valueName: "count"))
     var limit = 20
 
     @OptionGroup var grouping: GroupingOptions

@@ -11,14 +11,14 @@ internal import StallStore
 struct IngestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ingest",
-        abstract: "Take the reports of other stores over into one central store.",
+        abstract: "Import reports from agent stores or JSONL files into a central store.",
         discussion: """
-            A path is a store, a file of JSON lines as export writes them, a directory
-            that is searched with all that is below it, a quoted pattern such as
-            '/srv/*/stalls.sqlite', or - for JSON lines from standard input. Run it as
-            often as you like, also while agents write and after it was killed: no
-            report is taken twice. A file that cannot be taken is named on stderr and
-            left alone; the exit code is then 1, and all others have been taken.
+            A path is a store, a JSONL file written by export, a directory (searched
+            recursively), a quoted glob such as '/srv/*/stalls.sqlite', or - for JSONL
+            on standard input. Ingest is idempotent: no report is imported twice, also
+            while agents write and after the job was killed. A file that cannot be
+            imported is reported on stderr and left unchanged; all others are imported
+            and the exit code is 1.
 
             EXAMPLES
               stallctl ingest --store central.sqlite /var/lib/photos/stalls.sqlite
@@ -29,44 +29,44 @@ struct IngestCommand: ParsableCommand {
     @OptionGroup var target: StoreOptions
     @OptionGroup var grouping: GroupingOptions
 
-    @Flag(help: "Go on until a signal ends it: look again and again, as --every says.")
+    @Flag(help: "Run continuously, rescanning every --every seconds, until SIGINT or SIGTERM.")
     var watch = false
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("With --watch, how long to wait after a look.", valueName: "seconds"))
+        help: ArgumentHelp("Rescan interval for --watch, in seconds.", valueName: "seconds"))
     var every = 10
 
-    @Flag(help: "Delete files that were taken and that nobody has open.")
+    @Flag(help: "Delete source files after import, unless a process has them open.")
     var delete = false
 
     @Option(
         help: ArgumentHelp(
-            "Move files that were taken and that nobody has open to this directory.",
+            "Move source files to this directory after import, unless a process has them open.",
             valueName: "directory"),
         completion: .directory)
     var archive: String?
 
     @Option(
         help: ArgumentHelp(
-            "Write Prometheus metrics to this file, for the textfile collector.", valueName: "path"),
+            "Write Prometheus metrics to this file, for node_exporter's textfile collector.", valueName: "path"),
         completion: .file(extensions: ["prom"]))
     var metrics: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long to wait for another job on the same store.", valueName: "seconds"))
+            "Maximum time to wait for another job on the same store, in seconds.", valueName: "seconds"))
     var wait = 60
 
-    @Flag(help: "Try files again that are in quarantine: broken, and unchanged since.")
+    @Flag(help: "Retry quarantined files even if they have not changed.")
     var retry = false
 
     @Flag(help: "Write the summary as JSON.")
     var json = false
 
     @Argument(
-        help: ArgumentHelp("Stores, files of JSON lines, directories, or -.", valueName: "path"),
+        help: ArgumentHelp("Stores, JSONL files, directories, or -.", valueName: "path"),
         completion: .file())
     var paths: [String]
 

@@ -19,7 +19,7 @@ struct List: ParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most this many reports.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of reports to show.", valueName: "count"))
     var limit = 20
 
     @OptionGroup var grouping: GroupingOptions

@@ -7,15 +7,15 @@ internal import StallModel
 
 struct Merge: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Make one group of several, by a rule for all reports, old and new.",
+        abstract: "Merge several groups into one, by a rule for all reports, old and new.",
         discussion: """
-            Adds a line to the rules: to --rules FILE, else to stallwatch.rules beside
-            the store. Delete the line to undo it. In a central store, 'stallctl
-            regroup' then applies it to history.
+            Adds a line to the rules: to --rules FILE, or else to stallwatch.rules
+            beside the store. Delete the line to undo it. In a central store, 'stallctl
+            regroup' then applies it to existing reports.
 
-            A group is named by a part of its title, a pattern for all of it, or the
-            beginning of the signature that top --json gives. The merged group is
-            called like the first one, or as --into says.
+            A group is given as a substring of its title, a glob for the whole title,
+            or a prefix of the signature in top --json. The merged group is named
+            after the first one, or as given by --into.
 
             EXAMPLES
               stallctl merge saveAlbum exportAlbum
@@ -29,7 +29,7 @@ struct Merge: ParsableCommand {
     @Option(help: ArgumentHelp("The name of the merged group.", valueName: "name"))
     var into: String?
 
-    @Argument(help: ArgumentHelp("The groups, two or more.", valueName: "group"))
+    @Argument(help: ArgumentHelp("The groups to merge, two or more.", valueName: "group"))
     var groups: [String]
 
     func validate() throws {

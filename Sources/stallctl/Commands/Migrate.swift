@@ -5,9 +5,9 @@ internal import StallStore
 
 struct Migrate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Bring a store that an older stallwatch wrote up to date.",
+        abstract: "Upgrade a store to the current schema.",
         discussion: """
-            Agents and ingest do this by themselves; reading a store never changes it.
+            Agents and ingest do this automatically; reading a store never changes it.
 
             EXAMPLES
               stallctl migrate --store archive/2025.sqlite

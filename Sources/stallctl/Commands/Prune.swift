@@ -9,9 +9,9 @@ struct Prune: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Delete the oldest reports of a central store.",
         discussion: """
-            What the roll-ups say of deleted reports stays, so that top, diff and trend
-            go on knowing them, until --rollups-older-than deletes that as well. What
-            was deleted does not come back with the next ingest.
+            The roll-ups of deleted reports are kept, so that top, diff and trend still
+            count them, until --rollups-older-than deletes those too. Deleted reports
+            are not imported again.
 
             EXAMPLES
               stallctl prune --store central.sqlite --older-than 90d
@@ -24,21 +24,21 @@ struct Prune: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Delete reports of stalls that began before then: 90d, 4w, 2026-01-01.",
+            "Delete reports of stalls that began before this time: 90d, 4w, 2026-01-01.",
             valueName: "time"),
         transform: readTime)
     var olderThan: UnixTime?
 
     @Option(
         help: ArgumentHelp(
-            "Delete the oldest reports until the file is no larger: 500MB, 2GB.",
+            "Delete the oldest reports until the file is at most this large: 500MB, 2GB.",
             valueName: "size"),
         transform: ByteSize.read)
     var maxSize: Int64?
 
     @Option(
         help: ArgumentHelp(
-            "Delete roll-ups of days before then, with the reports of those days.",
+            "Delete the roll-ups of days before this time, and the reports of those days.",
             valueName: "time"),
         transform: readTime)
     var rollupsOlderThan: UnixTime?

@@ -7,11 +7,11 @@ internal import StallStore
 
 struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Group all reports of a central store again, by the rules that are in force.",
+        abstract: "Regroup all reports of a central store by the current rules.",
         discussion: """
-            Ingest does so by itself when rules have changed. Reports are not changed,
-            only their groups and the totals that top reads. An agent's store holds no
-            groups: its reports are grouped whenever they are read.
+            Ingest does so automatically when the rules have changed. Reports are not
+            changed, only their groups and the roll-ups that top reads. An agent's
+            store holds no groups: its reports are grouped whenever they are read.
 
             EXAMPLES
               stallctl regroup --store central.sqlite

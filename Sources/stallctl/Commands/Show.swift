@@ -6,10 +6,11 @@ internal import StallModel
 
 struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show one report: what stalled, when, for how long, and the stacks.",
+        abstract: "Show one report: what stalled, when, for how long, why, and the stacks.",
         discussion: """
             The frame marked > is the app frame that names the report's group. In the
-            timeline, = is time with that function on the stack, - is time without it.
+            timeline, = marks samples with that function on the stack, - samples
+            without it.
 
             EXAMPLES
               stallctl show 0193c1e2f0aa
@@ -21,7 +22,7 @@ struct Show: ParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most this many different stacks.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of distinct stacks to show.", valueName: "count"))
     var stacks = 3
 
     @OptionGroup var grouping: GroupingOptions

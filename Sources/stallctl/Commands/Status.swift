@@ -6,7 +6,7 @@ internal import StallModel
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say what a store holds, and what it could not keep.",
+        abstract: "Summarize a store: contents, coverage, and losses.",
         discussion: """
             EXAMPLES
               stallctl status

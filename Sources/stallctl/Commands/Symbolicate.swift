@@ -9,16 +9,16 @@ internal import StallSymbols
 
 struct Symbolicate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Name the functions, lines and inlined calls of a store again.",
+        abstract: "Resolve functions, lines and inlined calls from binaries or debug files.",
         discussion: """
             For reports of programs that were stripped or ran without their debug
-            files. Names come from the given binaries or debug files, from the
-            directories of debug files, and from the images' own paths and
-            /usr/lib/debug on this machine; always from a file with the build ID of
-            the image that ran, else from none. What was known already is only
-            replaced by what says as much or more. An agent may be writing the store.
+            files. Symbols come from the given binaries or debug files, from the
+            --debug-dir directories, and from the images' own paths and /usr/lib/debug
+            on this machine; a file is used only if its build ID is that of the image.
+            Known names are replaced only by equally or more detailed ones. Safe while
+            an agent writes the store.
 
-            The exit code is 1 when a given file could not be used.
+            The exit code is 1 if a given file could not be used.
 
             EXAMPLES
               stallctl symbolicate build/photos
@@ -31,7 +31,7 @@ struct Symbolicate: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Look here for debug files too: xx/yyyy.debug by build ID, or as .gnu_debuglink names them. Repeatable.",
+            "Directory to search for debug files, by build ID (xx/yyyy.debug) or .gnu_debuglink name. Repeatable.",
             valueName: "directory"),
         completion: .directory)
     var debugDir: [String] = []
@@ -41,7 +41,7 @@ struct Symbolicate: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Binaries with symbols, separate debug files, or directories to search for such.",
+            "Binaries with symbols, separate debug files, or directories of these.",
             valueName: "binary"),
         completion: .file())
     var binaries: [String] = []

@@ -6,11 +6,11 @@ internal import StallModel
 
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Rank the places in the code where loops lost the most time.",
+        abstract: "Rank the functions that blocked run loops, by the time lost.",
         discussion: """
-            Reports that share their top app frames are one group. Delays that are
-            not the app's own (no CPU to be had, the process stopped, a debugger)
-            are counted below the table, not ranked.
+            Reports that share their key app frames form one group. Delays that are
+            not the app's own (CPU starvation, throttling, a suspended process, a
+            debugger) are counted below the table and not ranked.
 
             EXAMPLES
               stallctl top
@@ -23,30 +23,30 @@ struct Top: ParsableCommand {
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
 
-    @Option(help: ArgumentHelp("What to rank by.", valueName: "order"))
+    @Option(help: ArgumentHelp("Sort order.", valueName: "order"))
     var by = RankingOrder.total
 
-    @Option(help: ArgumentHelp("What makes one group.", valueName: "key"))
+    @Option(help: ArgumentHelp("Group reports by this key.", valueName: "key"))
     var group = GroupKey.signature
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of groups to show.", valueName: "count"))
     var limit = 20
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Show at most this many functions a group, of the up to three that name it.",
+            "Number of key frames to show per group (1-3).",
             valueName: "count"))
     var frames = 2
 
-    @Flag(help: "Keep it on the screen and refresh it; keys change order and groups, q quits.")
+    @Flag(help: "Refresh continuously, like top(1). Keys change the order and grouping; q quits.")
     var watch = false
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How often --watch asks again.", valueName: "seconds"))
+        help: ArgumentHelp("Refresh interval for --watch, in seconds.", valueName: "seconds"))
     var interval = 2
 
     @OptionGroup var grouping: GroupingOptions

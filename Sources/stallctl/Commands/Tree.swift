@@ -6,14 +6,14 @@ internal import StallModel
 
 struct Tree: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the calls under which loops lost their time.",
+        abstract: "Show the call tree of the time lost in stalls.",
         discussion: """
-            Begins with the innermost functions, each with its callers below it; with
-            --invert, with the outermost ones and what they called. All times add up
-            to what top says was lost. What runs loops and adapts calls is left out.
+            Starts with the innermost functions, each with its callers below it; with
+            --invert, with the outermost functions and what they called. Times add up
+            to the total of top. Run-loop, thunk and runtime frames are hidden.
 
-            A name for --focus and --ignore is a part of a function's name, or a
-            pattern for all of it: 'Gallery.*'.
+            --focus and --ignore match a substring of a function's name, or the whole
+            name if a glob is given: 'Gallery.*'.
 
             EXAMPLES
               stallctl tree --since 7d
@@ -26,34 +26,34 @@ struct Tree: ParsableCommand {
     @OptionGroup var source: StoreOptions
     @OptionGroup var filters: FilterOptions
 
-    @Flag(help: "Begin with the outermost functions.")
+    @Flag(help: "Start with the outermost functions.")
     var invert = false
 
     @Option(
         help: ArgumentHelp(
-            "Only stacks with this function; repeat it for several.", valueName: "name"))
+            "Include only stacks with this function. Repeatable.", valueName: "name"))
     var focus: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "No stacks with this function; repeat it for several.", valueName: "name"))
+            "Exclude stacks with this function. Repeatable.", valueName: "name"))
     var ignore: [String] = []
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Leave out what has a smaller share of the time.", valueName: "percent"))
+        help: ArgumentHelp("Hide functions with a smaller share of the time, in percent.", valueName: "percent"))
     var minShare = 1.0
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most so many calls below one another.", valueName: "count"))
+        help: ArgumentHelp("Maximum depth of the call tree.", valueName: "count"))
     var depth: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Which functions: telling (all but run loops, thunks, the runtime), app (the app's own) or all.",
+            "Frames to show: relevant (hides run-loop, thunk and runtime frames), app, or all.",
             valueName: "kind"))
-    var frames = TreeSelection.Frames.telling
+    var frames = TreeSelection.Frames.relevant
 
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
@@ -90,4 +90,9 @@ struct Tree: ParsableCommand {
     }
 }
 
-extension TreeSelection.Frames: ExpressibleByArgument {}
+extension TreeSelection.Frames: ExpressibleByArgument {
+    init?(argument: String) {
+        // What `relevant` was called before; scripts say it.
+        self.init(rawValue: argument == "telling" ? "relevant" : argument)
+    }
+}

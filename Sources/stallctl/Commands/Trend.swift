@@ -9,9 +9,9 @@ struct Trend: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show one group, or all stalls, over time.",
         discussion: """
-            Without a name, all stalls. A name is a part of a group's title, a pattern
-            for all of it, or the beginning of the signature that top --json gives.
-            Days and hours are those of this machine's time zone; in JSON and CSV, UTC.
+            Without a name, all stalls. A name is a substring of a group's title, a
+            glob for the whole title, or a prefix of the signature in top --json.
+            Days and hours are in this machine's time zone; in JSON and CSV, in UTC.
 
             EXAMPLES
               stallctl trend
@@ -22,14 +22,14 @@ struct Trend: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
 
-    @Argument(help: ArgumentHelp("Which groups: a name in their titles.", valueName: "name"))
+    @Argument(help: ArgumentHelp("The groups to show: a title, glob or signature prefix.", valueName: "name"))
     var name: String?
 
     @OptionGroup var filters: FilterOptions
 
     @Option(
         help: ArgumentHelp(
-            "The parts of the time. Without it: hours up to two days, then days.", valueName: "unit"
+            "Bucket size. Default: hour for ranges up to two days, otherwise day.", valueName: "unit"
         ))
     var by: TrendUnit?
 

@@ -7,11 +7,11 @@ internal import StallModel
 struct Why: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Explain how a report was grouped: frame by frame, which rule kept or dropped it.",
+            "Explain how a report was grouped: which rule kept or dropped each frame.",
         discussion: """
             A group is named by up to three functions of the app: the innermost one
-            that most of the stall's time was spent in, then its callers. The frames
-            marked > 1, 2 and 3 are those.
+            that accounts for most of the stall's time, then its callers. Those are
+            the frames marked > 1, 2 and 3.
 
             EXAMPLES
               stallctl why 0193c1e2f0aa

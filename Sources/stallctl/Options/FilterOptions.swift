@@ -8,36 +8,36 @@ internal import StallModel
 struct FilterOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only reports of this app; repeat it for several. So too the next three.",
+            "Include only reports from this app. Repeatable.",
             valueName: "name"))
     var app: [String] = []
 
-    @Option(help: ArgumentHelp("Only reports of this version of the app.", valueName: "version"))
+    @Option(help: ArgumentHelp("Include only reports from this version of the app. Repeatable.", valueName: "version"))
     var version: [String] = []
 
-    @Option(help: ArgumentHelp("Only reports from this host.", valueName: "name"))
+    @Option(help: ArgumentHelp("Include only reports from this host. Repeatable.", valueName: "name"))
     var host: [String] = []
 
     @Option(
-        help: ArgumentHelp("Only reports of the loop watched under this name.", valueName: "name"))
+        help: ArgumentHelp("Include only reports of the loop with this name. Repeatable.", valueName: "name"))
     var loop: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Only reports of this cause: lock, disk, cpu, ...; repeat it for several.",
+            "Include only reports with this cause: lock, disk, cpu, ... Repeatable.",
             valueName: "cause"),
         completion: .list(CauseClass.allCases.map(\.word)), transform: readCause)
     var cause: [CauseClass] = []
 
     @Option(
         help: ArgumentHelp(
-            "Only stalls that began then or later: 2h, 7d, today, 2026-11-21, 2026-11-21T09:30:00Z.",
+            "Include only stalls that began at or after this time: 2h, 7d, today, 2026-11-21, 2026-11-21T09:30:00Z.",
             valueName: "time"),
         transform: readTime)
     var since: UnixTime?
 
     @Option(
-        help: ArgumentHelp("Only stalls that began before then.", valueName: "time"),
+        help: ArgumentHelp("Include only stalls that began before this time.", valueName: "time"),
         transform: readTime)
     var until: UnixTime?
 

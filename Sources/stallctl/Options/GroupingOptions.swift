@@ -8,7 +8,7 @@ internal import StallModel
 struct GroupingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Rules to group by, before the built-in ones. Without it: stallwatch.rules beside the store, or in the configuration folder.",
+            "Grouping rules, applied before the built-in ones. Default: stallwatch.rules beside the store, or in the configuration directory.",
             valueName: "path"),
         completion: .file(extensions: ["rules"]))
     var rules: String?
@@ -39,7 +39,7 @@ struct GroupingOptions: ParsableArguments {
             store: store, filter: filter, rules: try rules(forStore: path ?? store.path), by: key)
         question.noteOtherRules = {
             say(
-                "stallctl: \(store.path) is grouped by other rules than these, so every report is read: 'stallctl regroup' applies them"
+                "stallctl: \(store.path) was grouped with different rules, so every report is read; run 'stallctl regroup' to update it"
                     .printable)
         }
         return question

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import StallModel
 
 struct OutputOptions: ParsableArguments {
-    @Flag(help: "Write JSON, one object a line; durations are milliseconds, times UTC.")
+    @Flag(help: "Write JSON, one object per line; durations in milliseconds, times in UTC.")
     var json = false
 
     @OptionGroup var colors: ColorOptions
@@ -12,7 +12,7 @@ struct OutputOptions: ParsableArguments {
 
 /// For the commands that answer with rows.
 struct RowOptions: ParsableArguments {
-    @Flag(help: "Write CSV for spreadsheets; durations are milliseconds, times UTC.")
+    @Flag(help: "Write CSV; durations in milliseconds, times in UTC.")
     var csv = false
 
     @OptionGroup var output: OutputOptions
@@ -24,7 +24,7 @@ struct RowOptions: ParsableArguments {
 
 struct ColorOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("When to use colour.", valueName: "when"))
+        help: ArgumentHelp("When to use color.", valueName: "when"))
     var color = ColorChoice.auto
 
     var terminal: Terminal { .standardOutput(color: color) }

@@ -6,7 +6,7 @@ internal import StallModel
 internal import StallStore
 
 struct ReportArgument: ParsableArguments {
-    @Argument(help: ArgumentHelp("The report's id, or enough of its beginning.", valueName: "id"))
+    @Argument(help: ArgumentHelp("The report's id, or a unique prefix of it.", valueName: "id"))
     var id: String
 
     func validate() throws {

@@ -9,7 +9,7 @@ internal import StallStore
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The store. Without it: $STALLCTL_STORE, ./stalls.sqlite, or the one in the state folder.",
+            "The store. Default: $STALLCTL_STORE, ./stalls.sqlite, or the one in the state directory.",
             valueName: "path"),
         completion: .file(extensions: ["sqlite"]))
     var store: String?

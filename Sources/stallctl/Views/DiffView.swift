@@ -45,7 +45,7 @@ struct DiffView {
         lines.append(summary)
         if comparison.watched == nil {
             lines.append(
-                "How long the loops were watched is not recorded: both count as watched equally long."
+                "How long the loops were watched is not recorded: assuming equal watched time on both sides."
             )
         }
         lines += [""] + table.lines(for: terminal)
@@ -79,7 +79,7 @@ struct DiffView {
         return line
     }
 
-    /// `B lost 1.47 times as much as A, per watched hour (95 % sure: 1.31 to 1.66).`
+    /// `B lost 1.47 times as much as A, per watched hour (95% confidence interval: 1.31 to 1.66).`
     private var summary: String {
         let ratio = comparison.ratio
         let unit = comparison.watched == nil ? "" : ", per watched hour"
@@ -90,7 +90,7 @@ struct DiffView {
             return ratio.value > 0 ? "A lost nothing." : "B lost nothing."
         }
         let text =
-            "B lost \(ratio.value.short) times as much as A\(unit) (95 % sure: \(ratio.low.short) to \(ratio.high.short))."
+            "B lost \(ratio.value.short) times as much as A\(unit) (95% confidence interval: \(ratio.low.short) to \(ratio.high.short))."
         return terminal.paint(text, .strong)
     }
 
@@ -119,7 +119,7 @@ struct DiffView {
         }
         return Table(
             columns: [
-                .init("CHANGE"), .init("TIMES", .trailing), .init("95 % SURE", .trailing, spare: 1),
+                .init("CHANGE"), .init("RATIO", .trailing), .init("95% CI", .trailing, spare: 1),
                 .init("LOST A", .trailing, spare: 3), .init("LOST B", .trailing, spare: 2),
                 .init("STALLS A", .trailing, spare: 5), .init("STALLS B", .trailing, spare: 4),
                 .init(key.title),

@@ -30,8 +30,8 @@ extension WatchedLoop {
         if microStallCount > 0 {
             text += ", \(counted(microStallCount, "micro-stall")) of \(precise(microStallMs))"
         }
-        if rateMsPerHour > 0 { text += ", \(precise(rateMsPerHour)) an hour lost in stalls" }
-        if readyDelayMs > 1 { text += ", \(precise(readyDelayMs)) ready without a CPU" }
+        if rateMsPerHour > 0 { text += ", \(precise(rateMsPerHour)) stalled per hour" }
+        if readyDelayMs > 1 { text += ", \(precise(readyDelayMs)) runnable but not scheduled" }
         guard unwatchedLostMs > 0 else { return text + "." }
         return text + "; \(precise(unwatchedLostMs)) more lost where watched time is not recorded."
     }

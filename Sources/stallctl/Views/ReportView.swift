@@ -129,7 +129,7 @@ struct ReportView {
             ]
         }
         var lines = Array(table.lines(for: terminal).dropFirst())
-        if isTruncated { lines.append("     the stack goes deeper than what was kept") }
+        if isTruncated { lines.append("     (stack truncated)") }
         return lines
     }
 

@@ -37,7 +37,7 @@ enum StatusView {
             + "\(counted(status.rollUpCount, "roll-up")) of \(days)."
         guard status.rollUpReportCount > status.reportCount else { return [line] }
         let count = counted(status.rollUpReportCount, "report")
-        return [line, "Those count \(count), pruned ones among them."]
+        return [line, "Roll-ups cover \(count), including pruned ones."]
     }
 
     static func lines(for quarantine: Quarantine) -> [String] {
