@@ -1,39 +1,42 @@
-// A value behind a mutex. Not Synchronization.Mutex, whose waiting ThreadSanitizer cannot see in this toolchain: it
-// reports races that are none, and apps that embed the loop would see them.
+// A value behind a lock of its own, in one piece of memory.
 
-internal import Glibc
-
-/// A value that one thread at a time may touch: the mutex protects what it points to. Not recursive.
+/// A value that one thread at a time may touch: the lock protects what it points to. Not recursive. For a few instructions at
+/// a time: no callout while it is held.
 struct Locked<Value>: ~Copyable, @unchecked Sendable {
-    private let lock = LoopLock()
     private let value: UnsafeMutablePointer<Value>
+    /// Behind the value, not at its address: a change of the value would count as one of the word, which others read.
+    private let word: LockWord
 
     init(_ value: Value) {
-        self.value = .allocate(capacity: 1)
+        let offset = (MemoryLayout<Value>.size + 3) & ~3
+        let memory = UnsafeMutableRawPointer.allocate(
+            byteCount: offset + LockWord.size, alignment: max(8, MemoryLayout<Value>.alignment))
+        self.value = memory.bindMemory(to: Value.self, capacity: 1)
         self.value.initialize(to: value)
+        word = LockWord(at: memory + offset)
     }
 
     deinit {
         value.deinitialize(count: 1)
-        value.deallocate()
+        UnsafeMutableRawPointer(value).deallocate()
     }
 
-    borrowing func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
-        lock.lock()
-        defer { lock.unlock() }
+    @inline(__always) borrowing func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+        word.lock()
+        defer { word.unlock() }
         return body(&value.pointee)
     }
 
     /// Nil when another thread has it at this moment.
     borrowing func withLockIfAvailable<Result>(_ body: (inout Value) -> Result) -> Result? {
-        guard lock.tryLock() else { return nil }
-        defer { lock.unlock() }
+        guard word.tryLock() else { return nil }
+        defer { word.unlock() }
         return body(&value.pointee)
     }
 
-    /// See ``LoopLock/lockForFork()``.
-    borrowing func lockForFork() -> Bool { lock.lockForFork() }
-    borrowing func unlockAfterFork() { lock.unlock() }
+    /// See ``LockWord/lockForFork()``.
+    borrowing func lockForFork() -> Bool { word.lockForFork() }
+    borrowing func unlockAfterFork() { word.unlock() }
     /// The value, for the one that has the lock by `lockForFork`.
     borrowing func heldForFork<Result>(_ body: (inout Value) -> Result) -> Result {
         body(&value.pointee)

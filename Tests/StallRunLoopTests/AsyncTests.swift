@@ -42,7 +42,7 @@ import Testing
     @Test func `a call ends when the thread of its loop ends first`() async {
         let (loop, end) = await loopThatNeverRuns()
         let call = Task { try await loop.run {} }
-        while loop.blocks.countByMode().isEmpty { await Task.yield() }
+        while !loop.hasWaitingBlock { await Task.yield() }
         end.signal()
         await #expect(throws: LoopError.stopped) { try await call.value }
     }

@@ -248,7 +248,7 @@ import Testing
             do { try loop.performAndWait {} } catch { failure = error as? LoopError }
             ended.signal()
         }.start()
-        while loop.blocks.countByMode().isEmpty { sched_yield() }
+        while !loop.hasWaitingBlock { sched_yield() }
         end.signal()
         ended.wait()
         #expect(failure == .stopped)

@@ -107,7 +107,7 @@ import Testing
         #expect(thread.beginSubmission())
         try thread.submit {
             thread.stop()
-            isEndPosted = !thread.loop.blocks.countByMode().isEmpty
+            isEndPosted = thread.loop.hasWaitingBlock
             stopped.signal()
         }
         stopped.wait()
@@ -216,7 +216,7 @@ import Testing
         let (loop, end) = await loopThatNeverRuns()
         let worker = Worker(loop)
         async let isOnLoop = worker.work()
-        while loop.blocks.countByMode().isEmpty { await Task.yield() }
+        while !loop.hasWaitingBlock { await Task.yield() }
         end.signal()
         #expect(await isOnLoop == false)
     }
