@@ -27,8 +27,9 @@ struct Block {
 /// A first-in, first-out queue of blocks with many producers and one consumer.
 final class BlockQueue: @unchecked Sendable {
     /// What one drain may run: blocks that earlier drains kept, then slots.
-    struct Batch {
-        fileprivate var kept: KeptBlocks
+    struct Batch: ~Copyable {
+        /// Nil when there are none, which is the rule and costs nothing then.
+        fileprivate var kept: KeptBlocks?
         fileprivate var position: BlockPosition
         fileprivate let end: BlockPosition
         fileprivate let drain: UInt64
@@ -37,9 +38,9 @@ final class BlockQueue: @unchecked Sendable {
         /// The last block of `kept` that it ran.
         fileprivate var passed = KeptBlock.Position.start
         /// No block of `kept` is left to run, also if the mode becomes a common one now.
-        fileprivate var isPastKept = false
+        fileprivate var isPastKept: Bool
         /// What it could not run, in the order it was posted.
-        fileprivate var notAllowed: [KeptBlock] = []
+        fileprivate var notAllowed: [KeptBlock]?
     }
 
     /// The next slot to claim; behind the last one of its segment until the next segment is there. On a cache line of
@@ -47,8 +48,8 @@ final class BlockQueue: @unchecked Sendable {
     private let end: UnsafeMutablePointer<Atomic<UInt>>
     /// The position of the first slot that no drain has taken. Changed by the loop's thread, with the loop's lock held.
     @exclusivity(unchecked) private var begin: BlockPosition
-    /// Blocks of earlier drains whose mode did not run. Guarded like `begin`.
-    @exclusivity(unchecked) private var kept = KeptBlocks()
+    /// Blocks of earlier drains whose mode did not run; nil when there are none. Guarded like `begin`.
+    @exclusivity(unchecked) private var kept: KeptBlocks?
     @exclusivity(unchecked) private var drains: UInt64 = 0
     /// Where segments come from.
     private let memory = Locked(SegmentMemory())
@@ -77,16 +78,20 @@ final class BlockQueue: @unchecked Sendable {
     /// Whether there may be a block that `mode` allows, or that no drain has looked at. The loop's thread.
     @inline(__always) func mayHoldBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
         end.pointee.load(ordering: .sequentiallyConsistent) != begin.word
-            || kept.mayHoldBlock(for: mode, isCommon: isCommon)
+            || (kept != nil && keptMayHoldBlock(for: mode, isCommon: isCommon))
+    }
+
+    @inline(never) private func keptMayHoldBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
+        kept?.mayHoldBlock(for: mode, isCommon: isCommon) ?? false
     }
 
     /// Takes everything that was posted so far. The loop's thread, with the lock held.
     func takeAll() -> Batch {
         drains += 1
-        let batch = Batch(kept: kept, position: begin, end: endNow(), drain: drains)
-        kept = KeptBlocks()
-        begin = batch.end
-        return batch
+        let (first, end, earlier) = (begin, endNow(), kept.take())
+        begin = end
+        return Batch(
+            kept: earlier, position: first, end: end, drain: drains, isPastKept: earlier == nil)
     }
 
     /// Takes the first block of the batch that `mode` allows.
@@ -94,12 +99,7 @@ final class BlockQueue: @unchecked Sendable {
         in batch: inout Batch, mode: LoopMode, isCommon: Bool
     ) -> (() -> Void)? {
         if !batch.isPastKept {
-            if batch.kept.mayHoldBlock(for: mode, isCommon: isCommon),
-                let body = batch.kept.takeFirst(
-                    for: mode, isCommon: isCommon, after: &batch.passed)
-            {
-                return body
-            }
+            if let body = nextKept(in: &batch, mode: mode, isCommon: isCommon) { return body }
             batch.isPastKept = true
         }
         while batch.position != batch.end {
@@ -110,23 +110,37 @@ final class BlockQueue: @unchecked Sendable {
         return nil
     }
 
+    @inline(never) private func nextKept(
+        in batch: inout Batch, mode: LoopMode, isCommon: Bool
+    ) -> (() -> Void)? {
+        guard batch.kept?.mayHoldBlock(for: mode, isCommon: isCommon) == true else { return nil }
+        return batch.kept?.takeFirst(for: mode, isCommon: isCommon, after: &batch.passed)
+    }
+
     @inline(never) private func keep(_ block: consuming Block, in batch: inout Batch) {
-        let number = UInt64(batch.notAllowed.count)
-        batch.notAllowed.append(
+        let number = UInt64(batch.notAllowed?.count ?? 0)
+        batch.notAllowed = batch.notAllowed ?? []
+        batch.notAllowed?.append(
             KeptBlock(block, at: .init(drain: batch.drain, number: number)))
     }
 
     /// Keeps what a drain did not run, ahead of what nested drains have kept. With the lock held.
-    func finish(_ batch: consuming Batch) {
-        batch.kept.append(batch.notAllowed)
-        batch.kept.append(kept)
-        kept = batch.kept
+    @inline(__always) func finish(_ batch: consuming Batch) {
+        if batch.kept == nil && batch.notAllowed == nil { return }
+        keepRest(of: batch)
+    }
+
+    @inline(never) private func keepRest(of batch: consuming Batch) {
+        var all = batch.kept.take() ?? KeptBlocks()
+        if let notAllowed = batch.notAllowed { all.append(notAllowed) }
+        if let later = kept.take() { all.append(later) }
+        kept = all.isEmpty ? nil : all
     }
 
     /// Whether a block waits that `mode` allows. The loop's thread, with the lock held.
     func holdsBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
         keepAll()
-        return kept.holdsBlock(for: mode, isCommon: isCommon)
+        return kept?.holdsBlock(for: mode, isCommon: isCommon) ?? false
     }
 
     /// Moves all blocks out of their slots.
@@ -141,14 +155,13 @@ final class BlockQueue: @unchecked Sendable {
     /// Takes everything out. It is to be dropped without the loop's lock.
     func takeEverything() -> KeptBlocks {
         keepAll()
-        defer { kept = KeptBlocks() }
-        return kept
+        return kept.take() ?? KeptBlocks()
     }
 
     /// How many blocks no drain has taken yet, by mode; one for several modes counts in each. Any thread, with the loop's lock
     /// held. Leaves out what is being posted at this moment.
     func countByMode() -> [LoopMode: Int] {
-        var counts = kept.countByMode()
+        var counts = kept?.countByMode() ?? [:]
         func count(_ block: Block) {
             for mode in [block.mode] + (block.others ?? []) { counts[mode, default: 0] += 1 }
         }

@@ -80,6 +80,8 @@ struct KeptQueue {
 struct KeptBlocks {
     private var queues: [LoopMode: KeptQueue] = [:]
 
+    var isEmpty: Bool { queues.isEmpty }
+
     /// Whether a block may wait that `mode` allows.
     @inline(__always) func mayHoldBlock(for mode: LoopMode, isCommon: Bool) -> Bool {
         !queues.isEmpty && hasQueue(for: mode, isCommon: isCommon)

@@ -140,7 +140,7 @@ import Testing
                 queue.post(Block(others: nil, body: { ran.append(number) }, mode: .default))
             }
         }
-        func drain(_ batch: BlockQueue.Batch) {
+        func drain(_ batch: consuming BlockQueue.Batch) {
             var batch = batch
             while let body = queue.next(in: &batch, mode: .default, isCommon: true) { body() }
             queue.finish(batch)
