@@ -55,6 +55,6 @@ public final class DescriptorSource: @unchecked Sendable {
     /// Removes it from all loops for good. Its descriptor stays open.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        for place in places.withLock({ $0 }) { place.loop.removeFromAllModes(self) }
+        while let loop = places.withLock({ $0.first?.loop }) { loop.removeFromAllModes(self) }
     }
 }

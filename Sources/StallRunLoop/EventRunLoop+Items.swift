@@ -187,8 +187,8 @@ extension EventRunLoop {
     /// Takes the places in this loop out of those of an item that may be in several.
     func takePlaces(of places: borrowing Locked<[ItemPlace]>) -> [ItemPlace] {
         places.withLock { places in
-            // Most are in one mode: its array is handed on as it is.
-            if places.count == 1, places[0].loop === self { return places.takeAll() }
+            // Most are in one loop: its array is handed on as it is.
+            if places.allSatisfy({ $0.loop === self }) { return places.takeAll() }
             let own = places.filter { $0.loop === self }
             places.removeAll { $0.loop === self }
             return own

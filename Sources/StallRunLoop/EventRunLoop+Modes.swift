@@ -99,14 +99,15 @@ extension EventRunLoop {
         }
         var scheduled: [LoopMode] = []
         if let only {
-            if addLocked(source, to: only) { scheduled = [mode] }
+            if addLocked(source, to: only) && source.onSchedule != nil { scheduled = [mode] }
         } else {
             source.places.withLock { places in
                 guard source.isValid, places.first(in: .common, of: self) == nil else { return }
                 let slot = commonSources.append(source)
                 places.append(ItemPlace(loop: self, mode: .common, slot: slot, items: nil))
             }
-            for items in commonModeItems where addLocked(source, to: items) {
+            for items in commonModeItems
+            where addLocked(source, to: items) && source.onSchedule != nil {
                 scheduled.append(items.mode)
             }
         }

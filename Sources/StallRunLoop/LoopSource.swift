@@ -66,6 +66,6 @@ public final class LoopSource: @unchecked Sendable {
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         signalTicket.store(0, ordering: .releasing)
-        for place in places.withLock({ $0 }) { place.loop.removeFromAllModes(self) }
+        while let loop = places.withLock({ $0.first?.loop }) { loop.removeFromAllModes(self) }
     }
 }

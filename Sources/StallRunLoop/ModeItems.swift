@@ -13,8 +13,8 @@ final class ModeItems {
     /// All activities that an observer asked for since there was none.
     @exclusivity(unchecked) private(set) var observerMask: LoopActivity = []
     @exclusivity(unchecked) private(set) var sources = ItemList<LoopSource>()
-    /// The slots of sources that were signalled since the last pass. A slot may be there twice, or be free by now.
-    private let signals = Locked<[UInt32]>([])
+    /// The slots of sources that may be signalled. A source's ticket says whether it is; a slot may be free by now.
+    private let signals = Locked(NotedSlots())
     private let hasSignals = Atomic<Bool>(false)
     @exclusivity(unchecked) private var areSignalsHeldForFork = false
     @exclusivity(unchecked) private(set) var descriptors = ItemList<DescriptorSource>()
@@ -127,7 +127,7 @@ final class ModeItems {
     /// Remembers that the source in a slot was signalled. Any thread, without the loop's lock.
     func noteSignal(of slot: UInt32) {
         signals.withLock {
-            if $0.last != slot { $0.append(slot) }
+            $0.note(slot)
             hasSignals.store(true, ordering: .releasing)
         }
     }
@@ -136,31 +136,36 @@ final class ModeItems {
     @inline(__always) var mayHaveSignals: Bool { hasSignals.load(ordering: .acquiring) }
 
     /// The sources that are signalled now, by order and then by the time of their signal. They stay noted until a later pass
-    /// finds them served: a run that is nested in one of them may serve the others.
+    /// finds them served: a run that is nested in one of them may serve the others. A source is signalled before it is
+    /// noted, so one that is found not to be, with the notes locked, will be noted again.
     func signalledSources() -> [SignalledSource] {
-        let slots = signals.withLock { slots in
-            hasSignals.store(false, ordering: .relaxed)
-            defer { slots = [] }
-            return slots
+        var found: [SignalledSource] = []
+        var (isInOrder, last) = (true, (order: Int.min, ticket: UInt64(0)))
+        signals.withLock { noted in
+            found.reserveCapacity(noted.slots.count)
+            noted.removeAll { slot in
+                guard let signal = signalledSource(in: slot) else { return true }
+                let place = (order: signal.source.order, ticket: signal.ticket)
+                if place < last { isInOrder = false }
+                last = place
+                found.append(signal)
+                return false
+            }
+            if found.isEmpty { hasSignals.store(false, ordering: .relaxed) }
         }
-        var found = slots.compactMap { signalledSource(in: $0) }
-        found.sort { ($0.source.order, $0.ticket) < ($1.source.order, $1.ticket) }
-        var last: UInt64 = 0
-        found.removeAll { signal in
-            defer { last = signal.ticket }
-            return signal.ticket == last
+        if !isInOrder {
+            found.sort { ($0.source.order, $0.ticket) < ($1.source.order, $1.ticket) }
         }
-        for signal in found { noteSignal(of: signal.slot) }
         return found
     }
 
     /// The source that is signalled, when only one is noted: the common case, without an allocation. Nil when there are
     /// more; then, or when it has been served, `mayHaveSignals` says whether to ask for all.
     func onlySignalledSource() -> LoopSource? {
-        signals.withLock { slots in
-            guard slots.count == 1 else { return nil }
-            if let signal = signalledSource(in: slots[0]) { return signal.source }
-            slots.removeAll(keepingCapacity: true)
+        signals.withLock { noted in
+            guard noted.slots.count == 1 else { return nil }
+            if let signal = signalledSource(in: noted.slots[0]) { return signal.source }
+            noted.removeAll { _ in true }
             hasSignals.store(false, ordering: .relaxed)
             return nil
         }
@@ -223,11 +228,4 @@ final class ModeItems {
         timers.pointee = TimerHeap()
         return contents
     }
-}
-
-/// A source whose turn has come, with the position of its signal.
-struct SignalledSource {
-    let source: LoopSource
-    let ticket: UInt64
-    let slot: UInt32
 }
