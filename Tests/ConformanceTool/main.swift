@@ -40,12 +40,15 @@ if arguments.first == "--record" {
 var (agree, better, differ, retries) = (0, 0, 0, 0)
 let rounds =
     arguments.first == "--table" ? arguments.dropFirst().first.flatMap { Int($0) } ?? 50 : 1
-var retriesByRow: [String: Int] = [:]
+var retriesByRow: [String: (retries: Int, disturbed: Int)] = [:]
 for _ in 0..<rounds {
     for scenario in rows {
         let play = scenario.compare(perform: scenario.isMain ? { $0() } : onFreshThread)
         retries += play.retries
-        if play.retries > 0 { retriesByRow[scenario.id, default: 0] += play.retries }
+        if play.retries > 0 {
+            retriesByRow[scenario.id, default: (0, 0)].retries += play.retries
+            retriesByRow[scenario.id]?.disturbed += play.disturbed
+        }
         switch play.verdict {
         case .agrees:
             agree += 1
@@ -60,8 +63,10 @@ for _ in 0..<rounds {
         }
     }
 }
-for (row, count) in retriesByRow.sorted(by: { $0.value > $1.value }) {
-    print("\(row) was played again \(count) times")
+for (row, count) in retriesByRow.sorted(by: { $0.value.retries > $1.value.retries }) {
+    print(
+        "\(row) was played again \(count.retries) times, \(count.disturbed) of them because its threads had queued for a CPU"
+    )
 }
 guard arguments.first == nil || arguments.first == "--random" else {
     print(

@@ -47,42 +47,67 @@ package enum Verdict: Sendable {
 package struct Play: Sendable {
     package var verdict: Verdict
     package var retries: Int
+    /// After how many of the plays that did not agree the kernel said that their threads had queued for a CPU.
+    package var disturbed: Int
 }
 
 extension Scenario {
     /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded.
     /// Tries again with longer steps before it calls a difference: only the order of events is a rule, and a busy
-    /// machine can change that of events 10 ms apart.
+    /// machine can change that of events 10 ms apart. Five plays that differ are a difference. Those do not count whose threads
+    /// queued for a CPU, by the kernel's own account, for long enough to change the order; but 25 of both kinds do.
     ///
     /// `perform` runs a body on a thread that may run loops, and waits for it.
     package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Play {
-        var last = Verdict.agrees
         let scales = [1.0, 1, 2, 4, 8]
-        for (retries, scale) in scales.enumerated() {
-            let real = trace(on: PlayedCFRunLoop.self, scale: scale, perform: perform)
-            let ours = trace(on: PlayedEventRunLoop.self, scale: scale, perform: perform)
-            let recorded = GoldenTable.traces[id].map(Trace.tokens) ?? real
-            guard Trace.agree(real, recorded, allowsSpuriousWakeUp: allowsSpuriousWakeUp) else {
-                last = .differs(ours: recorded, real: real)
-                continue
+        var (plays, disturbed) = (0, 0)
+        while true {
+            let scale = scales[min(plays, scales.count - 1)]
+            let real = play(on: PlayedCFRunLoop.self, scale: scale, perform: perform)
+            let ours = play(on: PlayedEventRunLoop.self, scale: scale, perform: perform)
+            let verdict = verdict(ours: ours.trace, real: real.trace)
+            guard case .differs = verdict else {
+                return Play(verdict: verdict, retries: plays, disturbed: disturbed)
             }
-            if let better {
-                if Trace.agree(ours, Trace.tokens(better.trace), allowsSpuriousWakeUp: false) {
-                    return Play(verdict: .better(better.reason), retries: retries)
-                }
-            } else if Trace.agree(ours, real, allowsSpuriousWakeUp: allowsSpuriousWakeUp) {
-                return Play(verdict: .agrees, retries: retries)
+            plays += 1
+            if max(ours.queued, real.queued) > Self.mostQueued * scale { disturbed += 1 }
+            if plays - disturbed >= scales.count || plays >= 5 * scales.count {
+                return Play(verdict: verdict, retries: plays - 1, disturbed: disturbed)
             }
-            last = .differs(ours: ours, real: real)
         }
-        return Play(verdict: last, retries: scales.count - 1)
+    }
+
+    /// Seconds that a thread of a play at scale 1 may queue for a CPU: less than half a step of the trace.
+    package static var mostQueued: Double { 0.004 }
+
+    private func verdict(ours: [String], real: [String]) -> Verdict {
+        let recorded = GoldenTable.traces[id].map(Trace.tokens) ?? real
+        guard Trace.agree(real, recorded, allowsSpuriousWakeUp: allowsSpuriousWakeUp) else {
+            return .differs(ours: recorded, real: real)
+        }
+        if let better {
+            if Trace.agree(ours, Trace.tokens(better.trace), allowsSpuriousWakeUp: false) {
+                return .better(better.reason)
+            }
+        } else if Trace.agree(ours, real, allowsSpuriousWakeUp: allowsSpuriousWakeUp) {
+            return .agrees
+        }
+        return .differs(ours: ours, real: real)
     }
 
     package func trace(
         on type: any PlayedLoop.Type, scale: Double,
         perform: (@escaping @Sendable () -> Void) -> Void
     ) -> [String] {
-        let result = Unchecked(Box<[String]>([]))
+        play(on: type, scale: scale, perform: perform).trace
+    }
+
+    /// What one play leaves, and for how many seconds one of its threads queued for a CPU at most.
+    private func play(
+        on type: any PlayedLoop.Type, scale: Double,
+        perform: (@escaping @Sendable () -> Void) -> Void
+    ) -> (trace: [String], queued: Double) {
+        let result = Unchecked(Box<(trace: [String], queued: Double)>(([], 0)))
         let type = Unchecked(type)
         perform {
             let stage = Stage(type.value.current, scale: scale)
@@ -96,9 +121,9 @@ extension Scenario {
                     patience = 0.1
                 }
             }.start()
-            play(stage)
+            stage.noteQueueing { play(stage) }
             isOver.signal()
-            result.value.value = stage.trace
+            result.value.value = (stage.trace, stage.queued)
         }
         return result.value.value
     }
