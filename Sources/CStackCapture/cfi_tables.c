@@ -2,6 +2,7 @@
 #include "cfi_tables.h"
 
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -111,21 +112,37 @@ typedef struct {
     uint64_t address, start, end, header;
 } loader_query;
 
-static int examine_image(struct dl_phdr_info *image, size_t size, void *argument) {
-    (void)size;
-    loader_query *query = argument;
+// Fills in the image whose segments these are, if the address is in it.
+static bool examine_segments(const ElfW(Phdr) *segments, unsigned count, uint64_t base, loader_query *query) {
     uint64_t start = UINT64_MAX, end = 0, header = 0;
-    for (unsigned i = 0; i < image->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &image->dlpi_phdr[i];
-        uint64_t begin = image->dlpi_addr + segment->p_vaddr;
+    for (unsigned i = 0; i < count; i++) {
+        const ElfW(Phdr) *segment = &segments[i];
+        uint64_t begin = base + segment->p_vaddr;
         if (segment->p_type == PT_GNU_EH_FRAME) header = begin;
         if (segment->p_type != PT_LOAD) continue;
         if (begin < start) start = begin;
         if (begin + segment->p_memsz > end) end = begin + segment->p_memsz;
     }
-    if (query->address < start || query->address >= end) return 0;
+    if (query->address < start || query->address >= end) return false;
     *query = (loader_query){query->address, start, end, header};
-    return 1;
+    return true;
+}
+
+static int examine_image(struct dl_phdr_info *image, size_t size, void *argument) {
+    (void)size;
+    return examine_segments(image->dlpi_phdr, image->dlpi_phnum, image->dlpi_addr, argument);
+}
+
+// The program itself, by what the kernel said of it when it was started.
+static bool examine_program(loader_query *query) {
+    const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    const unsigned count = (unsigned)getauxval(AT_PHNUM);
+    uint64_t base = 0;
+    if (!segments) return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (segments[i].p_type == PT_PHDR) base = (uint64_t)segments - segments[i].p_vaddr;
+    }
+    return examine_segments(segments, count, base, query);
 }
 
 static bool ask_loader(loader_query *query) {
@@ -135,6 +152,9 @@ static bool ask_loader(loader_query *query) {
         query->start = (uint64_t)object.map_start;
         query->end = (uint64_t)object.map_end;
         query->header = (uint64_t)object.eh_frame_header;
+        // Of a program with holes between its segments glibc says only the segment that the address is in, without its tables:
+        // on arm64 segments are 64 KiB apart, and pages are mostly of 4.
+        if (query->header < query->start || query->header >= query->end) return examine_program(query);
         return true;
     }
     // Takes a lock of the loader, which a thread holds only for moments, unless it blocks in a callback of
