@@ -1,6 +1,8 @@
 // A program in C: its main thread marks its work and stalls once. `make c-example` builds and runs it.
 //
 //     watch-in-c [STORE]
+//
+// Without STORE: stalls.sqlite, here or in the directory that systemd gives a service for its state.
 #include <stall_agent.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ static void live_well(stall_thread_marks *marks, int items) {
 int main(int count, char **arguments) {
     char error[200];
     stall_agent_configuration configuration = {
-        .app = "in-c", .version = "1.0", .store = count > 1 ? arguments[1] : "stalls.sqlite"};
+        .app = "in-c", .version = "1.0", .store = count > 1 ? arguments[1] : NULL};
     stall_agent *agent = stall_agent_start(&configuration, error, sizeof error);
     if (!agent) return fprintf(stderr, "%s\n", error), 1;
     stall_thread_marks *marks = stall_agent_watch_current_thread(agent, "compressor", 0);

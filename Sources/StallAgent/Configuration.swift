@@ -1,5 +1,6 @@
 // What an app, or its operator, can decide about the agent.
 
+internal import Glibc
 public import Logging
 
 extension StallMonitor {
@@ -47,12 +48,12 @@ extension StallMonitor {
         /// - Parameters:
         ///   - app: The app's name.
         ///   - version: The app's version.
-        ///   - store: The path of the store. Several processes may share one.
+        ///   - store: The path of the store. Several processes may share one. Without it: ``defaultStore``.
         ///   - threshold: How long a loop may be busy.
         ///   - symbolizes: Whether reports carry names.
         ///   - logger: Where the agent's own lines go.
         public init(
-            app: String, version: String, store: String = "stalls.sqlite",
+            app: String, version: String, store: String = defaultStore,
             threshold: Duration = .milliseconds(250), symbolizes: Bool = true,
             logger: Logger = Logger(
                 label: "stallwatch", factory: { StreamLogHandler.standardError(label: $0) })
@@ -63,6 +64,21 @@ extension StallMonitor {
             self.threshold = threshold
             self.symbolizes = symbolizes
             self.logger = logger
+        }
+
+        /// Where an app that names no store keeps it: in the service's state directory, where the job of stallctl's package
+        /// looks for it, else `stalls.sqlite` in the directory that it is started in.
+        ///
+        /// **Source:** systemd.exec(5), "StateDirectory=": `STATE_DIRECTORY`, absolute paths joined with colons.
+        public static var defaultStore: String {
+            store(inStateDirectories: getenv("STATE_DIRECTORY").map { String(cString: $0) })
+        }
+
+        static func store(inStateDirectories directories: String?) -> String {
+            guard let first = directories?.split(separator: ":").first, first.hasPrefix("/") else {
+                return "stalls.sqlite"
+            }
+            return first + "/stalls.sqlite"
         }
 
         /// The variables that ``environment(_:)`` looks at.

@@ -31,6 +31,17 @@ import Testing
         #expect(changed.store == "/var/b.sqlite" && changed.threshold == .milliseconds(75))
     }
 
+    @Test(arguments: [
+        (nil, "stalls.sqlite"), ("", "stalls.sqlite"), ("photos", "stalls.sqlite"),
+        ("/var/lib/photos", "/var/lib/photos/stalls.sqlite"),
+        ("/var/lib/photos:/var/lib/albums", "/var/lib/photos/stalls.sqlite"),
+    ])
+    func `a service that names no store has it in its state directory`(
+        directories: String?, store: String
+    ) {
+        #expect(StallMonitor.Configuration.store(inStateDirectories: directories) == store)
+    }
+
     @Test func `relative paths are those of the directory that the app starts in`() {
         var configuration = configuration
         #expect(configuration.inDirectory("/srv").store == "/srv/a.sqlite")
