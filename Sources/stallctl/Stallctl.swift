@@ -19,7 +19,8 @@ struct Stallctl: ParsableCommand {
               stallctl --version                          the version
 
             The store is --store, or else $STALLCTL_STORE, ./stalls.sqlite if it
-            exists, or $XDG_STATE_HOME/stallwatch/stalls.sqlite.
+            exists, $XDG_STATE_HOME/stallwatch/stalls.sqlite if it exists, or the
+            machine's, /var/lib/stallwatch/central.sqlite.
             Exit codes: 0 success, 1 failure, 2 a given threshold was exceeded
             (diff --fail-above), 64 usage error.
             """,

@@ -554,12 +554,12 @@ import Testing
 
     // MARK: the store that is meant, and help
 
-    @Test func `the store is the option, the variable, the folder's, or the state folder's`() {
+    @Test func `the store is the option, $STALLCTL_STORE, or the nearest that exists`() {
         let all = ["STALLCTL_STORE": "v", "XDG_STATE_HOME": "/state", "HOME": "/home/me"]
         var environment = all
-        func path(_ option: String?, _ exists: Bool) -> String {
+        func path(_ option: String?, _ exists: Bool, and others: [String] = []) -> String {
             StoreOptions.path(option: option, environment: environment) {
-                $0 == "stalls.sqlite" && exists
+                $0 == "stalls.sqlite" && exists || others.contains($0)
             }
         }
         #expect(path("o", true) == "o")
@@ -567,6 +567,11 @@ import Testing
         environment["STALLCTL_STORE"] = ""
         #expect(path(nil, true) == "stalls.sqlite")
         #expect(path(nil, false) == "/state/stallwatch/stalls.sqlite")
+        let machine = "/var/lib/stallwatch/central.sqlite"
+        #expect(path(nil, false, and: [machine]) == machine)
+        #expect(path(nil, true, and: [machine]) == "stalls.sqlite")
+        let both = [machine, "/state/stallwatch/stalls.sqlite"]
+        #expect(path(nil, false, and: both) == "/state/stallwatch/stalls.sqlite")
         environment["XDG_STATE_HOME"] = "relative"
         #expect(path(nil, false) == "/home/me/.local/state/stallwatch/stalls.sqlite")
     }

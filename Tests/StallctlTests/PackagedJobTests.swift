@@ -32,6 +32,11 @@ import Testing
             }, directory: root)
     }
 
+    func mode(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
     @Test func `the systemd unit takes what lies in its folder, and writes its metrics`() throws {
         let unit = try String(
             contentsOf: Self.repository.appending(
@@ -44,7 +49,8 @@ import Testing
         try withTemporaryDirectory { root in
             var environment = Dictionary(
                 uniqueKeysWithValues: values("Environment").map { line in
-                    let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+                    let parts = line.replacing("\"", with: "")
+                        .split(separator: "=", maxSplits: 1).map(String.init)
                     return (parts[0], parts[1])
                 })
             // systemd.exec(5): several directories are joined with colons.
@@ -55,11 +61,29 @@ import Testing
                 try FileManager.default.createDirectory(
                     atPath: root.path + directory, withIntermediateDirectories: true)
             }
-            try writeStore(root.appending(path: "var/lib/stallwatch/incoming/a.sqlite"))
+            // packaging/tmpfiles.d/stallwatch.conf
+            for folder in ["stallwatch/incoming", "private"] {
+                try FileManager.default.createDirectory(
+                    atPath: root.path + "/var/lib/" + folder, withIntermediateDirectories: true)
+            }
+            let central = root.appending(path: "var/lib/stallwatch/central.sqlite").path
+            #expect(
+                FileManager.default.createFile(
+                    atPath: central, contents: Data(), attributes: [.posixPermissions: 0o640]))
             let line = try #require(values("ExecStart").first)
+            // No agent has written yet: that is no failure.
+            let first = try run(line, root: root, environment: environment)
+            #expect(first.status == 0 && first.errors == "", "\(first)")
+            try writeStore(root.appending(path: "var/lib/stallwatch/incoming/a.sqlite"))
+            // A service with StateDirectory=photos, and one with DynamicUser=yes as well.
+            try writeStore(root.appending(path: "var/lib/photos/stalls.sqlite"))
+            try writeStore(root.appending(path: "var/lib/private/albums/stalls.sqlite"))
             let result = try run(line, root: root, environment: environment)
             #expect(result.status == 0 && result.errors == "")
-            #expect(result.output.contains("took 1 new report from 1 file"))
+            #expect(result.output.contains("from 3 files"), "\(result)")
+            // Its group may read it, as before; the metrics anyone.
+            #expect(try mode(central) == 0o640)
+            #expect(try mode(root.path + "/var/lib/stallwatch/ingest.prom") == 0o644)
             let left = try FileManager.default.contentsOfDirectory(
                 atPath: root.path + "/var/lib/stallwatch")
             #expect(

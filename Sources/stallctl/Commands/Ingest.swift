@@ -59,6 +59,9 @@ struct IngestCommand: ParsableCommand {
             "Maximum time to wait for another job on the same store, in seconds.", valueName: "seconds"))
     var wait = 60
 
+    @Flag(help: "Ignore patterns that match no file.")
+    var allowUnmatched = false
+
     @Flag(help: "Retry quarantined files even if they have not changed.")
     var retry = false
 
@@ -113,7 +116,7 @@ struct IngestCommand: ParsableCommand {
             into: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
         let progress = ProgressLine()
         let summary = try ingest.run(
-            SourcePaths.expanding(paths),
+            SourcePaths.expanding(paths, allowsUnmatched: allowUnmatched),
             lines: { path throws(StoreError) in try openLines(path, stop) },
             verifies: delete || archive != nil,
             isCancelled: { stop.hasCome },

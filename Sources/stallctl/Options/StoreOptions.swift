@@ -25,7 +25,9 @@ struct StoreOptions: ParsableArguments {
     ///
     /// **Source:** XDG Base Directory Specification: a missing folder is made, for its owner alone.
     func pathToCreate() -> String {
-        let path = path
+        let path = Self.path(
+            option: store, environment: ProcessInfo.processInfo.environment,
+            exists: { $0 != Self.machinePath && FileManager.default.fileExists(atPath: $0) })
         if path == Self.statePath(ProcessInfo.processInfo.environment) {
             // When this fails, opening the store says why, in one line.
             try? FileManager.default.createDirectory(
@@ -52,15 +54,19 @@ struct StoreOptions: ParsableArguments {
         try ReportStore.open(path: path)
     }
 
-    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, and the store in
-    /// the state folder of the XDG base directory specification.
+    /// Where the job of the Debian package keeps the reports of all agents of this machine.
+    static let machinePath = "/var/lib/stallwatch/central.sqlite"
+
+    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, the store in the state folder of the
+    /// XDG base directory specification if it exists, and the machine's. Where there is none, the one in the state folder.
     static func path(
         option: String?, environment: [String: String], exists: (String) -> Bool
     ) -> String {
         if let option { return option }
         if let path = environment["STALLCTL_STORE"], !path.isEmpty { return path }
         if exists("stalls.sqlite") { return "stalls.sqlite" }
-        return statePath(environment)
+        let state = statePath(environment)
+        return !exists(state) && exists(machinePath) ? machinePath : state
     }
 
     private static func statePath(_ environment: [String: String]) -> String {
