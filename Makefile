@@ -1,11 +1,12 @@
 # The commands of the README. Every one works on a fresh clone.
 
 SWIFT ?= swift
+comma := ,
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates format lint clean
+.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -67,7 +68,7 @@ truth-totals: setup
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-totals --forks --stores $(or $(STORES),1000)
 
-# The agent's C compiles for arm64. Needs Debian's libc6-dev-arm64-cross.
+# The agent's C, built for arm64, unwinds real stacks under qemu-user. SABOTAGE=1 gives it another stack. scripts/setup-truth.
 check-arm64:
 	@scripts/check-arm64
 
@@ -147,6 +148,36 @@ walkthrough: setup
 # shows of the commands, and the packages under Benchmarks, Examples and Tests, which build on their own.
 gates: setup
 	@scripts/gates
+
+# stallctl and the agent as a shared object, with the Swift runtime inside: what is installed. Some minutes from nothing.
+package: setup
+	@scripts/package-build
+
+# Installs what `make package` built: PREFIX (/usr/local), DESTDIR. PARTS=stallctl or PARTS=library for one of the two.
+install:
+	@scripts/install $(PARTS)
+
+# Debian packages in .build/deb, looked over by lintian where that is installed. Its one exception: stallwatch has no public
+# address; DEBEMAIL="name <address>" is the maintainer of packages that are published.
+deb: package
+	@scripts/package-deb
+	@! command -v lintian >/dev/null || lintian --fail-on error,warning --tag-display-limit 0 $(if $(DEBEMAIL),,--suppress-tags bogus-mail-host$(comma)bogus-mail-host-in-debian-changelog) .build/deb/*_$$(scripts/version | sed 's/-/~/')_*.deb
+
+# The same files in a tarball, for other distributions: .build/stallwatch-VERSION-MACHINE.tar.xz, to be unpacked in / or copied.
+dist: package
+	@scripts/dist
+
+# The packages in a Debian without Swift: installed, used, upgraded, purged. As root; needs debootstrap. SABOTAGE=1 must fail.
+truth-install: deb
+	@scripts/truth-install
+
+# An app that says `from:` to a clone that carries the tag of this version: resolves, builds, runs.
+truth-client: setup
+	@scripts/truth-client
+
+# The documentation of StallAgent and StallRunLoop, in .build/docs; fails at a warning.
+docs: setup
+	@scripts/docs
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive --configuration .swift-format $(SOURCES)
