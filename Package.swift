@@ -293,3 +293,24 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// On other systems the products are stubs that do nothing (packaging/elsewhere), so that packages that are shared with Linux
+// resolve and build. Who builds for Linux there says STALLWATCH_STUBS=0; 1 gives the stubs on Linux, which make gates builds.
+#if os(Linux)
+let isLinux = true
+#else
+let isLinux = false
+#endif
+let wantsStubs = Context.environment["STALLWATCH_STUBS"].map { $0 == "1" } ?? !isLinux
+if wantsStubs {
+    package.targets = [
+        .target(name: "StallRunLoop", path: "packaging/elsewhere/StallRunLoop"),
+        .target(
+            name: "StallAgent", dependencies: ["StallRunLoop"],
+            path: "packaging/elsewhere/StallAgent", swiftSettings: settings),
+    ]
+    package.products = package.targets.map { .library(name: $0.name, targets: [$0.name]) }
+    package.dependencies = []
+    package.traits = []
+    package.platforms = [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9)]
+}

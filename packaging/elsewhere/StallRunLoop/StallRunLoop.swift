@@ -1,0 +1,1 @@
+// The run loop is for Linux; elsewhere this module is empty.
