@@ -4,7 +4,8 @@ internal import Glibc
 public import Logging
 
 extension StallMonitor {
-    /// How an agent behaves. Operators override parts of it through the environment, see ``environment(_:)``.
+    /// How an agent behaves. Operators override parts of it through the environment:
+    /// `STALLWATCH_DISABLED`, `STALLWATCH_THRESHOLD_MS`, `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`.
     public struct Configuration: Sendable {
         /// The app's name, as reports carry it.
         public var app: String

@@ -38,6 +38,8 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     /// Makes a channel and adds it to a mode, or to all common modes.
     ///
     /// - Parameters:
+    ///   - loop: The loop that the messages are for.
+    ///   - mode: The mode in which it takes them.
     ///   - capacity: How many messages may wait; at least 1.
     ///   - order: As that of a ``LoopSource``.
     ///   - handler: Called for each message.

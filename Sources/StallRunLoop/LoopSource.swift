@@ -27,6 +27,7 @@ public final class LoopSource: @unchecked Sendable {
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(LoopSource,_)``.
     ///
     /// - Parameters:
+    ///   - order: Sources of lower order are served first.
     ///   - onSchedule: Called after it was added to a mode.
     ///   - onCancel: Called after it was removed from a mode.
     ///   - handler: The work.

@@ -35,6 +35,7 @@ public final class LoopTimer: @unchecked Sendable {
     ///   - interval: The time between calls; nil, zero or less makes a timer that is called once.
     ///   - tolerance: How much later than asked it may fire, so that the loop can serve several timers with one
     ///     wake-up. At most half the interval of a repeating timer is used.
+    ///   - handler: Called each time that it fires.
     public convenience init(
         after delay: Duration, every interval: Duration? = nil, tolerance: Duration = .zero,
         handler: sending @escaping (LoopTimer) -> Void

@@ -21,7 +21,9 @@ public final class SignalSource: Sendable {
 
     /// Blocks the signals in the calling thread and makes a source for them.
     ///
-    /// - Parameter handler: Gets the signal and the process that sent it, 0 for the kernel.
+    /// - Parameters:
+    ///   - signals: Their numbers.
+    ///   - handler: Gets the signal and the process that sent it, 0 for the kernel.
     /// - Throws: ``LoopError/system(call:errno:)``: `EINVAL` for a number that is no signal, `EMFILE` without descriptors.
     public init(
         _ signals: [CInt], handler: sending @escaping (_ signal: CInt, _ sender: CInt) -> Void
