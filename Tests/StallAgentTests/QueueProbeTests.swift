@@ -8,7 +8,7 @@ import Testing
 /// Goal: a queue's beacon says busy while one item has been at work for long, from about when it began, and never
 /// otherwise; an idle queue is not touched.
 /// Method: the test owns the clock and plays the queue and its probes.
-@Suite struct HeartbeatTests {
+@Suite struct QueueProbeTests {
     /// A queue that does what the test says.
     final class PlayedQueue: ProbeTarget {
         private let state = Mutex<(poll: ProbeResult?, probes: [@Sendable () -> Void])>(
@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test func `a main queue that nobody serves yet is asked, and not busy`() {
-        let test = HeartbeatTests(mustAnswerFirst: true)
+        let test = QueueProbeTests(mustAnswerFirst: true)
         for _ in 0..<10 { test.tick(.unknown) }
         #expect(test.queue.pendingProbes == 1 && test.status != busy)
         test.queue.runProbes()

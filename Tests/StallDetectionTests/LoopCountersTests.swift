@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: what a loop counts of itself is its time, every iteration is counted once, and C and Swift mean the same buckets.
 /// Method: the test is the loop and owns the clock.
-@Suite struct LoopTallyTests {
+@Suite struct LoopCountersTests {
     @Test func `the largest counts add up to a number`() {
         let buckets = 0..<LengthHistogram.bucketCount
         let full = LengthHistogram(

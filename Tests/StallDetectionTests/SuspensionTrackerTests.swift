@@ -5,7 +5,7 @@ import Testing
 
 /// Goal: what stops the process is told from what makes only the watchdog late.
 /// Method: the test owns the clock, is the kernel that counts, and disturbs the suspension probe.
-@Suite struct AttendanceTests {
+@Suite struct SuspensionTrackerTests {
     var suspensionTracker = SuspensionTracker(at: Self.at(0))
 
     static func at(_ milliseconds: Double) -> MonotonicInstant {

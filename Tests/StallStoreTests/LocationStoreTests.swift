@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: names that come later replace those that say less, and nothing else. Method: seeded random reports and names
 /// through the public calls, checked against what the calls were given.
-@Suite struct StoredPlacesTests {
+@Suite struct LocationStoreTests {
     let directory = try! TemporaryDirectory()
     let rules = PlainGrouper()
 
