@@ -26,7 +26,7 @@ void stall_descriptor_close(int descriptor) {
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {
     struct statx facts;
-    // What may be a file of a dead server's: its file system is not asked anew.
+    // What may be a file of a dead server's: its file system is not asked again.
     if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0) return false;
     *identity = (stall_file_identity){makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino};
     return true;

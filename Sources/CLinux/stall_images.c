@@ -14,7 +14,7 @@
 
 enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
 
-// The list that was made last, or NULL while one is being made. A thread that finds it gone reads everything anew.
+// The list that was made last, or NULL while one is being made. A thread that finds it gone reads everything again.
 static stall_image_list *known;
 
 typedef struct {

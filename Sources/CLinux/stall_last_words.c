@@ -18,7 +18,7 @@
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_last_words) <= PAGE, "one page");
 
-// One of the process's monitors. A place with another process's number is free: a fork's child begins anew.
+// One of the process's monitors. A place with another process's number is free: a fork's child begins afresh.
 typedef struct {
     pid_t owner;
     uint32_t is_prepared;

@@ -14,7 +14,7 @@
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
 // The prompt answer goes into a buffer that all share; the late one into the request's own, which is smaller. A handler
-// that comes late finds another generation and leaves, unless its thread has been asked anew: signals of a kind do not
+// that comes late finds another generation and leaves, unless its thread has been asked again: signals of a kind do not
 // queue. One that is stuck between CLAIMED and COPIED keeps the shared buffer, and requests are refused until it is
 // done. Buffers and handlers stay for the life of the process: a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
@@ -56,7 +56,7 @@ static signal_request requests[REQUEST_LIMIT];
 static struct sigaction previous_actions[SIGNAL_COUNT];
 static _Atomic(bool) is_installed[SIGNAL_COUNT];
 static _Atomic(bool) is_busy;               // a watchdog is between request and release
-static _Atomic(pid_t) process;              // a fork's child begins anew
+static _Atomic(pid_t) process;              // a fork's child begins afresh
 static signal_request *_Atomic shared_user;  // whose answer goes into the shared buffer
 static uint8_t *shared_buffer;
 static uint64_t shared_capacity;

@@ -1,13 +1,13 @@
-// The thread that all heartbeats of a monitor share, and the questions to Foundation's loops. It is not the watchdog's:
-// entering a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must not keep the
-// watchdog.
+// The thread that all queue probes of a monitor share, and the questions to Foundation's loops. It is not the
+// watchdog's: entering a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must
+// not keep the watchdog.
 
 internal import CLinux
 internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// Ticks for every heartbeat when it is due; there is no thread before the first one.
+/// Polls every target when it is due; there is no thread before the first one.
 final class QueueProbeThread: Sendable {
     private struct State {
         var probes: [QueueProbe] = []

@@ -27,7 +27,7 @@ struct Registration: Sendable {
     let threshold: Duration?
     /// The thread whose labels it carries, when it is always the same.
     let thread: ThreadID?
-    /// Takes away what was put into the app: observers, heartbeats.
+    /// Takes away what was put into the app: observers, probes.
     let detach: @Sendable () -> Void
 }
 

@@ -20,7 +20,7 @@ internal import Synchronization
 ///     EventRunLoop.main.run()
 ///     monitor.stop()
 ///
-/// It goes on until ``stop()`` or the end of the process; nothing depends on keeping a reference. Whatever fails in
+/// It runs until ``stop()`` or the end of the process; nothing depends on keeping a reference. Whatever fails in
 /// it (an unwritable store, a full disk, a stack that cannot be read) becomes a report with less in it or a counted
 /// loss, never a fault of the app.
 ///

@@ -66,7 +66,7 @@ struct StoreConnection {
         waiting.append((report, images))
         open()
         flush()
-        // Somebody deleted the file: then a new one takes what waits.
+        // The file was deleted: then a new one takes what waits.
         open()
         flush()
         while waiting.count > Self.waitingLimit {

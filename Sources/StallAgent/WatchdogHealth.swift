@@ -1,4 +1,4 @@
-// Somebody watches the watchdog: the recorder looks now and then whether it came back when it had said it would.
+// Watches the watchdog: the recorder checks now and then whether it came back when it had said it would.
 
 internal import Logging
 internal import StallDetection

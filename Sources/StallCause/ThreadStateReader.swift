@@ -80,7 +80,7 @@ package final class WaitSnapshot {
     }
 }
 
-/// One look at a thread, in anybody's memory.
+/// One reading of a thread, in the caller's memory.
 package struct WaitCopy {
     package let snapshot: stall_wait_snapshot
     package let descriptors: UnsafeBufferPointer<stall_descriptor_snapshot>

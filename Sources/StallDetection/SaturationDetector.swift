@@ -18,7 +18,7 @@ package struct SaturationDetector: Sendable {
 
     /// Looks at the loop.
     ///
-    /// - Parameter isStalled: One callout takes long: that is another matter, and time begins anew.
+    /// - Parameter isStalled: One callout takes long: that is another matter, and time starts again.
     package mutating func poll(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),

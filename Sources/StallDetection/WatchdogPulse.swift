@@ -1,4 +1,4 @@
-// Somebody watches the watchdog: it says when it will be back, and another thread looks whether it was.
+// Watches the watchdog: it publishes when it will be back, and another thread checks that it was.
 
 internal import StallModel
 internal import Synchronization

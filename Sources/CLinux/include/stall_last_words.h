@@ -1,5 +1,5 @@
 // What is known of the stalls that are open in this process, in a page of memory that outlives it: how long each was
-// seen to last, when the loop itself ended it, and how the process ended. Whoever reads the store next takes it from
+// seen to last, when the loop itself ended it, and how the process ended. The next reader of the store takes it from
 // there.
 //
 // The page is a file in /dev/shm: storing into it is no system call, and unlike a page of a disk's file it never waits

@@ -76,7 +76,8 @@ extension TrendQuestion {
             buckets: ranking.buckets, parts: parts, totals: totals, isOfUTC: isOfUTC)
     }
 
-    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of UTC.
+    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of
+    /// UTC.
     private func ranked() throws -> (Ranking, isOfUTC: Bool) {
         let lacksReports = try ranking.lacksReports
         func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> TrendUnit {
@@ -99,7 +100,7 @@ extension TrendQuestion {
 }
 
 extension TimeBuckets {
-    /// The most parts that anybody would read, and that a mistaken clock may cost.
+    /// The most buckets that are worth reading, and that a wrong clock may cost.
     package static let largestCount = 10_000
 
     /// Whole days or hours of UTC from the first instant to the last one.
@@ -117,7 +118,7 @@ extension TimeBuckets {
     }
 }
 
-/// There are more parts than anybody would read.
+/// There are too many buckets to read.
 package struct TimeSpanError: Error, CustomStringConvertible {
     package var unit: TrendUnit
 

@@ -47,7 +47,7 @@ private struct ManglingReader {
             rest = rest.dropFirst()
             return "Swift"
         }
-        // A witness of Optional, written as `Self?`.
+        // A conformance of Optional, written as `Self?`.
         if rest.starts(with: "xSg") { return "Swift" }
         guard first == UInt8(ascii: "S"), rest.count > 1 else { return nil }
         let second = rest[rest.startIndex + 1]

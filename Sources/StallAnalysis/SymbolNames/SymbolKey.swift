@@ -7,7 +7,7 @@ package import StallModel
 /// A function's name without what changes from build to build.
 package struct SymbolKey: Hashable, Sendable {
     package enum Role: Hashable, Sendable {
-        /// Code that somebody wrote.
+        /// Code that has a name in the source.
         case function
         /// Adapts one calling convention to another.
         case thunk

@@ -1,7 +1,7 @@
 // The file format of speedscope.app: one profile a loop, each different stack once with the time lost in it.
 //
-// Source: jlfwong/speedscope, src/lib/file-format-spec.ts. The frames, which the profiles index, come after them: the order of
-// keys in JSON is free, and a frame is known only when it was seen.
+// Source: jlfwong/speedscope, src/lib/file-format-spec.ts. The frames, which the profiles index, come after them: the
+// order of keys in JSON is free, and a frame is known only when it was seen.
 
 package import StallModel
 
@@ -20,7 +20,7 @@ package struct SpeedscopeProfile: ViewerWriter {
         var weights = SpilledText()
     }
 
-    /// More loops than anybody looks at one by one share the last profile.
+    /// Loops past a readable number share the last profile.
     private static let largestProfileCount = 64
     private static let entryCapacity = 100_000
     private static let noStack: Int64 = .min

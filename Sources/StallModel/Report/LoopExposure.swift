@@ -53,7 +53,7 @@ public struct LengthHistogram: Hashable, Sendable {
     package init(counts: [Int: Int] = [:]) { self.counts = counts.filter { $0.value > 0 } }
 
     package static let bucketCount = 272
-    /// A bucket counts no further: all of them together, summed by whomever, stay a number of 64 bits.
+    /// A bucket counts no further: all of them together, however they are summed, stay a number of 64 bits.
     package static let largestCount = 1 << 48
 
     /// How many iterations there are.

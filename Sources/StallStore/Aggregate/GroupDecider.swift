@@ -9,7 +9,7 @@ final class GroupDecider {
     /// What was decided of one report.
     struct Decision: Hashable {
         var signature: Int64
-        /// Somebody has looked up every place on its stacks.
+        /// Every location on its stacks has been looked up.
         var isNamed: Bool
     }
 

@@ -250,7 +250,7 @@ final class Grouping {
         return (cell, report.entry)
     }
 
-    /// Decides all groups and adds everything up anew. Roll-ups of days whose reports were pruned
+    /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned
     /// stay as they are: nothing could tell them again.
     func rebuild() throws {
         try forget()

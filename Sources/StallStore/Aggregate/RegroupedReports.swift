@@ -10,7 +10,7 @@ package struct RegroupedReports: Hashable, Sendable {
     package var count: Int
 }
 
-/// Decides the groups of all reports of a central store by the grouper's rules, and adds up its roll-ups anew.
+/// Decides the groups of all reports of a central store by the grouper's rules, and rebuilds its roll-ups.
 ///
 /// - Returns: What moved, most reports first.
 package func regroupStore(

@@ -16,7 +16,7 @@ final class PrivateCopy {
         if SourceGuard.hasLiveIndex(path) { return false }
         if SourceGuard.hasHotJournal(path) { return true }
         // Without an index no process has the store open in log mode, so that its header may be
-        // read here without dropping anybody's locks.
+        // read here without dropping the locks of others.
         var header = [UInt8](repeating: 0, count: 72)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -86,15 +86,15 @@ final class PrivateCopy {
         rmdir(directory)
     }
 
-    /// The index of a log is made anew from the log.
+    /// The index of a log is rebuilt from the log.
     private static let copied = ["", "-wal", "-journal"]
 
     private static func state(of path: String) -> [FileFacts?] {
         copied.map { FileFacts(path + $0) }
     }
 
-    /// Copies the store or, with its suffix, the file beside it. What fails is told of the store: nobody else knows of
-    /// the others.
+    /// Copies the store or, with its suffix, the file beside it. A failure is reported with the store's name: only this
+    /// code knows of the others.
     private static func copy(
         _ original: String, _ suffix: String, to copy: String, _ budget: SourceBudget?
     ) throws(StoreError) {

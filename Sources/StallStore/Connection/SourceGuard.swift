@@ -10,7 +10,7 @@ enum SourceGuard {
     static let companions = ["-wal", "-shm", "-journal"]
 
     /// Refuses a store that has something else than regular files beside it: a pipe is waited for, and what a link
-    /// leads to may be anybody's.
+    /// leads to may belong to any process.
     static func expectPlainCompanions(_ path: String) throws(StoreError) {
         for suffix in companions {
             guard let facts = FileFacts(path + suffix, followsLink: false), !facts.isRegular else {
@@ -23,7 +23,7 @@ enum SourceGuard {
     }
 
     /// Whether some process has the store open in log mode: then its index is alive, and is read together with it.
-    /// Otherwise it may be what anybody has written there.
+    /// Otherwise any process may have written it.
     static func hasLiveIndex(_ path: String) -> Bool {
         guard let facts = FileFacts(path + "-shm", followsLink: false), facts.isRegular else {
             return false

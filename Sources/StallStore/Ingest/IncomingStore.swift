@@ -252,7 +252,7 @@ final class IncomingStore: @unchecked Sendable {
         return rows
     }
 
-    /// So too for exposure.
+    /// The same for exposure.
     func exposure() throws -> ExposureImporter {
         if let preparedExposure { return preparedExposure }
         let exposure = try ExposureImporter(connection)

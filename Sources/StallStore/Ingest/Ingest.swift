@@ -31,7 +31,7 @@ package final class Ingest {
     ///
     /// - Parameters:
     ///   - grouper: Decides the reports' groups. Where the store is grouped by other rules, the first
-    ///     batch groups all of it anew.
+    ///     batch regroups all of it.
     ///   - changeLimit: How many changes of roll-ups are held in memory.
     package init(
         into path: String, grouper: any ReportGrouper, changeLimit: Int = 500_000

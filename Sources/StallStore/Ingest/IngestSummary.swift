@@ -1,4 +1,4 @@
-// What a run of ingest tells of itself.
+// What a run of ingest reports.
 
 package import StallModel
 
@@ -19,7 +19,7 @@ package struct IngestFileResult: Hashable, Sendable {
     package var lineFaultCount = 0
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
-    /// All of the file was taken, it is as it was then, and nobody has it open: it may go. Asked anew each time: a job
+    /// All of the file was taken, it is as it was then, and no process has it open: it may go. Checked each time: a job
     /// of many files is not over when this one is.
     package var isFinished: Bool {
         finishedAs != nil && finishedAs == FileFacts(path)

@@ -193,7 +193,7 @@ final class LineImporter {
     /// Attaches names that say more than those the store has.
     private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
         let names = frames.map(FrameNames.init)
-        // A frame without a name does not say whether anybody has looked; one inlined into another does.
+        // A frame without a name does not say whether it was looked up; one inlined into another does.
         let detail = FrameNames.detail(names)
         guard detail > 1 || names.count > 1 || names.first?.file != nil,
             let known = try interner.knownLocation(hash: place.hash),

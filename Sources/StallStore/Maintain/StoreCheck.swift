@@ -7,12 +7,12 @@ package import StallModel
 package struct StoreFault: Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, in a clause.
     package var description: String
-    /// It is in what `repairStore` makes anew.
+    /// It is in what `repairStore` rebuilds.
     package var isRepairable: Bool
 }
 
 /// Removes what is out of range from a central store, decides the groups of all its reports and adds up its roll-ups,
-/// anew. Other reports are not changed.
+/// again. Other reports are not changed.
 package func repairStore(
     path: String, grouper: any ReportGrouper
 ) throws(StoreError) {

@@ -3,7 +3,7 @@
 internal import StallModel
 
 /// Removes rows that hold values out of range, and cuts names that are too long. Works within the transaction of its
-/// caller, who makes groups and roll-ups anew.
+/// caller, who rebuilds groups and roll-ups.
 func removeOutOfRange(_ connection: Connection) throws {
     // Reports hang on runs and loops: those are brought into range instead.
     let name = "substr(name, 1, \(ValueLimits.nameBytes / 4))"
@@ -26,7 +26,7 @@ func removeOutOfRange(_ connection: Connection) throws {
         where not (\(limits["process_run"]!))
         """
     ).run()
-    // Roll-ups are made anew from the reports; those of pruned ones are not.
+    // Roll-ups are rebuilt from the reports; those of pruned ones are not.
     try connection.prepare(
         "delete from rollup where cohort in (select id from cohort where not (\(limits["cohort"]!)))"
     ).run()

@@ -13,7 +13,7 @@ struct StoredStack {
 /// functions): two stacks of one path are the same to every grouper.
 struct FunctionPath: Hashable {
     var hash: Int64
-    /// Somebody has looked up every place on it, so that names that come later change little.
+    /// Every location on it has been looked up, so that names that come later change little.
     var isLookedUp: Bool
 
     /// What one place contributes.
@@ -36,7 +36,8 @@ struct FunctionPath: Hashable {
 /// Reads stacks; each stack and each place is read once.
 final class StackReader {
     private let findStack, findLocation, findFrames: Statement
-    /// The stacks read last; all are forgotten when there are many, since a stack is large and a store may have millions.
+    /// The stacks read last; all are forgotten when there are many, since a stack is large and a store may have
+    /// millions.
     private var stacks: [Int64: StoredStack] = [:]
     private static let stackCapacity = 2048
     private var places: [Int64: Place] = [:]

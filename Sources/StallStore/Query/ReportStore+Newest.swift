@@ -45,7 +45,7 @@ extension ReportStore {
     ) throws(StoreError) -> [StallReport] {
         try answer { connection in
             let reader = try ReportReader(connection)
-            // An id tells when it was made, which is when the stall began unless somebody else made it.
+            // An id tells when it was made, which is when the stall began unless another program made it.
             let days = first.made.microseconds.day...last.made.microseconds.day
             if days.count <= 32, try connection.isGrouped {
                 let rows = try connection.prepare(

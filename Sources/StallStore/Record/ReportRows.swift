@@ -141,7 +141,7 @@ struct ReportRows {
             threads) == 1
     }
 
-    /// Makes the checksum of a report anew, some columns of which were changed in place.
+    /// Renews the checksum of a report after columns were changed in place.
     func renewChecksum(source: Int64, seq: Int64) throws {
         try findColumns.bind(source, seq)
         guard try findColumns.step() else { return }

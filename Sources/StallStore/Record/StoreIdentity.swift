@@ -25,7 +25,7 @@ struct StoreLocation: Equatable {
             inode: Int64(bitPattern: facts?.inode ?? 0))
     }
 
-    /// Whether a store that was there is the one that is here. Devices are numbered anew when a machine starts.
+    /// Whether a store that was there is the one that is here. Devices are renumbered when a machine starts.
     func isSame(as other: StoreLocation) -> Bool {
         machine == other.machine && inode == other.inode
             && (bootID != other.bootID || device == other.device)

@@ -1,4 +1,4 @@
-// `check`: is a store what was written to it? And mending what can be made anew.
+// `check`: verifies a store and rebuilds what can be rebuilt.
 
 internal import ArgumentParser
 internal import StallAnalysis

@@ -115,7 +115,7 @@ struct Diff: ParsableCommand {
 private struct NothingToCompare: Error, CustomStringConvertible {
     var path: String
     var name: String
-    /// Somebody watched nevertheless.
+    /// They were watched nevertheless.
     var isWatched: Bool
     var reason = ""
 

@@ -49,14 +49,16 @@ struct IngestCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Write Prometheus metrics to this file, for node_exporter's textfile collector.", valueName: "path"),
+            "Write Prometheus metrics to this file, for node_exporter's textfile collector.",
+            valueName: "path"),
         completion: .file(extensions: ["prom"]))
     var metrics: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Maximum time to wait for another job on the same store, in seconds.", valueName: "seconds"))
+            "Maximum time to wait for another job on the same store, in seconds.",
+            valueName: "seconds"))
     var wait = 60
 
     @Flag(help: "Ignore patterns that match no file.")
@@ -103,7 +105,7 @@ struct IngestCommand: ParsableCommand {
             }
             if watch { stop.sleep(seconds: every) }
         } while watch && !stop.hasCome
-        // A daemon has told of each failure as it met it.
+        // A daemon has reported each failure as it met it.
         if hasFailed && !watch { throw ExitCode.failure }
     }
 

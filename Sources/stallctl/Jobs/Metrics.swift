@@ -16,7 +16,7 @@ struct Metrics {
     private static let groupLimit = 20
     private static let bounds = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300]
 
-    /// Goes on from the file; a missing or foreign one begins anew.
+    /// Goes on from the file; a missing or foreign one starts from zero.
     init(path: String) {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         for line in text.split(separator: "\n") {

@@ -23,7 +23,7 @@ struct Quarantine {
         let decoder = JSONDecoder()
         entries = [:]
         for line in text.split(separator: "\n") {
-            // Our own list: what cannot be read is found out anew.
+            // Our own list: what cannot be read is found out again.
             if let entry = try? decoder.decode(Entry.self, from: Data(line.utf8)) {
                 entries[entry.path] = entry
             }

@@ -4,7 +4,7 @@ internal import Glibc
 
 enum SourcePaths {
     /// The paths with patterns replaced by what they match, in alphabetical order. What exists under
-    /// its own name is no pattern; a pattern that matches nothing stays, to be told of, unless that is allowed.
+    /// its own name is no pattern; a pattern that matches nothing stays, to be reported, unless that is allowed.
     static func expanding(_ paths: [String], allowsUnmatched: Bool = false) -> [String] {
         paths.flatMap { path -> [String] in
             guard path != "-", path.contains(where: { "*?[".contains($0) }),

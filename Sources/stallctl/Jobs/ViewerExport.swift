@@ -4,7 +4,7 @@ internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 
-/// Bytes on their way into the output, held by whoever writes them.
+/// Bytes on their way into the output, held by their writer.
 final class OutputBytes {
     private var output: Output
 

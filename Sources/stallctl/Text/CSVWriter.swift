@@ -11,7 +11,7 @@ struct CSVWriter {
     enum Field {
         /// A number, a time or an id that we made: written as it is.
         case plain(String)
-        /// A name from somebody's program or file.
+        /// A name from a user's program or file.
         case text(String)
     }
 

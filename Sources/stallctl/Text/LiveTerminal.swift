@@ -10,11 +10,11 @@ enum LiveEvent: Equatable {
     case resized
     /// Nothing, for the whole time.
     case timeout
-    /// The terminal is gone, or somebody asked the process to end with this signal.
+    /// The terminal is gone, or the process was asked to end with this signal.
     case ended(signal: CInt?)
 }
 
-/// Owns the terminal's modes. Signals that end a process or tell of a new size are held back and read with the keys.
+/// Owns the terminal's modes. Signals that end a process or announce a new size are held back and read with the keys.
 ///
 /// **Source:** termios(3); the alternate screen and the cursor by xterm's control sequences.
 struct LiveTerminal: ~Copyable {
