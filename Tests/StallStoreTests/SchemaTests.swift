@@ -100,8 +100,19 @@ import TestSupport
     /// Every earlier version's stores, as they were written then, are kept in sample-data.
     @Test(arguments: embeddedMigrations.map(\.version).dropLast())
     func `a store of an earlier version is read, ingested and migrated`(version: Int) throws {
-        let kept = Self.migrationFolder.appending(
-            path: "../sample-data/stores/agent-version-\(version).sqlite")
+        try expectUpgrade(of: "stores/agent-version-\(version).sqlite", from: version)
+    }
+
+    /// Each release leaves a store in sample-data.
+    @Test(arguments: [(release: "0.1.0", version: 14)])
+    func `a store of a release is read, ingested and migrated`(
+        release: String, version: Int
+    ) throws {
+        try expectUpgrade(of: "releases/agent-\(release).sqlite", from: version)
+    }
+
+    private func expectUpgrade(of name: String, from version: Int) throws {
+        let kept = Self.migrationFolder.appending(path: "../sample-data/\(name)")
         let path = directory("agent.sqlite")
         try FileManager.default.copyItem(at: kept.standardized, to: URL(filePath: path))
         let before = try Data(contentsOf: URL(filePath: path))
