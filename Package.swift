@@ -106,7 +106,10 @@ let package = Package(
                 "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
                 arguments,
             ],
-            swiftSettings: settings),
+            resources: [
+                .embedInCode("Pictures/page.html"), .embedInCode("Pictures/page.css"),
+                .embedInCode("Pictures/page.js"),
+            ], swiftSettings: settings),
         .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
         .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
         .executableTarget(

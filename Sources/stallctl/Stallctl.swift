@@ -15,6 +15,7 @@ struct Stallctl: ParsableCommand {
               stallctl top                                what to fix first
               stallctl list --since 2h                    the latest reports
               stallctl show 0193c1e2f0aa                  one report in full
+              stallctl report -o stalls.html              one HTML page with pictures
               stallctl ingest --store all.sqlite stores/  import many stores
               stallctl --version                          the version
 
@@ -26,7 +27,8 @@ struct Stallctl: ParsableCommand {
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
-            Regroup.self, Merge.self, Export.self, IngestCommand.self, Check.self, Prune.self,
+            Regroup.self, Merge.self, Export.self, Report.self, IngestCommand.self, Check.self,
+            Prune.self,
             Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,

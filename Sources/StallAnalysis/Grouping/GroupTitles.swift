@@ -58,4 +58,9 @@ package struct FrameClassifier {
     package mutating func isApp(_ frame: Frame, executable: BuildID?) -> Bool {
         classified.classify(frame, executable: executable, rules).counts
     }
+
+    /// The frame as a picture shows it.
+    package mutating func picture(of frame: Frame, executable: BuildID?) -> PicturedFrame {
+        PicturedFrame(classified.classify(frame, executable: executable, rules))
+    }
 }

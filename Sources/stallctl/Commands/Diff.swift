@@ -1,7 +1,6 @@
 // `diff`: what got worse from one version, time or store to another. Comparison decides, DiffView.swift tells.
 
 internal import ArgumentParser
-internal import Foundation
 internal import StallAnalysis
 internal import StallModel
 
@@ -61,11 +60,13 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let sides = try [first, second].map(side)
+        let sides = try [first, second].map {
+            try ComparedQuestion(
+                $0, source: source, filters: filters, grouping: grouping, by: group)
+        }
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
-            let nothing = try NothingToCompare(
-                side.question, side.set, side.name, isWatched: ranking.watched.total != nil)
+            let nothing = try side.nothing(isWatched: ranking.watched.total != nil)
             // Nobody looked, or it was mistyped: to call that an improvement would let everything pass.
             if failAbove != nil, !nothing.isWatched { throw nothing }
             say("stallctl: \(nothing)".printable)
@@ -82,65 +83,5 @@ struct Diff: ParsableCommand {
             try Output.write(lines: view.lines)
         }
         if let failAbove, comparison.exceeds(failAbove) { throw ExitCode(2) }
-    }
-
-    /// What one argument means.
-    private func side(
-        _ text: String
-    ) throws -> (name: String, set: ComparedSet, question: RankingQuestion) {
-        var filter = filters.filter
-        var path = source.path
-        let set: ComparedSet
-        do {
-            set = try ComparedSet(
-                text, now: .now, timeZone: .current,
-                exists: FileManager.default.fileExists(atPath:))
-        } catch {
-            throw ValidationError("\(error)")
-        }
-        switch set {
-        case .version(let version): filter.versions = [version]
-        case .range(let since, let until):
-            filter.since = [filter.since, since].compactMap(\.self).max()
-            filter.until = [filter.until, until].compactMap(\.self).min()
-        case .store(let other): path = other
-        }
-        let question = try grouping.question(
-            to: StoreOptions.open(path: path), filter, by: group, rulesOf: source.path)
-        return (text, set, question)
-    }
-}
-
-/// One side of the comparison has no report.
-private struct NothingToCompare: Error, CustomStringConvertible {
-    var path: String
-    var name: String
-    /// They were watched nevertheless.
-    var isWatched: Bool
-    var reason = ""
-
-    init(
-        _ question: RankingQuestion, _ set: ComparedSet, _ name: String, isWatched: Bool
-    ) throws {
-        path = question.store.path
-        self.name = name
-        self.isWatched = isWatched
-        guard case .version(let version) = set else { return }
-        let apps = question.filter.apps
-        let runs = try question.store.loops().map(\.run)
-        let known = Set(
-            runs.filter { apps.isEmpty || apps.contains($0.app) }.map(\.version)
-        ).sorted()
-        guard !known.contains(version) else { return }
-        reason = "; there is no version '\(version)'"
-        if !apps.isEmpty { reason += " of \(listed(apps))" }
-        reason +=
-            Suggestion.closest(to: version, in: known).map { ": did you mean '\($0)'?" } ?? "."
-        let names = known.prefix(10).joined(separator: ", ") + (known.count > 10 ? ", ..." : "")
-        reason += known.isEmpty ? " It has none." : " Known: \(names)"
-    }
-
-    var description: String {
-        "\(path): no report" + (isWatched ? "" : " and no watched time") + " of '\(name)'" + reason
     }
 }

@@ -36,6 +36,12 @@ struct Terminal: Sendable {
             now: .now)
     }
 
+    /// Text that is kept and read elsewhere: no width, no colour, and times in UTC.
+    static var document: Terminal {
+        Terminal(
+            columns: nil, usesColor: false, isInteractive: false, timeZone: .gmt, now: .now)
+    }
+
     /// The text in the given style, or as it is where there is no colour.
     func paint(_ text: String, _ style: TextStyle?) -> String {
         guard usesColor, let style, !text.isEmpty else { return text }

@@ -32,8 +32,9 @@ struct DiffView {
     var limit: Int
     var terminal: Terminal
 
-    var lines: [String] {
-        var lines = [
+    /// What each side lost.
+    var sideLines: [String] {
+        [
             sideLine(
                 "A", names[0], comparison.first, comparison.compared.first,
                 comparison.watched?.first),
@@ -41,6 +42,10 @@ struct DiffView {
                 "B", names[1], comparison.second, comparison.compared.second,
                 comparison.watched?.second),
         ]
+    }
+
+    var lines: [String] {
+        var lines = sideLines
         guard !comparison.groups.isEmpty else { return lines + ["No stalls on either side."] }
         lines.append(summary)
         if comparison.watched == nil {
@@ -80,7 +85,7 @@ struct DiffView {
     }
 
     /// `B lost 1.47 times as much as A, per watched hour (95% confidence interval: 1.31 to 1.66).`
-    private var summary: String {
+    var summary: String {
         let ratio = comparison.ratio
         let unit = comparison.watched == nil ? "" : ", per watched hour"
         guard !ratio.value.isNaN else {
@@ -126,7 +131,7 @@ struct DiffView {
             ], rows: rows)
     }
 
-    private func interval(_ ratio: RateRatio) -> String {
+    func interval(_ ratio: RateRatio) -> String {
         switch (ratio.low.isFinite && ratio.low > 0, ratio.high.isFinite) {
         case (true, true): "\(ratio.low.short) to \(ratio.high.short)"
         case (true, false): "over \(ratio.low.short)"

@@ -9,8 +9,8 @@ struct ReportView {
     var rules = GroupingRules.builtIn
     var terminal: Terminal
 
-    private var grouper: DefaultGrouper { DefaultGrouper(rules: rules) }
-    private var signature: Signature { report.signature(by: grouper) }
+    var grouper: DefaultGrouper { DefaultGrouper(rules: rules) }
+    var signature: Signature { report.signature(by: grouper) }
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
@@ -34,7 +34,7 @@ struct ReportView {
 
     /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
     /// of mode default`
-    private var sentence: String {
+    var sentence: String {
         let (verb, preposition, end) =
             switch report.state {
             case .open: ("stalled so far for", "since", "; its end is not recorded yet")
@@ -154,7 +154,7 @@ extension Timeline.Presence {
 
 extension Frame {
     /// `Sync.swift:88`, or nothing.
-    fileprivate var sourceText: String {
+    var sourceText: String {
         guard let file else { return "" }
         let name = file.split(separator: "/").last.map(String.init) ?? file
         return line.map { "\(name):\($0)" } ?? name

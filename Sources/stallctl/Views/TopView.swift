@@ -28,17 +28,20 @@ struct TopView {
                 terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
         }
         lines.append("")
-        let others =
-            [notRanked("")].filter { !$0.isEmpty } + unwatched
-            + SuppressedRow(ranking.suppressed).lines
-        lines += others.flatMap { $0.wrapped(to: terminal.columns) }
+        lines += notes.flatMap { $0.wrapped(to: terminal.columns) }
         return isLive ? lines : lines + next
+    }
+
+    /// What is not in the table.
+    var notes: [String] {
+        [notRanked("")].filter { !$0.isEmpty } + unwatched
+            + SuppressedRow(ranking.suppressed).lines
     }
 
     private var groupCount: Int { ranking.groups.count + ranking.restCount }
 
     /// `photos 2.3.0, 3 hosts, 21 Nov 09:00 to 17:40: 214 stalls in 11 groups, 4m 12s lost`
-    private var header: String {
+    var header: String {
         let overview = ranking.overview
         let (apps, hosts) = (overview.apps, overview.hosts)
         var when = ""
@@ -155,7 +158,7 @@ func percent(_ part: Duration, of whole: Duration) -> String {
 
 extension String {
     /// The text as one word of a POSIX shell.
-    fileprivate var shellQuoted: String {
+    var shellQuoted: String {
         let plain =
             !isEmpty
             && utf8.allSatisfy { byte in

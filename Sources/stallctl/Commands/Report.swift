@@ -1,0 +1,233 @@
+// `report`: one page to hand over. Pictures of groups are collected in one pass; ReportPage.swift writes.
+
+internal import ArgumentParser
+internal import Foundation
+internal import Glibc
+internal import StallAnalysis
+internal import StallModel
+
+struct Report: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write one HTML file with the ranking, flame graphs and timelines.",
+        discussion: """
+            The file stands for itself: it fetches nothing, and may be mailed, kept and
+            opened anywhere. Without scripts it is the ranking, the cause of each group
+            and an example with its evidence; with them, flame graphs with search, the
+            example's samples in time with who held the lock, trends, durations, versions
+            and hosts. With --compare, two sides beside each other and their difference;
+            A and B are as diff takes them.
+
+            EXAMPLES
+              stallctl report -o stalls.html
+              stallctl report --since 7d --app photos -o photos.html
+              stallctl report --compare 2.2.9 2.3.0 --app photos -o release.html
+            """)
+
+    @OptionGroup var source: StoreOptions
+    @OptionGroup var filters: FilterOptions
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Write to this file, which is replaced when all is written.",
+            valueName: "path"),
+        completion: .file(extensions: ["html"]))
+    var output: String?
+
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp(
+            "Compare two versions, ranges of time or stores: A and B.", valueName: "side"))
+    var compare: [String] = []
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+    var limit = 500
+
+    @OptionGroup var grouping: GroupingOptions
+
+    func validate() throws {
+        try expectOneOrMore(limit, "--limit")
+        guard compare.isEmpty || compare.count == 2 else {
+            throw ValidationError("--compare needs two sides, such as 2.2.9 2.3.0.")
+        }
+        if output == nil, isatty(STDOUT_FILENO) == 1 {
+            throw ValidationError("name a file with --output; a page is nothing for a terminal.")
+        }
+    }
+
+    func run() throws {
+        let page = try compare.isEmpty ? ranked() : compared()
+        let bytes = try OutputBytes(output)
+        try page.write { try bytes.write(Array($0.utf8)) }
+        try bytes.finish()
+    }
+
+    /// So many calls of each group are drawn that the page of many groups can still be mailed.
+    func nodeLimit(_ groupCount: Int) -> Int {
+        min(1500, max(48, 40_000 / max(groupCount, 1)))
+    }
+
+    var footer: String {
+        "Made by stallctl \(stallwatchVersion) on \(UnixTime.now.sentenceText(on: .document)) UTC. "
+            + "Times are UTC."
+    }
+
+    // MARK: - One side
+
+    private func ranked() throws -> ReportPage {
+        let store = try source.open()
+        let question = try grouping.question(to: store, filters.filter)
+        let ranking = try question.ranking(by: .total, limit: limit)
+        if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }
+        let groups = Array(ranking.groups.prefix(limit))
+        var time = PicturedTime(try store.timeSpan(filters.filter))
+        var collector = GroupPictures(of: groups.map(\.group), time: time, rules: question.rules)
+        try collector.collect(from: store, filters.filter)
+        time.versions = collector.versionsSeen
+        let pictures = try collector.pictures(from: [store], nodeLimit: nodeLimit(groups.count))
+        var data = PageData(time: time, sides: ["all"])
+        let ids = groups.map { hexadecimal($0.group.signature) }
+        var sections: [ReportPage.Section] = []
+        for (index, group) in groups.enumerated() {
+            let example = try self.example(
+                group.example ?? pictures[index].longest?.id, in: store)
+            data.add(
+                id: ids[index], title: group.title, pictures[index], totals: [group.total],
+                example: example, rules: question.rules)
+            sections.append(
+                ReportPage.Section(
+                    id: ids[index], title: group.title,
+                    cells: cells(group, ranking, pictures[index], time),
+                    frames: group.frames.isEmpty ? [group.title] : group.frames,
+                    facts: facts(group, ranking, pictures[index]), example: example,
+                    commands: commands(example)))
+        }
+        let view = TopView(
+            ranking: ranking, limit: limit, frameCount: 2, storeOption: nil, terminal: .document)
+        let builds = ranking.overview.apps
+        let apps = builds.count <= 3 ? builds : Set(groups.flatMap(\.apps)).sorted()
+        let heading =
+            "Stalls of "
+            + (apps.count <= 3
+                ? listed(apps) : listed(apps.prefix(2) + ["\(apps.count - 2) more apps"]))
+        var page = ReportPage(
+            title: heading, heading: apps.isEmpty ? "No stalls" : heading,
+            headline: ranking.groups.isEmpty ? "No stalls." : view.header,
+            tableHeading: "Ranked by time lost",
+            tableClass: "rank",
+            columns: [
+                ("Lost", true), ("Share", true), ("Count", true), ("Median", true), ("P95", true),
+                ("Cause", false), ("Trend", false),
+            ], sections: sections, data: data, rules: question.rules, footer: footer)
+        let hidden = ranking.groups.count + ranking.restCount - groups.count
+        if hidden > 0 {
+            let shown = groups.reduce(Duration.zero) { $0 + $1.total }
+            page.rest =
+                "\(counted(hidden, "more group")), \((ranking.totalLost - shown).compact) lost: --limit \(hidden + limit)"
+        }
+        page.notes = view.notes
+        return page
+    }
+
+    private func cells(
+        _ group: StallAggregate, _ ranking: Ranking, _ picture: GroupPicture, _ time: PicturedTime
+    ) -> [HTML] {
+        let share = ranking.totalLost > .zero ? group.total / ranking.totalLost : 0
+        let bar = HTML(
+            "svg",
+            [
+                ("class", "bar"), ("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"),
+                ("aria-hidden", "true"),
+            ], HTML("rect", [("class", "track"), ("width", "100"), ("height", "10")]),
+            HTML(
+                "rect",
+                [
+                    ("class", "share"), ("width", "\((share * 1000).rounded() / 10)"),
+                    ("height", "10"),
+                ]))
+        let parts = 8
+        var trend = Array(repeating: 0.0, count: parts)
+        for (part, total) in picture.trend {
+            trend[min(parts - 1, part * parts / max(time.count, 1))] += total.time.milliseconds
+        }
+        return [
+            HTML("td", [("class", "n lost")], HTML(group.total.compact)),
+            HTML(
+                "td", [("class", "n hide")], HTML(percent(group.total, of: ranking.totalLost)), bar),
+            HTML("td", [("class", "n count")], HTML("\(group.count)")),
+            HTML("td", [("class", "n hide")], HTML(group.p50.compact)),
+            HTML("td", [("class", "n hide")], HTML(group.p95.compact)),
+            HTML("td", [("class", "end")], HTML(group.cause?.word ?? "")),
+            HTML(
+                "td", [("class", "spark hide")],
+                HTML(time.count > 1 ? Sparkline.text(trend) : "")),
+        ]
+    }
+
+    private func facts(
+        _ group: StallAggregate, _ ranking: Ranking, _ picture: GroupPicture
+    ) -> [HTML] {
+        func strong(_ text: String) -> HTML { HTML("b", [], HTML(text)) }
+        var facts = [
+            strong(group.total.compact) + HTML(" lost in ") + strong(counted(group.count, "stall"))
+                + HTML(
+                    ", \(percent(group.total, of: ranking.totalLost)) of all; half of them took at most \(group.p50.precise), "
+                        + "95 % at most \(group.p95.precise), the longest \(group.max.precise)")
+        ]
+        let causes = group.causesByTime
+        if !causes.isEmpty {
+            let shares = causes.prefix(4).map {
+                "\($0.cause.word) \(percent($0.total, of: group.total))"
+            }
+            facts.append(HTML("Cause: ") + strong(listed(shares)) + HTML(" of the time"))
+        }
+        if group.group.isWithoutAppFrame {
+            facts.append(HTML("None of the app's functions was on the stacks"))
+        }
+        facts += self.facts(picture)
+        if picture.seen.count != group.count {
+            facts.append(
+                HTML(
+                    "The store still has \(counted(picture.seen.count, "report")) of them: the pictures show \(picture.seen.time.compact)"
+                ))
+        }
+        return facts
+    }
+
+    /// What can be read of the pictures.
+    func facts(_ picture: GroupPicture) -> [HTML] {
+        func names(_ list: [(name: String, total: CountAndTime)], _ noun: String) -> HTML? {
+            guard !list.isEmpty else { return nil }
+            let texts = list.prefix(3).map { "\($0.name) \($0.total.time.compact)" }
+            let rest = list.count > 3 ? ["\(list.count - 3) more"] : []
+            return HTML("\(noun): \(listed(texts + rest))")
+        }
+        var facts = [names(picture.versions, "Builds"), names(picture.hosts, "Hosts")].compactMap(
+            \.self)
+        if let lock = picture.locks.first {
+            facts.append(
+                HTML(
+                    "\(lock.edge.loop) waited mostly for \(lock.edge.holder), \(lock.total.time.compact) in \(counted(lock.total.count, "stall"))"
+                        + (lock.edge.isDeadlock ? ": a deadlock" : "")))
+        }
+        return facts
+    }
+
+    func example(_ id: UniqueID?, in store: any QueryableStore) throws -> StallReport? {
+        // What ranking says may have been pruned meanwhile.
+        guard let id else { return nil }
+        return try? store.reports(idPrefix: id.description).first
+    }
+
+    func commands(_ example: StallReport?, store: String? = nil) -> [String] {
+        let path = (store ?? source.store).map { " --store " + $0.shellQuoted } ?? ""
+        return example.map {
+            [
+                "stallctl show \($0.id.description.prefix(16))\(path)",
+                "stallctl why \($0.id.description.prefix(16))\(path)",
+            ]
+        } ?? ["stallctl top\(path)"]
+    }
+}

@@ -1,0 +1,76 @@
+// One side of a comparison as it is typed: a version, a range of time or a store, and what is asked of it.
+
+internal import ArgumentParser
+internal import Foundation
+internal import StallAnalysis
+internal import StallModel
+
+struct ComparedQuestion {
+    var name: String
+    var set: ComparedSet
+    var question: RankingQuestion
+
+    init(
+        _ text: String, source: StoreOptions, filters: FilterOptions, grouping: GroupingOptions,
+        by key: GroupKey = .signature
+    ) throws {
+        var filter = filters.filter
+        var path = source.path
+        do {
+            set = try ComparedSet(
+                text, now: .now, timeZone: .current,
+                exists: FileManager.default.fileExists(atPath:))
+        } catch {
+            throw ValidationError("\(error)")
+        }
+        switch set {
+        case .version(let version): filter.versions = [version]
+        case .range(let since, let until):
+            filter.since = [filter.since, since].compactMap(\.self).max()
+            filter.until = [filter.until, until].compactMap(\.self).min()
+        case .store(let other): path = other
+        }
+        name = text
+        question = try grouping.question(
+            to: StoreOptions.open(path: path), filter, by: key, rulesOf: source.path)
+    }
+
+    /// What to say when it has no report.
+    func nothing(isWatched: Bool) throws -> NothingToCompare {
+        try NothingToCompare(question, set, name, isWatched: isWatched)
+    }
+}
+
+/// One side of the comparison has no report.
+struct NothingToCompare: Error, CustomStringConvertible {
+    var path: String
+    var name: String
+    /// They were watched nevertheless.
+    var isWatched: Bool
+    var reason = ""
+
+    init(
+        _ question: RankingQuestion, _ set: ComparedSet, _ name: String, isWatched: Bool
+    ) throws {
+        path = question.store.path
+        self.name = name
+        self.isWatched = isWatched
+        guard case .version(let version) = set else { return }
+        let apps = question.filter.apps
+        let runs = try question.store.loops().map(\.run)
+        let known = Set(
+            runs.filter { apps.isEmpty || apps.contains($0.app) }.map(\.version)
+        ).sorted()
+        guard !known.contains(version) else { return }
+        reason = "; there is no version '\(version)'"
+        if !apps.isEmpty { reason += " of \(listed(apps))" }
+        reason +=
+            Suggestion.closest(to: version, in: known).map { ": did you mean '\($0)'?" } ?? "."
+        let names = known.prefix(10).joined(separator: ", ") + (known.count > 10 ? ", ..." : "")
+        reason += known.isEmpty ? " It has none." : " Known: \(names)"
+    }
+
+    var description: String {
+        "\(path): no report" + (isWatched ? "" : " and no watched time") + " of '\(name)'" + reason
+    }
+}
