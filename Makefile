@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -67,6 +67,12 @@ truth-cause: setup
 truth-totals: setup
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-totals --forks --stores $(or $(STORES),1000)
+
+# Pages of `stallctl report` in headless Chromium and the exports for viewers, against the reports: widths of every row of
+# STORES stores, interactions, hostile names, no request, the policy. SABOTAGE=1 must fail. scripts/setup-pictures installs Chromium.
+truth-pictures: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-pictures
 
 # The agent's C, built for arm64, unwinds real stacks under qemu-user. SABOTAGE=1 gives it another stack. scripts/setup-truth.
 check-arm64:
