@@ -59,7 +59,7 @@ extension Scenario {
     ///
     /// `perform` runs a body on a thread that may run loops, and waits for it.
     package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Play {
-        let scales = [1.0, 1, 2, 4, 8]
+        let scales = [1.0, 1, 2, 4, 8, 16, 32]
         var (plays, disturbed) = (0, 0)
         while true {
             let scale = scales[min(plays, scales.count - 1)]
@@ -71,7 +71,7 @@ extension Scenario {
             }
             plays += 1
             if max(ours.queued, real.queued) > Self.mostQueued * scale { disturbed += 1 }
-            if plays - disturbed >= scales.count || plays >= 5 * scales.count {
+            if plays - disturbed >= 5 || plays >= 25 {
                 return Play(verdict: verdict, retries: plays - 1, disturbed: disturbed)
             }
         }
@@ -102,12 +102,13 @@ extension Scenario {
         play(on: type, scale: scale, perform: perform).trace
     }
 
-    /// What one play leaves, and for how many seconds one of its threads queued for a CPU at most.
+    /// What one play leaves, and for how many seconds a thread of the process queued for a CPU at most.
     private func play(
         on type: any PlayedLoop.Type, scale: Double,
         perform: (@escaping @Sendable () -> Void) -> Void
     ) -> (trace: [String], queued: Double) {
-        let result = Unchecked(Box<(trace: [String], queued: Double)>(([], 0)))
+        let queueing = Queueing()
+        let result = Unchecked(Box<[String]>([]))
         let type = Unchecked(type)
         perform {
             let stage = Stage(type.value.current, scale: scale)
@@ -121,11 +122,12 @@ extension Scenario {
                     patience = 0.1
                 }
             }.start()
-            stage.noteQueueing { play(stage) }
+            play(stage)
             isOver.signal()
-            result.value.value = (stage.trace, stage.queued)
+            result.value.value = stage.trace
+            Queueing.noteEndOfThread()
         }
-        return result.value.value
+        return (result.value.value, queueing.mostSeconds)
     }
 }
 

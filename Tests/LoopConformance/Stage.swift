@@ -9,7 +9,6 @@ package final class Stage: @unchecked Sendable {
     private let start = DispatchTime.now().uptimeNanoseconds
     private let lock = NSLock()
     private var tokens: [String] = []
-    private var mostQueued = 0.0
 
     package init(_ loop: any PlayedLoop, scale: Double) {
         self.loop = loop
@@ -17,23 +16,6 @@ package final class Stage: @unchecked Sendable {
     }
 
     package var trace: [String] { lock.withLock { tokens } }
-
-    /// For how many seconds one of its threads waited for a CPU at most, as the kernel counts it.
-    package var queued: Double { lock.withLock { mostQueued } }
-
-    /// Runs a part of the play, and notes for how long it waited for a CPU.
-    package func noteQueueing(_ body: () -> Void) {
-        let before = Self.queuedNanoseconds
-        body()
-        let queued = Double(Self.queuedNanoseconds - before) / 1e9
-        lock.withLock { mostQueued = max(mostQueued, queued) }
-    }
-
-    /// How long the calling thread has been ready to run without running.
-    private static var queuedNanoseconds: UInt64 {
-        let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
-        return text?.split(separator: " ").dropFirst().first.flatMap { UInt64($0) } ?? 0
-    }
 
     /// Adds one or more tokens, separated by spaces, to the trace.
     package func log(_ text: String) { lock.withLock { tokens += Trace.tokens(text) } }
@@ -125,10 +107,8 @@ package final class Stage: @unchecked Sendable {
     /// Runs `body` on another thread, `milliseconds` from now. Join it before the scenario ends.
     package func after(_ milliseconds: Double, _ body: @escaping () -> Void) -> Helper {
         Helper { [self] in
-            noteQueueing {
-                pause(milliseconds)
-                body()
-            }
+            pause(milliseconds)
+            body()
         }
     }
 
@@ -141,6 +121,7 @@ package final class Stage: @unchecked Sendable {
             let done = done
             let thread = Thread {
                 call.value()
+                Queueing.noteEndOfThread()
                 done.signal()
             }
             thread.start()
