@@ -42,6 +42,7 @@ def open_browser(scheme="light", width=1400, scripts=True):
     browser = webdriver.Chrome(service=webdriver.ChromeService(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")), options=options)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     set_width(browser, width)
+    browser.has_scripts = scripts
     return browser
 
 
@@ -56,6 +57,11 @@ def address(path, anchor=""):
 def open_page(browser, path, anchor=""):
     browser.get("about:blank")
     browser.get(address(path, anchor))
+    end = time.time() + 60  # without scripts nothing is ever drawn
+    while time.time() < end and getattr(browser, "has_scripts", True):
+        if browser.execute_script("return document.documentElement.dataset.ok !== undefined"):
+            break
+        time.sleep(0.02)
 
 
 def requests(browser):

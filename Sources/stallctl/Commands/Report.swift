@@ -66,7 +66,7 @@ struct Report: ParsableCommand {
 
     /// So many calls of each group are drawn that the page of many groups can still be mailed.
     func nodeLimit(_ groupCount: Int) -> Int {
-        min(1500, max(48, 40_000 / max(groupCount, 1)))
+        min(1500, max(48, 36_000 / max(groupCount, 1)))
     }
 
     var footer: String {
@@ -140,11 +140,11 @@ struct Report: ParsableCommand {
             [
                 ("class", "bar"), ("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"),
                 ("aria-hidden", "true"),
-            ], HTML("rect", [("class", "track"), ("width", "100"), ("height", "10")]),
+            ],
             HTML(
                 "rect",
                 [
-                    ("class", "share"), ("width", "\((share * 1000).rounded() / 10)"),
+                    ("width", "\((share * 1000).rounded() / 10)"),
                     ("height", "10"),
                 ]))
         let parts = 8
@@ -223,11 +223,9 @@ struct Report: ParsableCommand {
 
     func commands(_ example: StallReport?, store: String? = nil) -> [String] {
         let path = (store ?? source.store).map { " --store " + $0.shellQuoted } ?? ""
-        return example.map {
-            [
-                "stallctl show \($0.id.description.prefix(16))\(path)",
-                "stallctl why \($0.id.description.prefix(16))\(path)",
-            ]
-        } ?? ["stallctl top\(path)"]
+        return [
+            example.map { "stallctl show \($0.id.description.prefix(16))\(path)" }
+                ?? "stallctl top\(path)"
+        ]
     }
 }

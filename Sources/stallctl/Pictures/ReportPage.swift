@@ -72,9 +72,7 @@ struct ReportPage {
             case "tableFoot":
                 if let rest { try write(HTML("p", [("class", "soft")], HTML(rest)).text) }
             case "groups":
-                for (number, section) in sections.enumerated() {
-                    try write(self.section(section, number).text + "\n")
-                }
+                for section in sections { try write(self.section(section).text + "\n") }
             case "footer": try write(HTML(footer).text)
             case "data": try write(data.json())
             default: preconditionFailure("page.html has a mark that nobody knows: \(piece)")
@@ -109,22 +107,14 @@ struct ReportPage {
 
     // MARK: - A group
 
-    private func section(_ section: Section, _ index: Int) -> HTML {
-        func link(_ offset: Int, _ text: String) -> HTML {
-            guard sections.indices.contains(index + offset) else { return HTML() }
-            return HTML("a", [("href", "#g=" + sections[index + offset].id)], HTML(text))
-        }
-        let path = HTML(
-            "nav", [("class", "path scripted")], HTML("a", [("href", "#")], HTML("All groups")),
-            link(-1, "Previous"), link(1, "Next"),
-            HTML("span", [("class", "rank")], HTML("\(index + 1) of \(sections.count)")))
+    private func section(_ section: Section) -> HTML {
         let facts = HTML(joining: section.facts.map { HTML("li", [], $0) })
         let example = section.example.map(self.example) ?? HTML()
         let commands = section.commands.map {
             HTML("p", [("class", "cmd")], HTML("code", [], HTML($0)))
         }
         return HTML(
-            "section", [("class", "group"), ("id", "g=" + section.id)], path,
+            "section", [("class", "group"), ("id", "g=" + section.id)],
             HTML("h2", [], HTML(section.title)), HTML("ul", [("class", "facts")], facts), example,
             HTML("div", [("class", "draw")]), HTML("h3", [], HTML("Ask again")),
             HTML(joining: commands))
@@ -159,7 +149,9 @@ struct ReportPage {
     ) -> HTML {
         var classifier = FrameClassifier(rules: rules)
         let naming = stack.frames.firstIndex(where: timeline.isNaming)
-        let shown = min(stack.frames.count, max(8, (naming ?? 0) + 3))
+        // Of many groups less of each: the page is to stay small enough for mail.
+        let least = sections.count > 200 ? 5 : 8
+        let shown = min(stack.frames.count, max(least, (naming ?? 0) + 3))
         var items = stack.frames.prefix(min(shown, 24)).enumerated().map { index, frame in
             let isApp = classifier.isApp(frame, executable: report.run.buildID)
             let style = index == naming ? "key" : isApp ? "app" : ""

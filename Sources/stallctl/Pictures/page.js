@@ -473,7 +473,7 @@ function drawNames(place, title, names) {
   const body = make("tbody");
   for (const { name, count, us } of names.slice(0, 8)) {
     const bar = draw("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
-    bar.append(draw("rect", { class: "track", width: 100, height: 10 }), draw("rect", { class: "share", width: us / most * 100, height: 10 }));
+    bar.append(draw("rect", { width: us / most * 100, height: 10 }));
     body.append(make("tr", {}, make("td", {}, make("bdi", {}, data.names[name][0])), make("td", { class: "n" }, counted(count, "stall")), make("td", { class: "n" }, time(us)), make("td", {}, bar)));
   }
   const more = names.length > 8 ? make("p", { class: "soft" }, counted(names.length - 8, "more name")) : "";
@@ -501,7 +501,11 @@ const flamePlaces = (place, tree) => {
 
 function drawGroup(section, group) {
   const place = section.querySelector(".draw");
-  if (!place || place.childElementCount) return;
+  if (place.childElementCount) return;
+  const index = order.indexOf(group.id);
+  const link = (id, text) => (id === undefined ? "" : make("a", { href: id ? "#g=" + id : "#" }, text));
+  section.prepend(make("nav", { class: "path" }, link("", "All groups"), link(order[index - 1], "Previous"), link(order[index + 1], "Next"),
+    make("span", { class: "rank" }, index + 1 + " of " + order.length)));
   flames.set(section, flamePlaces(place, readTree(group.tree)));
   if (group.example && group.example.parts.length) drawTimeline(place, group.example);
   drawLocks(place, group);
@@ -524,15 +528,22 @@ function wanted() {
   return found ? order.find(id => id.startsWith(found[1]) || found[1].startsWith(id)) : undefined;
 }
 
+// The text comes first: what is drawn for a large page follows when it is there.
+function later(work) {
+  const run = () => { work(); root.dataset.ok = data.groups.length; };
+  if (document.readyState === "complete") run();
+  else addEventListener("load", () => setTimeout(run), { once: true });
+}
+
 function show() {
   const id = wanted();
   document.querySelectorAll(".group.at").forEach(section => section.classList.remove("at"));
   root.classList.toggle("one", id !== undefined);
-  if (id === undefined) { drawOverview(); return; }
+  if (id === undefined) { later(drawOverview); return; }
   const section = document.getElementById("g=" + id);
   section.classList.add("at");
   marked = order.indexOf(id);
-  drawGroup(section, groups.get(id));
+  later(() => drawGroup(section, groups.get(id)));
   scrollTo({ top: 0, behavior: "instant" });
 }
 
@@ -584,5 +595,4 @@ root.classList.add("js");
 for (const command of document.querySelectorAll(".cmd")) command.append(make("button", { type: "button", "data-copy": "" }, "Copy"));
 addEventListener("hashchange", show);
 show();
-root.dataset.ok = data.groups.length;
 })();
