@@ -22,6 +22,8 @@ struct Site {
     /// Makes ready what it stalls on, outside of the loop; the closure that comes back stalls.
     let prepare: (Visit) -> (() -> Void)?
     var asyncBody: (@MainActor () async -> Void)?
+    /// What it makes is there after the first visit: it cannot be visited again.
+    var happensOnce = false
 
     init(
         _ name: String, in functions: String..., for causes: [Cause], caller: String? = nil,
@@ -44,6 +46,15 @@ struct Site {
         self.causes = causes
         prepare = { _ in {} }
         asyncBody = body
+    }
+}
+
+extension Site {
+    /// The same, for what is there after the first visit: it cannot be visited again.
+    var once: Site {
+        var site = self
+        site.happensOnce = true
+        return site
     }
 }
 

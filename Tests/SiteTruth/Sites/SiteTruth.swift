@@ -30,6 +30,7 @@ let sites =
             // Another thread had the CPU: the truth is another one. And again.
             if attempt < 6, hit.delay > hit.duration / 4 {
                 print("spoiled\t\(hit.began / 1000)\t\(hit.ended / 1000)\t\(site.name)")
+                if site.happensOnce { return print("refused\t\(site.name)") }
                 continue
             }
             note(site, visit, hit)

@@ -188,7 +188,7 @@ let lazySites: [Site] = [
             }, namesHolder: false)
         return { cxx_call_once(runCallback) }
     },
-]
+].map(\.once)
 
 nonisolated(unsafe) var callback: (() -> Void)?
 let runCallback: @convention(c) () -> Void = { callback?() }
