@@ -22,6 +22,7 @@ package struct Listing {
     package var reportCount: Int
     /// There are more than that.
     package var isCountCut = false
+    package var order = ListingQuestion.Order.began
     /// Of all reports that were counted.
     package var shortIDs: ShortIDs
 

@@ -2,11 +2,21 @@
 
 package import StallModel
 
+/// A substring of the title or of a function, a glob for all of it, or a prefix of the signature.
+private func isGroup(_ group: ReportGroup, titled title: String, meantBy name: String) -> Bool {
+    let pattern = NamePattern(name)
+    return pattern.fits(title) || group.frames.contains { pattern.fits($0) }
+        || name.count >= 4 && hexadecimal(group.signature).hasPrefix(name.lowercased())
+}
+
 extension StallAggregate {
-    /// A part of the title or of a function, or a pattern for all of it, or the beginning of the signature.
-    func isMeant(by name: String) -> Bool {
-        NamePattern(name).fits(title) || frames.contains { NamePattern(name).fits($0) }
-            || name.count >= 4 && hexadecimal(group.signature).hasPrefix(name.lowercased())
+    func isMeant(by name: String) -> Bool { isGroup(group, titled: title, meantBy: name) }
+}
+
+extension ReportGroup {
+    /// Whether a report of this group and this cause is meant.
+    func isMeant(by name: String, cause: CauseClass?) -> Bool {
+        isGroup(self, titled: title(under: cause), meantBy: name)
     }
 }
 

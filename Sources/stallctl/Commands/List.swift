@@ -1,4 +1,4 @@
-// `list`: the newest reports. Listing.swift asks and tells.
+// `list`: the newest reports, or those of a group. ListingQuestion asks, ListView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -6,16 +6,43 @@ internal import StallModel
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List reports, newest first.",
+        abstract: "List reports, newest first, or those of one group.",
         discussion: """
+            A group is given as a substring of its title, a glob for the whole title,
+            or a prefix of the signature in top --json.
+
             EXAMPLES
               stallctl list --since 2h
+              stallctl list waitForWorker --sort lasted
+              stallctl list --state hang --min-duration 2s
               stallctl list --app photos --loop main --limit 100
               stallctl list --json | jq -r 'select(.state == "hang") | .id'
             """)
 
     @OptionGroup var source: StoreOptions
+
+    @Argument(
+        help: ArgumentHelp(
+            "Only reports of this group: a title, glob or signature prefix.", valueName: "group"))
+    var group: String?
+
     @OptionGroup var filters: FilterOptions
+
+    @Option(help: ArgumentHelp("Sort order: newest or longest first.", valueName: "order"))
+    var sort = ListingQuestion.Order.began
+
+    @Option(
+        help: ArgumentHelp(
+            "Include only reports in this state: open, ended or hang. Repeatable.",
+            valueName: "state"),
+        completion: .list(StallState.byWord.keys.sorted()), transform: readState)
+    var state: [StallState] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Include only stalls at least this long: 500ms, 2s, 1.5m.", valueName: "duration"),
+        transform: readDuration)
+    var minDuration = Duration.zero
 
     @Option(
         parsing: .unconditional,
@@ -31,9 +58,13 @@ struct List: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let listing = try Listing(
-            store: store, filter: filters.filter, rules: grouping.rules(forStore: store.path),
-            limit: limit)
+        var question = ListingQuestion(
+            try grouping.question(to: store, filters.filter), limit: limit)
+        question.group = group
+        question.states = Set(state)
+        question.minDuration = minDuration
+        question.order = sort
+        let listing = try question.listing()
         if rows.output.json {
             try Output.write(json: listing.rows)
         } else if rows.csv {
@@ -44,4 +75,24 @@ struct List: ParsableCommand {
         }
         if listing.rows.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }
+}
+
+extension ListingQuestion.Order: ExpressibleByArgument {}
+
+private func readState(_ text: String) throws -> StallState {
+    guard let state = StallState.byWord[text.lowercased()] else {
+        let words = listed(StallState.byWord.keys.sorted())
+        throw ValidationError("'\(text)' is no state; expected \(words).")
+    }
+    return state
+}
+
+private func readDuration(_ text: String) throws -> Duration {
+    let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600]
+    guard let match = text.wholeMatch(of: /(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|m|h)/.ignoresCase()),
+        let number = Double(match.1), let unit = units[match.2.lowercased()]
+    else {
+        throw ValidationError("'\(text)' is no duration; expected one such as 500ms, 2s or 1.5m.")
+    }
+    return .seconds(number * unit)
 }

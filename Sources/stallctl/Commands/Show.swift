@@ -14,6 +14,9 @@ struct Show: ParsableCommand {
 
             EXAMPLES
               stallctl show 0193c1e2f0aa
+              stallctl show latest
+              stallctl show 1                 the example of the first group in top
+              stallctl show waitForWorker
               stallctl show 0193c1e2f0aa --json | jq '.samples[].stack[0].function'
             """)
 
@@ -25,16 +28,22 @@ struct Show: ParsableCommand {
         help: ArgumentHelp("Maximum number of distinct stacks to show.", valueName: "count"))
     var stacks = 3
 
+    @Flag(help: "Write Markdown, for an issue tracker.")
+    var markdown = false
+
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         try expectOneOrMore(stacks, "--stacks")
+        if markdown, output.json {
+            throw ValidationError("--markdown does not go with --json.")
+        }
     }
 
     func run() throws {
         let store = try source.open()
-        let reports = try report.findAll(in: store)
+        let reports = try report.findAll(in: store, grouping)
         let rules = try grouping.rules(forStore: store.path)
         if output.json {
             let grouper = DefaultGrouper(rules: rules)
@@ -53,11 +62,10 @@ struct Show: ParsableCommand {
                     "Report \(index + 1) of \(reports.count) of this id: their sources say different things."
                 )
             }
-            lines +=
-                ReportView(
-                    report: report, stackLimit: stacks, rules: rules,
-                    terminal: output.colors.terminal
-                ).lines
+            let view = ReportView(
+                report: report, stackLimit: stacks, rules: rules,
+                terminal: markdown ? .document : output.colors.terminal)
+            lines += markdown ? view.markdownLines : view.lines
         }
         try Output.write(lines: lines)
     }

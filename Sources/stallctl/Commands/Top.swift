@@ -49,6 +49,9 @@ struct Top: ParsableCommand {
         help: ArgumentHelp("Refresh interval for --watch, in seconds.", valueName: "seconds"))
     var interval = 2
 
+    @Flag(help: "Write Markdown, for an issue tracker.")
+    var markdown = false
+
     @OptionGroup var grouping: GroupingOptions
     @OptionGroup var rows: RowOptions
 
@@ -58,8 +61,11 @@ struct Top: ParsableCommand {
         guard (1...3600).contains(interval) else {
             throw ValidationError("--interval must be 1 to 3600; it was \(interval).")
         }
-        if watch, rows.csv || rows.output.json {
-            throw ValidationError("--watch does not go with --csv and --json.")
+        if watch, rows.csv || rows.output.json || markdown {
+            throw ValidationError("--watch does not go with --csv, --json and --markdown.")
+        }
+        if markdown, rows.csv || rows.output.json {
+            throw ValidationError("--markdown does not go with --csv and --json.")
         }
     }
 
@@ -77,8 +83,8 @@ struct Top: ParsableCommand {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
                 holders: try ranking.lockHolders(in: store, limit: limit, rules: question.rules),
-                terminal: rows.output.colors.terminal)
-            try Output.write(lines: view.lines)
+                terminal: markdown ? .document : rows.output.colors.terminal)
+            try Output.write(lines: markdown ? view.markdownLines : view.lines)
         }
         if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }

@@ -6,32 +6,100 @@ internal import StallModel
 internal import StallStore
 
 struct ReportArgument: ParsableArguments {
-    @Argument(help: ArgumentHelp("The report's id, or a unique prefix of it.", valueName: "id"))
+    @Argument(
+        help: ArgumentHelp(
+            "A report's id or a unique prefix of it, 'latest', a rank in top, or a group's title.",
+            valueName: "id"))
     var id: String
 
     func validate() throws {
-        guard !id.isEmpty, id.allSatisfy({ $0.isHexDigit && $0.isASCII || $0 == "-" }) else {
-            throw ValidationError(
-                "'\(id)' is not an id; expected hexadecimal digits such as 'stallctl list' prints.")
-        }
+        guard !id.isEmpty else { throw ValidationError("the id is empty.") }
     }
 
     /// The report that is meant; an unknown id is answered with the one of the newest
     /// that it nearly is.
-    func find(in store: any QueryableStore) throws -> StallReport { try findAll(in: store)[0] }
+    func find(in store: any QueryableStore, _ grouping: GroupingOptions) throws -> StallReport {
+        try findAll(in: store, grouping)[0]
+    }
 
     /// The same, and what other sources say of the same report.
-    func findAll(in store: any QueryableStore) throws -> [StallReport] {
+    func findAll(
+        in store: any QueryableStore, _ grouping: GroupingOptions
+    ) throws -> [StallReport] {
+        if id == "latest" {
+            guard let newest = try store.newest(ReportFilter(), count: 1).reports.first else {
+                throw NoReports(path: store.path)
+            }
+            return try store.reports(idPrefix: newest.id.description)
+        }
+        guard isHexadecimal else { return try ofGroup(in: store, grouping) }
         do {
             return try store.reports(idPrefix: id)
         } catch {
             guard case StoreError.unknownReport(let prefix) = error else { throw error }
+            // An id begins with the time, whose first digit is 0.
+            if !id.hasPrefix("0"), let rank = Int(id), rank <= 10_000 {
+                return try ofRank(rank, in: store, grouping)
+            }
             let ids = try store.newest(ReportFilter(), count: 10_000).reports.lazy.map(\.id)
             throw UnknownReport(
                 path: store.path, prefix: prefix, suggestion: ShortIDs.nearMiss(of: prefix, in: ids)
             )
         }
     }
+
+    private var isHexadecimal: Bool {
+        id.allSatisfy { $0.isHexDigit && $0.isASCII || $0 == "-" }
+    }
+
+    /// The report that stands for a group in `top`: the longest that is still there.
+    private func ofGroup(
+        in store: any QueryableStore, _ grouping: GroupingOptions
+    ) throws -> [StallReport] {
+        let ranking = try grouping.question(to: store, ReportFilter())
+            .ranking(by: .total, limit: 10_000)
+        return try example(of: ranking.groups.one(named: id, inStore: store.path), in: store)
+    }
+
+    private func ofRank(
+        _ rank: Int, in store: any QueryableStore, _ grouping: GroupingOptions
+    ) throws -> [StallReport] {
+        let ranking = try grouping.question(to: store, ReportFilter())
+            .ranking(by: .total, limit: rank)
+        guard rank <= ranking.groups.count else {
+            throw UnknownRank(path: store.path, rank: rank, count: ranking.groups.count)
+        }
+        return try example(of: ranking.groups[rank - 1], in: store)
+    }
+
+    private func example(
+        of group: StallAggregate, in store: any QueryableStore
+    ) throws -> [StallReport] {
+        guard let example = group.example else {
+            throw PrunedGroup(path: store.path, title: group.title)
+        }
+        return try store.reports(idPrefix: example.description)
+    }
+}
+
+private struct NoReports: Error, CustomStringConvertible {
+    var path: String
+    var description: String { "\(path): there are no reports" }
+}
+
+private struct UnknownRank: Error, CustomStringConvertible {
+    var path: String
+    var rank, count: Int
+    var description: String {
+        "\(path): no report's id begins with \(rank), and top has \(counted(count, "group"))"
+    }
+}
+
+/// Only its roll-ups are left.
+private struct PrunedGroup: Error, CustomStringConvertible {
+    var path: String
+    var title: String
+    var description: String { "\(path): the reports of '\(title)' have been pruned" }
 }
 
 /// No report's id begins as it was typed.

@@ -54,7 +54,7 @@ struct ListView {
             let text =
                 listing.isCountCut
                 ? "More than \(rest - 1) older reports: --limit \(listing.reportCount), or --until"
-                : "\(counted(rest, "older report")): --limit \(listing.reportCount)"
+                : "\(counted(rest, listing.order == .began ? "older report" : "more report")): --limit \(listing.reportCount)"
             lines.append(terminal.paint(text, .faint))
         }
         return lines

@@ -32,6 +32,13 @@ struct ReportView {
         return Array(lines.dropLast())
     }
 
+    /// The same for an issue tracker.
+    var markdownLines: [String] {
+        let lines = lines
+        return ["**\(lines[0].markdown)**", ""] + markdownFence(Array(lines.dropFirst()))
+            + ["", "Repeat with `stallctl show \(report.id)`."]
+    }
+
     /// `main stalled for 1.84 s at 14:03:22.417 (photos 2.3.0, pid 4711, web-2), in a timer callout
     /// of mode default`
     var sentence: String {

@@ -32,6 +32,20 @@ struct TopView {
         return isLive ? lines : lines + next
     }
 
+    /// The same for an issue tracker. Columns of little pictures are left out.
+    var markdownLines: [String] {
+        guard !ranking.groups.isEmpty else { return ["No stalls."] }
+        var table = table
+        if let trend = table.columns.firstIndex(where: { $0.title == "TREND" }) {
+            table.columns.remove(at: trend)
+            for row in table.rows.indices { table.rows[row].remove(at: trend) }
+        }
+        var lines = [header.markdown, ""] + table.markdownLines + [""]
+        if groupCount > limit { lines += ["\(counted(groupCount - limit, "more group")).", ""] }
+        lines += notes.map(\.markdown).flatMap { [$0, ""] }
+        return lines + ["Repeat with `stallctl top`; one of them in full: `stallctl show RANK`."]
+    }
+
     /// What is not in the table.
     var notes: [String] {
         [notRanked("")].filter { !$0.isEmpty } + unwatched

@@ -1,0 +1,82 @@
+// Which reports a listing shows, and in what order. The newest ones of a filter are asked of the store; for all else every
+// report that the filter selects is looked at, without its samples.
+
+package import StallModel
+
+/// What a listing is asked for.
+package struct ListingQuestion {
+    package enum Order: String, CaseIterable, Sendable {
+        /// The newest first.
+        case began
+        /// The longest first.
+        case lasted
+    }
+
+    package var ranking: RankingQuestion
+    /// A name of the groups; nil for all.
+    package var group: String?
+    /// Empty for all.
+    package var states: Set<StallState> = []
+    package var minDuration = Duration.zero
+    package var order = Order.began
+    package var limit: Int
+
+    /// - Parameter ranking: The store, the filter and the rules.
+    package init(_ ranking: RankingQuestion, limit: Int) {
+        self.ranking = ranking
+        self.limit = limit
+    }
+}
+
+extension ListingQuestion {
+    /// - Throws: ``UnclearGroup`` when no group has the name.
+    package func listing() throws -> Listing {
+        let (store, filter) = (ranking.store, ranking.filter)
+        if group == nil, states.isEmpty, minDuration <= .zero, order == .began {
+            return try Listing(store: store, filter: filter, rules: ranking.rules, limit: limit)
+        }
+        let selection = try store.summaries(filter)
+        var reports = selection.reports.filter {
+            $0.duration >= minDuration && (states.isEmpty || states.contains($0.state))
+        }
+        let frames = try store.frames(ofStacks: Set(reports.flatMap { $0.stacks.map(\.stack) }))
+        if let group { try select(&reports, of: group, selection.runs, frames) }
+        reports.sort { left, right in
+            if order == .lasted, left.duration != right.duration {
+                return left.duration > right.duration
+            }
+            if left.start != right.start { return left.start > right.start }
+            return left.id.description > right.id.description
+        }
+        let grouper = DefaultGrouper(rules: ranking.rules)
+        let entries = reports.prefix(limit).map { report in
+            let run = selection.runs[report.run]
+            let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
+            return Listing.Entry(
+                report: report, run: run,
+                signature: grouper.signature(of: stacks, executable: run.buildID))
+        }
+        var listing = Listing(
+            entries: entries, reportCount: reports.count,
+            shortIDs: ShortIDs(
+                shown: entries.map(\.report.id), among: selection.reports.lazy.map(\.id)))
+        listing.order = order
+        return listing
+    }
+
+    private func select(
+        _ reports: inout [ReportSummary], of name: String, _ runs: [ProcessRun],
+        _ frames: [Int64: [Frame]]
+    ) throws {
+        let hadReports = !reports.isEmpty
+        var cache = SignatureCache(frames: frames, rules: ranking.rules)
+        reports = reports.filter {
+            cache.group(of: $0, in: runs[$0.run]).isMeant(by: name, cause: $0.cause)
+        }
+        guard reports.isEmpty, hadReports else { return }
+        let known = try ranking.ranking(by: .total, limit: 1000).groups
+        // Its reports may be outside of the states and durations that are wanted.
+        guard !known.contains(where: { $0.isMeant(by: name) }) else { return }
+        throw UnclearGroup(path: ranking.store.path, name: name, found: [], known: known)
+    }
+}
