@@ -15,7 +15,7 @@ enum RegistrationKey: Hashable, Sendable {
     case marked(UInt)
     /// What another module writes the beacon of.
     case outside(UInt)
-    /// A place for threads that run jobs of tasks.
+    /// A target for threads that run jobs of tasks.
     case worker(Int32)
 }
 

@@ -37,14 +37,14 @@ extension StallMonitor {
         let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon, thread.id.rawValue)
         let shared = SharedBeacon(beacon)
-        let place = ThreadTarget(thread, beacon: shared, modeName: { _ in way })
+        let target = ThreadTarget(thread, beacon: shared, modeName: { _ in way })
         let key = RegistrationKey.outside(UInt(bitPattern: beacon))
         watch(
-            place, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
+            target, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
             thread: thread.id, detach: detach)
         let outside = OutsideWatch { [weak self] in self?.unwatch(key) }
-        // By the place, since the same thread may have other watches of this monitor.
-        ThreadEnd.run(for: place) { outside.stop() }
+        // By the target, since the same thread may have other watches of this monitor.
+        ThreadEnd.run(for: target) { outside.stop() }
         return outside
     }
 
@@ -81,13 +81,13 @@ extension StallMonitor {
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) -> OutsideWatch {
         guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
-        let place = PolledTarget(
+        let target = PolledTarget(
             threads, beacon: beacon, way: way, idleCheck: idleCheck, post: post)
         let probe = QueueProbe(
-            place, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
+            target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         let key = RegistrationKey.outside(UInt(bitPattern: beacon.pointer))
         watch(
-            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
+            target, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil, detach: { agent.probeThread.remove(probe) })
         agent.probeThread.add(probe)
         return OutsideWatch { [weak self] in self?.unwatch(key) }

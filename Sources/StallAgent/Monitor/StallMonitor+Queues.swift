@@ -21,11 +21,11 @@ extension StallMonitor {
     ///   - threshold: How long an item may run; the configuration's threshold when nil. At least 20 ms.
     public func watch(_ queue: DispatchQueue, as name: String, threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = DispatchQueueTarget(queue, beacon: beacon) { queue, probe in
+        let target = DispatchQueueTarget(queue, beacon: beacon) { queue, probe in
             queue.async(execute: probe)
         }
         watch(
-            place, place, beacon, as: name, threshold: threshold,
+            target, target, beacon, as: name, threshold: threshold,
             key: .queue(queue.dispatchObject.map { UInt(bitPattern: $0) } ?? 0))
     }
 
@@ -37,10 +37,10 @@ extension StallMonitor {
     /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
     public func watchMainActor(threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = DispatchQueueTarget(.main, beacon: beacon) { _, probe in
+        let target = DispatchQueueTarget(.main, beacon: beacon) { _, probe in
             Task { @MainActor in probe() }
         }
-        watch(place, place, beacon, as: "MainActor", threshold: threshold, key: .mainActor)
+        watch(target, target, beacon, as: "MainActor", threshold: threshold, key: .mainActor)
     }
 
     /// Watches the threads of the Swift cooperative pool: a stall is when a task waits for a thread and none takes one
@@ -52,21 +52,21 @@ extension StallMonitor {
     /// - Parameter threshold: How long a task may wait; the configuration's threshold when nil. At least 20 ms.
     public func watchCooperativePool(threshold: Duration? = nil) {
         guard agent != nil, let beacon = SharedBeacon() else { return }
-        let place = CooperativePoolTarget(beacon: beacon)
+        let target = CooperativePoolTarget(beacon: beacon)
         watch(
-            place, place, beacon, as: "cooperative pool", threshold: threshold,
+            target, target, beacon, as: "cooperative pool", threshold: threshold,
             key: .cooperativePool)
     }
 
     private func watch(
-        _ place: any MonitoredTarget, _ target: any ProbeTarget, _ beacon: SharedBeacon,
+        _ target: any MonitoredTarget, _ probed: any ProbeTarget, _ beacon: SharedBeacon,
         as name: String, threshold: Duration?, key: RegistrationKey
     ) {
         guard let agent else { return }
         let probe = QueueProbe(
-            target, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
+            probed, beacon: beacon, threshold: effectiveThreshold(threshold, of: name))
         watch(
-            place, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
+            target, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil,
             detach: { agent.probeThread.remove(probe) })
         agent.probeThread.add(probe)

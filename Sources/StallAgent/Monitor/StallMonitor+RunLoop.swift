@@ -43,17 +43,17 @@ extension StallMonitor {
 
     private func watchCurrentRunLoop(as name: String, threshold: Duration?) {
         let thread = RegisteredThread.current()
-        guard let place = CFRunLoopTarget(thread) else {
+        guard let target = CFRunLoopTarget(thread) else {
             return configuration.logger.error("\(name) cannot be watched: no CFRunLoop")
         }
         let probeThread = agent?.probeThread
-        probeThread?.add(place.correction)
+        probeThread?.add(target.correction)
         watch(
-            place, LoopBeacon(place.beacon), as: name, threshold: threshold,
+            target, LoopBeacon(target.beacon), as: name, threshold: threshold,
             key: .foundationRunLoop(thread.id), thread: thread.id,
             detach: {
-                probeThread?.remove(place.correction)
-                place.detach()
+                probeThread?.remove(target.correction)
+                target.detach()
             })
     }
 }

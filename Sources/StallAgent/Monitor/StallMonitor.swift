@@ -203,12 +203,12 @@ public final class StallMonitor: Sendable {
     /// The thread registers itself: only it can tell where its stack ends.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
         let thread = RegisteredThread.current()
-        let place = ThreadTarget(
+        let target = ThreadTarget(
             thread, beacon: SharedBeacon(loop.beacon),
             modeName: { [weak loop] number in loop?.modeName(number: number) })
         let key = RegistrationKey.eventRunLoop(thread.id)
         watch(
-            place, LoopBeacon(loop.beacon), as: name, threshold: threshold, key: key,
+            target, LoopBeacon(loop.beacon), as: name, threshold: threshold, key: key,
             thread: thread.id)
         // The thread may mark work of its own as well: that is another watch.
         guard let watched = watches[key] else { return }
@@ -223,15 +223,15 @@ public final class StallMonitor: Sendable {
         policies.withLock { $0.policies(for: name, asked: asked).base.threshold }
     }
 
-    /// Puts a place under watch, in the place of an earlier watch with the same key.
+    /// Registers a target, instead of an earlier registration with the same key.
     func watch(
-        _ place: any MonitoredTarget, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
+        _ target: any MonitoredTarget, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
         key: RegistrationKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
     ) {
         guard let agent else { return detach() }
         let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
         let targetMonitor = TargetMonitor(
-            name: name, threshold: policies.base.threshold, place: place, beacon: beacon,
+            name: name, threshold: policies.base.threshold, target: target, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,
             handover: agent.recorder.handover, threads: configuration.threads)
         let loop = WatchedLoop(beacon: beacon, policies: policies, responder: targetMonitor)

@@ -1,4 +1,4 @@
-// What the kernel says of a watched place's thread, also when the place's work moves from one thread to another.
+// What the kernel says of a target's thread, also when the target's work moves from one thread to another.
 
 internal import StallCapture
 internal import StallCause
@@ -9,7 +9,7 @@ internal import StallModel
 struct ThreadCounters: ~Copyable {
     /// The thread that was at the work at the last reading.
     private(set) var thread: RegisteredThread?
-    private let place: any MonitoredTarget
+    private let target: any MonitoredTarget
     private var reader: ThreadStatReader?
     /// What earlier threads have used, less what the present one had used before it came.
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
@@ -17,8 +17,8 @@ struct ThreadCounters: ~Copyable {
 
     private let controlGroup: ControlGroup
 
-    init(_ place: any MonitoredTarget, _ controlGroup: ControlGroup) {
-        self.place = place
+    init(_ target: any MonitoredTarget, _ controlGroup: ControlGroup) {
+        self.target = target
         self.controlGroup = controlGroup
     }
 
@@ -26,14 +26,14 @@ struct ThreadCounters: ~Copyable {
     ///
     /// - Parameters:
     ///   - isSuspect: Whether everything is wanted, or counters will do.
-    ///   - isAsked: Whether the place says that it is busy: only then it matters why no thread is at the work.
+    ///   - isAsked: Whether the target says that it is busy: only then it matters why no thread is at the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
-        follow(place.findThread())
+        follow(target.findThread())
         guard reader != nil else {
             // No thread: the time counts, unless a thread would be at it if it only got a CPU.
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
-                waitsForCPU: isAsked && place.isStarved(),
+                waitsForCPU: isAsked && target.isStarved(),
                 throttleCount: controlGroup.throttling()?.count)
         }
         let scheduling = isSuspect ? reader?.scheduling() : nil

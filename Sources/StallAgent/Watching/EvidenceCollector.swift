@@ -1,4 +1,4 @@
-// Gathers evidence of one watched place's thread, beside each sample, and hands it over. Runs on the watchdog's thread.
+// Gathers evidence of one target's thread, beside each sample, and hands it over. Runs on the watchdog's thread.
 
 internal import CLinux
 internal import StallCapture

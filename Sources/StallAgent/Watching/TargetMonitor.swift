@@ -21,7 +21,7 @@ struct Handover: @unchecked Sendable {
 /// One watched loop, as the watchdog sees it.
 final class TargetMonitor: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`; `assembly` is the recorder's.
-    private let place: any MonitoredTarget
+    private let target: any MonitoredTarget
     private let beacon: LoopBeacon
     private let sampler: SharedSampler?
     private let handover: Handover
@@ -41,18 +41,18 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     let assembly: IncidentAssembly
 
     init(
-        name: String, threshold: Duration, place: any MonitoredTarget, beacon: LoopBeacon,
+        name: String, threshold: Duration, target: any MonitoredTarget, beacon: LoopBeacon,
         sampler: SharedSampler?, controlGroup: ControlGroup, handover: Handover,
         threads: StallMonitor.ThreadScope
     ) {
         self.threshold = threshold
-        self.place = place
+        self.target = target
         self.beacon = beacon
         self.sampler = sampler
         self.handover = handover
         self.threads = threads
-        assembly = IncidentAssembly(name: name, modeName: { place.modeName($0) })
-        account = ThreadCounters(place, controlGroup)
+        assembly = IncidentAssembly(name: name, modeName: { target.modeName($0) })
+        account = ThreadCounters(target, controlGroup)
         causes = EvidenceCollector(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
 
@@ -89,15 +89,15 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
             from: sender)
         ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
-        place.forEachMember { _ in }
+        target.forEachMember { _ in }
         // Nothing of it is committed.
     }
 
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
-        place.correct(reading.word, at: now)
+        target.correct(reading.word, at: now)
     }
 
-    var isExact: Bool { place.isExact }
+    var isExact: Bool { target.isExact }
 
     func evidence(isSuspect: Bool) -> ThreadEvidence {
         account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)
@@ -118,7 +118,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
             kind: kind, offset: start - reading.since, taken: start, isLate: false,
             thread: beacon.thread, phase: beacon.phase, mode: beacon.mode, label: ShortText(),
             cost: .zero, presence: .noSampler, stack: nil)
-        record.label.fill { place.readLabel(of: beacon, into: $0) }
+        record.label.fill { target.readLabel(of: beacon, into: $0) }
         guard let sampler, let thread = account.thread else {
             record.presence = sampler == nil ? .noSampler : .noThread
             record.isLate = beacon.word != reading.word
@@ -210,7 +210,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         guard let sampler else { return }
         let start = now
         var count = 0
-        place.forEachMember { member in
+        target.forEachMember { member in
             guard count < 64 else { return }
             count += 1
             send(sampler.copyStack(of: member, within: .milliseconds(10)), .member)
