@@ -75,6 +75,8 @@ package struct PprofProfile: ViewerWriter {
     }
 
     package mutating func add(_ stall: ViewerStall) throws {
+        // Between stalls: what is written down takes the numbers of labels with it.
+        if values.count >= Self.entryCapacity { try settle() }
         let trace = stall.trace
         program = program ?? trace.run.buildID
         let key = Labels(
@@ -113,7 +115,6 @@ package struct PprofProfile: ViewerWriter {
         }
         values[Entry(stack: stack, labels: label), default: Value()].stalls += value.stalls
         values[Entry(stack: stack, labels: label)]!.time_ns.addClamped(value.time_ns)
-        if values.count >= Self.entryCapacity { try settle() }
     }
 
     private mutating func locations(of numbers: [Int32]) -> [Int64] {
