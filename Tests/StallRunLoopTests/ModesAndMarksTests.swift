@@ -132,4 +132,31 @@ import Testing
             #expect(fired == 2)
         }
     }
+
+    /// One that is still watched wakes the loop again and again while it is ready, and nothing is called that would show it.
+    @Test func `the kernel no longer watches a descriptor that was removed`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            var ends: [CInt] = [0, 0]
+            pipe(&ends)
+            defer { ends.forEach { close($0) } }
+            let source = DescriptorSource(descriptor: ends[0]) { _, _ in }
+            func isWatched() -> Bool {
+                let epoll = loop.defaultItems.epoll(of: loop)
+                let file = "/proc/self/fdinfo/\(epoll)"
+                let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+                return text.split(separator: "\n").contains {
+                    $0.split(separator: " ").prefix(2) == ["tfd:", "\(ends[0])"]
+                }
+            }
+            try loop.add(source, toMode: .default)
+            #expect(isWatched())
+            loop.remove(source, fromMode: .default)
+            #expect(!isWatched())
+            try loop.add(source, toMode: .default)
+            #expect(isWatched())
+            source.invalidate()
+            #expect(!isWatched())
+        }
+    }
 }
