@@ -79,35 +79,53 @@ import Testing
     }
 
     /// The loop moves on while its thread is being read, as when the watchdog has no CPU in between.
-    @Test func `what was read of a thread that has moved on is not held against it`() async throws {
-        final class Mover: StallResponder, @unchecked Sendable {
-            // Unchecked because only the watchdog's thread calls it.
-            let beacon: Beacon
-            let began: MonotonicInstant
-            let asked: AsyncStream<Bool>.Continuation
-            var incidents = 0
-            init(
-                _ beacon: Beacon, _ began: MonotonicInstant, _ asked: AsyncStream<Bool>.Continuation
-            ) {
-                (self.beacon, self.began, self.asked) = (beacon, began, asked)
-            }
-            func evidence(isSuspect: Bool) -> ThreadEvidence {
-                if isSuspect {
-                    beacon.publish(.waiting, at: began + .milliseconds(12))
-                    asked.yield(true)
-                }
-                return ThreadEvidence(cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "S"))
-            }
-            func takeSample(_: IncidentKind, of _: LoopReading, within _: Duration) {}
-            func forgetSamples(_ kind: IncidentKind) {}
-            func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
-            func stallChanged(_ incident: StallIncident) { incidents += 1 }
+    final class Mover: StallResponder, @unchecked Sendable {
+        // Unchecked because only the watchdog's thread calls it until the watchdog has stopped.
+        private let beacon: Beacon
+        private let end: MonotonicInstant
+        /// At which suspicious look it moves on.
+        private let moves: Int
+        /// What the kernel has booked from then on.
+        private let delay: Duration
+        private let asked: AsyncStream<Bool>.Continuation
+        private var looks = 0
+        var incidents: [StallIncident] = []
+
+        init(
+            _ beacon: Beacon, until end: MonotonicInstant, atLook moves: Int, delay: Duration,
+            _ asked: AsyncStream<Bool>.Continuation
+        ) {
+            (self.beacon, self.end, self.moves) = (beacon, end, moves)
+            (self.delay, self.asked) = (delay, asked)
         }
+        func evidence(isSuspect: Bool) -> ThreadEvidence {
+            guard isSuspect, looks < moves else {
+                if looks >= moves { asked.yield(true) }
+                return ThreadEvidence(cpuTime: .zero, runDelay: looks < moves ? .zero : delay)
+            }
+            looks += 1
+            if looks == moves { beacon.publish(.waiting, at: end) }
+            return ThreadEvidence(
+                cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "R"), waitsForCPU: true)
+        }
+        func takeSample(_: IncidentKind, of _: LoopReading, within _: Duration) {}
+        func forgetSamples(_ kind: IncidentKind) {}
+        func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
+        func stallChanged(_ incident: StallIncident) { incidents.append(incident) }
+    }
+
+    /// - Parameters:
+    ///   - busy: How long the loop was busy, of which it queued for a CPU for `delay`.
+    ///   - moves: At which suspicious look it moves on.
+    private func verdicts(
+        busy: Duration, delay: Duration, movesAtLook moves: Int
+    ) async throws -> [StallVerdict] {
         let beacon = Beacon()
+        defer { stall_beacon_release(beacon.pointer) }
         let (stream, asked) = AsyncStream.makeStream(of: Bool.self)
         let watchdog = try #require(Watchdog())
         let began = now + .milliseconds(-700)
-        let mover = Mover(beacon, began, asked)
+        let mover = Mover(beacon, until: began + busy, atLook: moves, delay: delay, asked)
         watchdog.watch(
             WatchedLoop(
                 beacon: LoopBeacon(beacon.pointer),
@@ -116,8 +134,20 @@ import Testing
         beacon.awake(at: began)
         #expect(await stream.first { _ in true } == true)
         watchdog.stop()
-        #expect(mover.incidents == 0)
-        stall_beacon_release(beacon.pointer)
+        return mover.incidents.map(\.verdict)
+    }
+
+    @Test func `what was read of a thread that has moved on is not held against it`() async throws {
+        let ended = try await verdicts(busy: .milliseconds(12), delay: .zero, movesAtLook: 1)
+        #expect(ended.isEmpty)
+    }
+
+    @Test func `a wait for the CPU that is booked when the loop moves on is not its own time`()
+        async throws
+    {
+        let queued = try await verdicts(
+            busy: .milliseconds(600), delay: .milliseconds(590), movesAtLook: 2)
+        #expect(!queued.contains(.stalled))
     }
 
     @Test func `requests arrive in their order from many threads`() async {

@@ -225,11 +225,22 @@ struct WatchdogThread: ~Copyable {
             reading = beacon.read(at: start)
         }
         // Time is accounted for up to here: what stops the process from now on belongs to the next look.
-        let (evidence, now) = evidence(
+        let threshold = post.detector.policy.threshold
+        var (evidence, now) = evidence(
             of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
-            threshold: post.detector.policy.threshold)
-        // Without a CPU meanwhile, it has read a thread that is at something else by now.
-        if beacon.word != reading.word { reading = beacon.read(at: self.now()) }
+            threshold: threshold)
+        // Without a CPU meanwhile, it has read a thread that is at something else by now, or one whose wait for the CPU
+        // was not booked yet when it moved on.
+        var attempt = 1
+        while beacon.word != reading.word, post.detector.isSuspect(reading, at: now),
+            attempt < Self.readings
+        {
+            reading = beacon.read(at: self.now())
+            (evidence, now) = self.evidence(
+                of: responder, isSuspect: post.detector.isSuspect(reading, at: now),
+                threshold: threshold)
+            attempt += 1
+        }
         let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
         post.seenWord = reading.word
         let wasDisturbed = wasProbeInterrupted()
