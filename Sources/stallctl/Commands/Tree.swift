@@ -41,7 +41,8 @@ struct Tree: ParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Hide functions with a smaller share of the time, in percent.", valueName: "percent"))
+        help: ArgumentHelp(
+            "Hide functions with a smaller share of the time, in percent.", valueName: "percent"))
     var minShare = 1.0
 
     @Option(

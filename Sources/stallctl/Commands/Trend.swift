@@ -22,14 +22,17 @@ struct Trend: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
 
-    @Argument(help: ArgumentHelp("The groups to show: a title, glob or signature prefix.", valueName: "name"))
+    @Argument(
+        help: ArgumentHelp(
+            "The groups to show: a title, glob or signature prefix.", valueName: "name"))
     var name: String?
 
     @OptionGroup var filters: FilterOptions
 
     @Option(
         help: ArgumentHelp(
-            "Bucket size. Default: hour for ranges up to two days, otherwise day.", valueName: "unit"
+            "Bucket size. Default: hour for ranges up to two days, otherwise day.",
+            valueName: "unit"
         ))
     var by: TrendUnit?
 

@@ -12,14 +12,18 @@ struct FilterOptions: ParsableArguments {
             valueName: "name"))
     var app: [String] = []
 
-    @Option(help: ArgumentHelp("Include only reports from this version of the app. Repeatable.", valueName: "version"))
+    @Option(
+        help: ArgumentHelp(
+            "Include only reports from this version of the app. Repeatable.", valueName: "version"))
     var version: [String] = []
 
-    @Option(help: ArgumentHelp("Include only reports from this host. Repeatable.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("Include only reports from this host. Repeatable.", valueName: "name"))
     var host: [String] = []
 
     @Option(
-        help: ArgumentHelp("Include only reports of the loop with this name. Repeatable.", valueName: "name"))
+        help: ArgumentHelp(
+            "Include only reports of the loop with this name. Repeatable.", valueName: "name"))
     var loop: [String] = []
 
     @Option(

@@ -71,7 +71,9 @@ extension Timeline {
         if returned > 0 {
             parts.append("\(returned) of one system call, taken when it returned.")
         }
-        if late > 0 { parts.append("\(late) late samples discarded (the loop had already resumed).") }
+        if late > 0 {
+            parts.append("\(late) late samples discarded (the loop had already resumed).")
+        }
         if let reason = failures.first {
             parts.append("\(failures.count) without a stack: \(reason.printable).")
         }
