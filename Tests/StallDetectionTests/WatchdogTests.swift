@@ -142,6 +142,11 @@ import Testing
         #expect(ended.isEmpty)
     }
 
+    @Test func `a stall that ends in the first look at it is reported by that look`() async throws {
+        let ended = try await verdicts(busy: .milliseconds(600), delay: .zero, movesAtLook: 1)
+        #expect(ended == [.stalled])
+    }
+
     @Test func `a wait for the CPU that is booked when the loop moves on is not its own time`()
         async throws
     {

@@ -214,7 +214,8 @@ struct WatchdogThread: ~Copyable {
         }
         // What the store has of the stall so far has no stack.
         if responder.collectLateStack() { post.detector.refresh() }
-        let (stallCount, history) = (beacon.stallCount, post.detector.history)
+        let history = post.detector.history
+        var stallCount = beacon.stallCount
         var reading = beacon.read(at: start)
         let rests = beacon.rests
         let suspected = post.detector.suspectedWord
@@ -236,6 +237,8 @@ struct WatchdogThread: ~Copyable {
             attempt < Self.readings
         {
             reading = beacon.read(at: self.now())
+            // What ended meanwhile is judged by this look, whose evidence encloses it most closely.
+            stallCount = beacon.stallCount
             (evidence, now) = self.evidence(
                 of: responder, isSuspect: post.detector.isSuspect(reading, at: now),
                 threshold: threshold)
