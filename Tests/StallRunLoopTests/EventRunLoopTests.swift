@@ -57,6 +57,24 @@ import Testing
         }
     }
 
+    /// Both are there before the iteration begins; the block is there only once the source was served.
+    @Test func `blocks of a source's handler run before the event of the same iteration`() throws {
+        try onFreshThreadThrowing {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var log: [String] = []
+            let source = LoopSource { source in
+                log.append("source")
+                source.invalidate()
+                loop.perform { log.append("block") }
+            }
+            loop.add(source, toMode: .default)
+            loop.add(LoopTimer(after: .zero) { _ in log.append("timer") }, toMode: .default)
+            source.signal()
+            #expect(loop.run(mode: .default) == .finished)
+            #expect(log == ["source", "block", "timer"])
+        }
+    }
+
     @Test func `always ready descriptors and timers take turns`() throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current
