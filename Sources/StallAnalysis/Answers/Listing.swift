@@ -45,10 +45,22 @@ extension Listing {
     ) throws {
         let counted = limit + Self.furtherCount
         let selection = try store.newest(filter, count: counted)
-        let newest = selection.reports.prefix(limit)
-        let frames = try store.frames(ofStacks: Set(newest.flatMap { $0.stacks.map(\.stack) }))
+        try self.init(
+            showing: selection.reports.prefix(limit), of: selection,
+            reportCount: selection.reports.count, store: store, rules: rules)
+        isCountCut = selection.reports.count == counted
+    }
+
+    /// - Parameters:
+    ///   - shown: Those of the selection that are shown, in their order.
+    ///   - reportCount: How many there are to show.
+    init(
+        showing shown: ArraySlice<ReportSummary>, of selection: ReportSelection, reportCount: Int,
+        store: any QueryableStore, rules: GroupingRules
+    ) throws {
+        let frames = try store.frames(ofStacks: Set(shown.flatMap { $0.stacks.map(\.stack) }))
         let grouper = DefaultGrouper(rules: rules)
-        let entries = newest.map { report in
+        let entries = shown.map { report in
             let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
             let run = selection.runs[report.run]
             return Entry(
@@ -56,8 +68,7 @@ extension Listing {
                 signature: grouper.signature(of: stacks, executable: run.buildID))
         }
         self.init(
-            entries: entries, reportCount: selection.reports.count,
-            isCountCut: selection.reports.count == counted,
-            shortIDs: ShortIDs(shown: newest.map(\.id), among: selection.reports.lazy.map(\.id)))
+            entries: entries, reportCount: reportCount,
+            shortIDs: ShortIDs(shown: shown.map(\.id), among: selection.reports.lazy.map(\.id)))
     }
 }

@@ -39,8 +39,7 @@ extension ListingQuestion {
         var reports = selection.reports.filter {
             $0.duration >= minDuration && (states.isEmpty || states.contains($0.state))
         }
-        let frames = try store.frames(ofStacks: Set(reports.flatMap { $0.stacks.map(\.stack) }))
-        if let group { try select(&reports, of: group, selection.runs, frames) }
+        if let group { try select(&reports, of: group, selection.runs) }
         reports.sort { left, right in
             if order == .lasted, left.duration != right.duration {
                 return left.duration > right.duration
@@ -48,26 +47,18 @@ extension ListingQuestion {
             if left.start != right.start { return left.start > right.start }
             return left.id.description > right.id.description
         }
-        let grouper = DefaultGrouper(rules: ranking.rules)
-        let entries = reports.prefix(limit).map { report in
-            let run = selection.runs[report.run]
-            let stacks = report.stacks.map { (frames[$0.stack] ?? [], $0.weight) }
-            return Listing.Entry(
-                report: report, run: run,
-                signature: grouper.signature(of: stacks, executable: run.buildID))
-        }
-        var listing = Listing(
-            entries: entries, reportCount: reports.count,
-            shortIDs: ShortIDs(
-                shown: entries.map(\.report.id), among: selection.reports.lazy.map(\.id)))
+        var listing = try Listing(
+            showing: reports.prefix(limit), of: selection, reportCount: reports.count,
+            store: store, rules: ranking.rules)
         listing.order = order
         return listing
     }
 
     private func select(
-        _ reports: inout [ReportSummary], of name: String, _ runs: [ProcessRun],
-        _ frames: [Int64: [Frame]]
+        _ reports: inout [ReportSummary], of name: String, _ runs: [ProcessRun]
     ) throws {
+        let frames = try ranking.store.frames(
+            ofStacks: Set(reports.flatMap { $0.stacks.map(\.stack) }))
         let hadReports = !reports.isEmpty
         var cache = SignatureCache(frames: frames, rules: ranking.rules)
         reports = reports.filter {
