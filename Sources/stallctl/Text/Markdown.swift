@@ -8,16 +8,12 @@ extension String {
     var markdown: String {
         var escaped = ""
         for character in printable {
-            if #"\`*_{}[]<>()#+-.!|~&@:"#.contains(character), !isHarmless(character) {
-                escaped.append("\\")
-            }
+            // Others are markup only at the beginning of a line, which a cell or a sentence never is.
+            if #"\`*_[]<>#!|~&@"#.contains(character) { escaped.append("\\") }
             escaped.append(character)
         }
         return escaped
     }
-
-    /// Those that are markup only at the beginning of a line, which a cell or a sentence never is.
-    private func isHarmless(_ character: Character) -> Bool { "(){}+-.:".contains(character) }
 }
 
 /// Lines of text as they are, in a fence that is longer than any in them.
