@@ -284,7 +284,9 @@ let package = Package(
                 log,
             ],
             swiftSettings: settings),
-        .testTarget(name: "PackageTests", path: "Tests/PackageTests", swiftSettings: settings),
+        .testTarget(
+            name: "PackageTests", dependencies: ["TestSupport"], path: "Tests/PackageTests",
+            swiftSettings: settings),
         .testTarget(
             name: "StallctlTests",
             dependencies: [

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Goal: texts stay within their width, their links lead somewhere, and they use the field's words. Method: `scripts/prose`
@@ -6,18 +7,15 @@ import Testing
 @Suite struct ProseTests {
     @Test func `the texts have no problem`() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+            .standardized
         // An export of the sources has no list of its files.
         guard FileManager.default.fileExists(atPath: root.appending(path: ".git").path) else {
             return
         }
-        let (process, output) = (Process(), Pipe())
-        process.executableURL = root.standardized.appending(path: "scripts/prose")
-        process.standardOutput = output
-        try process.run()
-        let said = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0, "\(said)")
-        #expect(said.split(separator: "\n").last?.hasSuffix("problems=0") == true, "\(said)")
+        let prose = try BuiltProgram("prose", in: root.appending(path: "scripts")).finish()
+        #expect(prose.status == 0, "\(prose.output)")
+        #expect(
+            prose.output.split(separator: "\n").last?.hasSuffix("problems=0") == true,
+            "\(prose.output)")
     }
 }
