@@ -5,7 +5,7 @@ internal import Foundation
 internal import StallAnalysis
 internal import StallModel
 
-/// The data of a page. page.js reads it; nobody else does.
+/// The data of a page. Only page.js reads it.
 struct PageData: Encodable {
     struct Group: Encodable {
         var id: String

@@ -75,7 +75,7 @@ struct ReportPage {
                 for section in sections { try write(self.section(section).text + "\n") }
             case "footer": try write(HTML(footer).text)
             case "data": try write(data.json())
-            default: preconditionFailure("page.html has a mark that nobody knows: \(piece)")
+            default: preconditionFailure("page.html has an unknown mark: \(piece)")
             }
         }
     }
