@@ -586,9 +586,7 @@ class Trial:
         other = os.path.join(self.work, "other.sqlite")
         run = self.ingest(other, directory, term_after=0.05)
         if run.hung:
-            # Two seconds may pass on a busy machine; again they do not unless the program waits for something.
-            print("SIGTERM: %s: not obeyed at once: %s" % (directory, run.where), file=sys.stderr)
-            run = self.ingest(other, directory, term_after=0.05)
+            print("SIGTERM: %s: not obeyed: %s" % (directory, run.where), file=sys.stderr)
         self.note(run, "SIGTERM", directory)
         self.hand_to_agent([path])
 
