@@ -75,21 +75,21 @@ static void remove_page(const place *place) {
     unlink(path);
 }
 
-// Whether a store has a report that the page says more about.
+// Whether the page says more about a stall than a store does.
 static bool is_page_wanted(const place *place) {
     const stall_last_words *words = page_of(place);
     for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
         const stall_open_slot *slot = &words->slots[i];
         if (__atomic_load_n(&slot->began_ns, __ATOMIC_ACQUIRE) != 0
-            && __atomic_load_n(&slot->report[1], __ATOMIC_ACQUIRE) != 0) return true;
+            && __atomic_load_n(&slot->report[1], __ATOMIC_ACQUIRE) != STALL_REPORT_COUNTED) return true;
     }
     return false;
 }
 
-void stall_last_words_release(int32_t monitor) {
+void stall_last_words_release(int32_t monitor, bool is_run_known) {
     place *place = own_place(monitor);
     if (!place) return;
-    if (!is_page_wanted(place)) remove_page(place);
+    if (!is_run_known || !is_page_wanted(place)) remove_page(place);
     give_back(place);
 }
 
@@ -117,7 +117,8 @@ static stall_last_words *make_page(place *place) {
     return words;
 }
 
-stall_open_slot *stall_last_words_open(int32_t monitor, uint64_t began_ns, uint64_t now_ns) {
+stall_open_slot *stall_last_words_open(
+    int32_t monitor, uint64_t began_ns, uint64_t now_ns, const stall_open_facts *facts) {
     place *place = own_place(monitor);
     stall_last_words *words = place ? make_page(place) : NULL;
     for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
@@ -126,6 +127,7 @@ stall_open_slot *stall_last_words_open(int32_t monitor, uint64_t began_ns, uint6
         slot->seen_ns = now_ns;
         __atomic_store_n(&slot->ended_ns, 0, __ATOMIC_RELAXED);
         slot->report[0] = slot->report[1] = 0;
+        slot->facts = *facts;
         __atomic_store_n(&slot->began_ns, began_ns, __ATOMIC_RELEASE);
         return slot;
     }

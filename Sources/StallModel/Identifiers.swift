@@ -54,6 +54,11 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
+    package init(_ words: (high: UInt64, low: UInt64)) { (high, low) = words }
+
+    /// An identifier of the same time; the same one for the same number, which is below 2^62.
+    package func derived(_ number: UInt64) -> UniqueID { UniqueID((high, low ^ number)) }
+
     /// Makes a version-7 identifier: 48 bits of milliseconds, then 74 random bits.
     ///
     /// **Source:** RFC 9562, section 5.7.

@@ -43,7 +43,7 @@ import Testing
         let (stream, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
         let loop = WatchedLoop(
-            beacon: LoopBeacon(beacon.pointer),
+            name: "main", beacon: LoopBeacon(beacon.pointer),
             policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
             responder: Recorder(reported: reported))
         watchdog.watch(loop)
@@ -69,7 +69,7 @@ import Testing
         let watchdog = try #require(Watchdog())
         watchdog.watch(
             WatchedLoop(
-                beacon: LoopBeacon(beacon.pointer),
+                name: "main", beacon: LoopBeacon(beacon.pointer),
                 policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
                 responder: Recorder(reported: reported)))
         #expect(await stream.first { _ in true }?.0.hasEnded == false)
@@ -128,7 +128,7 @@ import Testing
         let mover = Mover(beacon, until: began + busy, atLook: moves, delay: delay, asked)
         watchdog.watch(
             WatchedLoop(
-                beacon: LoopBeacon(beacon.pointer),
+                name: "main", beacon: LoopBeacon(beacon.pointer),
                 policies: ModePolicies(DetectionPolicy(threshold: .milliseconds(250))),
                 responder: mover))
         beacon.awake(at: began)
@@ -161,7 +161,7 @@ import Testing
         let (_, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let loops = (0..<400).map {
             WatchedLoop(
-                beacon: LoopBeacon(beacon.pointer),
+                name: "main", beacon: LoopBeacon(beacon.pointer),
                 policies: ModePolicies(DetectionPolicy(threshold: .milliseconds($0 + 50))),
                 responder: Recorder(reported: reported))
         }

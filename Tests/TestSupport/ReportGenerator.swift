@@ -6,7 +6,7 @@ package import StallModel
 /// Makes the reports of one process run.
 package struct ReportGenerator {
     package var random: SeededGenerator
-    package let run: ProcessRun
+    package var run: ProcessRun
     package let images: [Image]
     private var clock: Int64 = 1_700_000_000_000_000
 

@@ -21,12 +21,23 @@
 #define STALL_PROCESS_EXITED 2
 #define STALL_PROCESS_CRASHED 4
 
+/// What is said of a stall whose report its process could not write.
+typedef struct stall_open_facts {
+    uint64_t threshold_ns;
+    uint32_t verdict;  ///< StallVerdict's value
+    char loop[48];     ///< the name that the loop is watched under; cut, and without a NUL where it fills the array
+} stall_open_facts;
+
+/// The id of a stall that is counted and gets no report: that of no report.
+#define STALL_REPORT_COUNTED 0xffffffffffffffffULL
+
 /// An open stall. Times are CLOCK_MONOTONIC.
 typedef struct stall_open_slot {
     uint64_t began_ns;   ///< 0: the slot is free
     uint64_t seen_ns;    ///< until when it was seen to last
     uint64_t ended_ns;   ///< when the loop went on; 0 until then
-    uint64_t report[2];  ///< the report's id, big-endian words; 0 until a store has it
+    uint64_t report[2];  ///< the report's id, big-endian words; 0 until it is made
+    stall_open_facts facts;
 } stall_open_slot;
 
 /// The page.
@@ -40,20 +51,22 @@ typedef struct {
 
 /// A place for one of the process's monitors, whose run gets a page of its own; -1 without one. Any thread.
 int32_t stall_last_words_reserve(void);
-/// Gives the place back. Its page stays where a store has a report of it, for the next reader of that store.
-void stall_last_words_release(int32_t monitor);
+/// Gives the place back. Its page stays where a stall is in it and a store knows the run, for the next agent that opens
+/// that store.
+void stall_last_words_release(int32_t monitor, bool is_run_known);
 /// Names the monitor's run; before it there is no page. Also has fatal signals leave a word; what handled them goes on
 /// doing so. Any thread; once.
 void stall_last_words_prepare(int32_t monitor, uint64_t run_high, uint64_t run_low);
 /// A slot for a stall that is open, or NULL when there is none. The watchdog's thread.
-stall_open_slot *_Nullable stall_last_words_open(int32_t monitor, uint64_t began_ns, uint64_t now_ns);
+stall_open_slot *_Nullable stall_last_words_open(
+    int32_t monitor, uint64_t began_ns, uint64_t now_ns, const stall_open_facts *_Nonnull facts);
 /// It still lasts.
 static inline void stall_open_slot_see(stall_open_slot *_Nonnull slot, uint64_t now_ns) {
     __atomic_store_n(&slot->seen_ns, now_ns, __ATOMIC_RELAXED);
 }
 /// The loop went on. Called by the loop's own thread, once a stall.
 void stall_open_slot_end(stall_open_slot *_Nonnull slot, uint64_t now_ns);
-/// A store has the report of the stall that began then.
+/// The report of the stall that began then is about to be written, or it is counted (STALL_REPORT_COUNTED twice).
 void stall_last_words_name(int32_t monitor, uint64_t began_ns, uint64_t report_high, uint64_t report_low);
 /// A store has its end as well: the slot is free.
 void stall_last_words_close(int32_t monitor, uint64_t began_ns);

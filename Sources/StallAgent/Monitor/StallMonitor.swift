@@ -234,7 +234,8 @@ public final class StallMonitor: Sendable {
             name: name, threshold: policies.base.threshold, target: target, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,
             handover: agent.recorder.handover, threads: configuration.threads)
-        let loop = WatchedLoop(beacon: beacon, policies: policies, responder: targetMonitor)
+        let loop = WatchedLoop(
+            name: name, beacon: beacon, policies: policies, responder: targetMonitor)
         let watch = Registration(
             loop: loop, name: name, threshold: threshold, thread: thread, detach: detach)
         let superseded = watches.insert(watch, for: key)

@@ -209,7 +209,7 @@ private struct Recording {
         if isWritten {
             stall_last_words_remove(watchdog.lastWords)
         } else {
-            stall_last_words_release(watchdog.lastWords)
+            stall_last_words_release(watchdog.lastWords, store.knowsRun)
         }
         return isWritten
     }
@@ -232,7 +232,11 @@ private struct Recording {
                 count: count.stalls, total: count.time)
             store.countSuppressed(stalls, threshold: report.threshold)
         }
-        guard answer.isReported else { return }
+        guard answer.isReported else {
+            let began = pending.incident.began.nanoseconds
+            let none = STALL_REPORT_COUNTED
+            return stall_last_words_name(watchdog.lastWords, began, none, none)
+        }
         report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
         countLosses()
@@ -270,19 +274,17 @@ private struct Recording {
         store.noticeOnceDurable(report)
     }
 
-    /// Writes the report, and says so to the process that comes after this one.
+    /// Writes the report, and leaves word of it for the process that comes after this one: first, as this one may be
+    /// killed before it is written.
     private mutating func keep(
         _ report: StallReport, _ images: ImageTable, of pending: PendingReport
     ) {
-        store.record(report, images: images)
-        guard store.hasWritten(report.id) else { return }
         let began = pending.incident.began.nanoseconds
-        if report.state == .open {
-            stall_last_words_name(
-                watchdog.lastWords, began, report.id.words.high, report.id.words.low)
-        } else {
-            stall_last_words_close(watchdog.lastWords, began)
-        }
+        stall_last_words_name(
+            watchdog.lastWords, began, report.id.words.high, report.id.words.low)
+        store.record(report, images: images)
+        guard report.state != .open, store.hasWritten(report.id) else { return }
+        stall_last_words_close(watchdog.lastWords, began)
     }
 
     private func frames(of locations: [CodeLocation]) -> [Frame] {

@@ -30,6 +30,8 @@ struct StoreConnection {
     /// How often the app has closed the store's descriptors.
     private var closures = 0
     private let firstPath: String
+    /// Whether a store has the row of this run, so that the next agent finds what the process left behind.
+    private(set) var knowsRun = false
 
     private static let waitingLimit = 32
     private static let waitingCountLimit = 2048
@@ -55,6 +57,7 @@ struct StoreConnection {
                 path: connection.path, run: connection.run, limits: connection.limits)
             connection.store = store
             try store.closeAbandoned()
+            connection.knowsRun = true
             // Only what is written proves that it can be: a full disk lets a store be opened.
         }
     }

@@ -4,13 +4,18 @@ package import StallModel
 
 /// One loop that a watchdog looks after.
 package final class WatchedLoop: Sendable {
+    /// What it is watched under.
+    package let name: String
     package let beacon: LoopBeacon
     /// The policies that it is watched under at first; `Watchdog.setPolicies` changes them.
     package let policies: ModePolicies
     /// Answers the watchdog's questions about this loop's thread, and hears of its stalls.
     package let responder: any StallResponder
 
-    package init(beacon: LoopBeacon, policies: ModePolicies, responder: any StallResponder) {
+    package init(
+        name: String, beacon: LoopBeacon, policies: ModePolicies, responder: any StallResponder
+    ) {
+        self.name = name
         self.beacon = beacon
         self.policies = policies
         self.responder = responder

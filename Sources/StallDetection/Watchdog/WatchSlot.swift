@@ -27,6 +27,7 @@ final class WatchSlot: @unchecked Sendable {
     var alarmedWord: UInt64?
     /// Where the stall that is open is kept for the process that comes after this one.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
+    private var openFacts = stall_open_facts()
     /// For how long the loop had been busy in its life, at the last look.
     private var knownBusy = Duration.zero
     /// How many of the loop's own long spans have been gone through.
@@ -46,6 +47,9 @@ final class WatchSlot: @unchecked Sendable {
         detector = StallDetector(policy: loop.policies.base)
         measured = loop.beacon.counters(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
         suspected.initialize(repeating: 0, count: Int(LoopBeacon.keptStalls))
+        withUnsafeMutableBytes(of: &openFacts.loop) { bytes in
+            bytes.copyBytes(from: loop.name.utf8.prefix(bytes.count))
+        }
     }
 
     deinit { suspected.deallocate() }
@@ -124,8 +128,10 @@ final class WatchSlot: @unchecked Sendable {
             return
         }
         if openSlot == nil, let incident, !incident.hasEnded {
+            openFacts.threshold_ns = UInt64(max(0, incident.threshold.nanoseconds))
+            openFacts.verdict = UInt32(incident.verdict.rawValue)
             openSlot = stall_last_words_open(
-                place.monitor, incident.began.nanoseconds, now.nanoseconds)
+                place.monitor, incident.began.nanoseconds, now.nanoseconds, &openFacts)
             loop.beacon.setOpenSlot(openSlot, of: place.wakeup)
         }
         guard let slot = openSlot else { return }

@@ -83,7 +83,7 @@ package final class Watchdog: Sendable {
     package func stop() {
         beginStop()
         join()
-        stall_last_words_release(lastWords)
+        stall_last_words_release(lastWords, false)
     }
 
     private func send(_ request: WatchdogRequest) {

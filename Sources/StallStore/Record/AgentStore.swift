@@ -111,20 +111,26 @@ package final class AgentStore {
         if recordsUntilCheck < 0 { try keepWithinLimits() }
     }
 
-    /// Closes open reports of processes that are gone: as hangs, with the duration they had reached, or as what the
-    /// process left word of.
+    /// Says that this process is there, and closes open reports of processes that are gone: as hangs, with the duration
+    /// they had reached, or as what the process left word of. A stall that it left word of and could not write gets a
+    /// report without a stack.
     package func closeAbandoned() throws(StoreError) {
         let here = ProcessLife.current()
         let runs = try write { writer in
+            try writer.noteRun()
             try writer.closeAbandoned { $0.end(in: file.path, here) }
-            return try writer.latestRuns(256)
+            var gone: [ProcessRun] = []
+            for run in try writer.latestRuns(256) {
+                let words = LastWords(of: run, besideStore: file.path)
+                guard words.isThere, let ending = here.ending(of: run, words) else { continue }
+                try words.stalls(otherwise: ending).forEach(writer.record)
+                gone.append(run)
+            }
+            return gone
         }
         // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing
         // to say.
-        for run in runs {
-            let words = LastWords(of: run, besideStore: file.path)
-            if words.isThere, here.ending(of: run, words) != nil { LastWords.remove(of: run) }
-        }
+        for run in runs { LastWords.remove(of: run) }
     }
 
     /// Deletes the oldest reports where the store is larger or older than it may be. Recording does

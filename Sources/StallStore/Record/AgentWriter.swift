@@ -12,7 +12,7 @@ final class AgentWriter {
     private let openReports: OpenReports
     private let eviction: Eviction
     private let exposures: ExposureRows
-    private let nextRevision, contentVersion, findOpen, addLoss, latestRuns: Statement
+    private let nextRevision, contentVersion, findOpen, findReport, addLoss, latestRuns: Statement
     private var images: [ImageKey: Interned] = [:]
     private var lastContentVersion: Int64?
     /// The report written last: it may come again with its cause when it has ended and no index finds it any more.
@@ -44,6 +44,8 @@ final class AgentWriter {
             select seq from report indexed by report_open
             where source = ? and state = 0 and id = ?
             """)
+        // No index helps; asked for what a dead process left and for nothing else.
+        findReport = try connection.prepare("select seq from report where source = ? and id = ?")
         latestRuns = try connection.prepare(
             "select \(ProcessRun.columns) from process_run order by id desc limit ?")
         addLoss = try connection.prepare(
@@ -68,14 +70,14 @@ final class AgentWriter {
     }
 
     func record(_ report: StallReport, images: [Image]) throws {
-        let runID = try interner.run(run)
+        let runID = try interner.run(report.run)
         let revision = try revision()
         let known =
             last?.id == report.id ? last?.seq : try findOpen.found(source, report.id)
         var row = ReportRow(
             seq: known ?? revision, revision: revision,
             id: report.id,
-            loop: try loop(report.loop, report.threshold),
+            loop: try loop(report.loop, report.threshold, of: report.run),
             mode: try label(report.mode), activity: try report.activity.map(label),
             phase: report.phase,
             state: report.state, ending: report.ending, verdict: report.verdict,
@@ -127,7 +129,7 @@ final class AgentWriter {
     func record(_ exposure: LoopExposure) throws {
         try exposures.put(
             ExposureRow(
-                revision: revision(), loop: loop(exposure.loop, exposure.threshold),
+                revision: revision(), loop: loop(exposure.loop, exposure.threshold, of: exposure.run),
                 start_us: exposure.start.microseconds, watched_ns: exposure.watched.nanoseconds,
                 busy_ns: exposure.busy.nanoseconds,
                 readyDelay_ns: exposure.readyDelay.nanoseconds,
@@ -139,12 +141,14 @@ final class AgentWriter {
     func countSuppressed(_ stalls: SuppressedStalls, threshold: Duration) throws {
         try exposures.add(
             SuppressionRow(
-                loop: loop(stalls.loop, threshold), place: stalls.place, reason: stalls.reason,
+                loop: loop(stalls.loop, threshold, of: stalls.run), place: stalls.place, reason: stalls.reason,
                 count: Int64(stalls.count), total_ns: stalls.total.nanoseconds),
             source: source, revision: revision())
     }
 
-    private func loop(_ name: String, _ threshold: Duration) throws -> Int64 {
+    private func loop(
+        _ name: String, _ threshold: Duration, of run: ProcessRun
+    ) throws -> Int64 {
         try interner.loop(
             run: interner.run(run), name: name.clipped(toBytes: ValueLimits.nameBytes),
             threshold_ns: threshold.nanoseconds)
@@ -153,6 +157,15 @@ final class AgentWriter {
     /// Longer ones are cut: what no ingest would take is of no use.
     private func label(_ text: String) throws -> Int64 {
         try interner.label(text.clipped(toBytes: ValueLimits.labelBytes))
+    }
+
+    /// Says that the process is there: what it leaves behind can be found from now on.
+    func noteRun() throws { _ = try interner.run(run) }
+
+    /// Keeps a stall of a process that is gone, if there is no report of it.
+    func record(_ stall: AbandonedStall) throws {
+        guard try findReport.found(source, stall.report.id) == nil else { return }
+        try record(stall.report, images: [])
     }
 
     func closeAbandoned(_ end: (OpenReport) -> OpenStallEnd?) throws {

@@ -13,6 +13,33 @@ struct OpenStallEnd: Hashable {
     var duration_ns: Int64?
 }
 
+/// A stall of a process that is gone.
+struct AbandonedStall {
+    var report: StallReport
+
+    /// - Parameter slot: Nothing of it is believed before it was checked.
+    fileprivate init?(_ slot: stall_open_slot, of run: ProcessRun, _ end: OpenStallEnd) {
+        let now_ns = stall_monotonic_ns()
+        guard slot.began_ns < now_ns, now_ns - slot.began_ns < UInt64(LastWords.longest),
+            slot.facts.threshold_ns < UInt64(LastWords.longest), let duration = end.duration_ns,
+            duration >= Int64(slot.facts.threshold_ns),
+            let verdict = StallVerdict(rawValue: UInt8(truncatingIfNeeded: slot.facts.verdict))
+        else { return nil }
+        let loop = withUnsafeBytes(of: slot.facts.loop) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        // Whoever else finds it in the page calls it the same.
+        let id = slot.report == (0, 0) ? run.id.derived(slot.began_ns) : UniqueID(slot.report)
+        let age_us = Int64((now_ns - slot.began_ns) / 1000)
+        report = StallReport(
+            id: id, run: run, loop: loop, mode: "", phase: .unknown,
+            start: UnixTime(microseconds: UnixTime.now().microseconds - age_us),
+            duration: .nanoseconds(duration),
+            threshold: .nanoseconds(Int64(slot.facts.threshold_ns)), state: end.state,
+            ending: end.ending, verdict: verdict)
+    }
+}
+
 /// The page of one run, if it left one.
 struct LastWords {
     private let run: ProcessRun
@@ -45,11 +72,32 @@ struct LastWords {
         of report: UniqueID, otherwise: StallEnding, known_ns known: Int64
     ) -> OpenStallEnd {
         guard let page else { return OpenStallEnd(state: .hang, ending: otherwise) }
-        let processEnding = StallEnding(rawValue: UInt8(truncatingIfNeeded: page.ending))
-        let ending = processEnding ?? otherwise
-        guard let slot = slot(of: report, in: page) else {
-            return OpenStallEnd(state: .hang, ending: ending)
+        guard let slot = slots(of: page).first(where: { $0.report == report.words }) else {
+            return OpenStallEnd(state: .hang, ending: processEnding(page) ?? otherwise)
         }
+        return end(of: slot, in: page, otherwise: otherwise, known_ns: known)
+    }
+
+    /// The stalls that get a report, whether or not a store has it.
+    func stalls(otherwise: StallEnding) -> [AbandonedStall] {
+        guard let page else { return [] }
+        return slots(of: page).compactMap { slot in
+            guard slot.report.1 != STALL_REPORT_COUNTED else { return nil }
+            return AbandonedStall(
+                slot, of: run, end(of: slot, in: page, otherwise: otherwise, known_ns: 0))
+        }
+    }
+
+    private func processEnding(_ page: stall_last_words) -> StallEnding? {
+        StallEnding(rawValue: UInt8(truncatingIfNeeded: page.ending))
+    }
+
+    private func end(
+        of slot: stall_open_slot, in page: stall_last_words, otherwise: StallEnding,
+        known_ns known: Int64
+    ) -> OpenStallEnd {
+        let processEnding = processEnding(page)
+        let ending = processEnding ?? otherwise
         func length(until end: UInt64) -> Int64? {
             guard end >= slot.began_ns, end - slot.began_ns < UInt64(Self.longest) else {
                 return nil
@@ -67,13 +115,11 @@ struct LastWords {
     }
 
     /// A year; no number of a page that says more is believed.
-    private static let longest = Int64(366) * 86400 * 1_000_000_000
+    fileprivate static let longest = Int64(366) * 86400 * 1_000_000_000
 
-    private func slot(of report: UniqueID, in page: stall_last_words) -> stall_open_slot? {
+    private func slots(of page: stall_last_words) -> [stall_open_slot] {
         withUnsafeBytes(of: page.slots) { bytes in
-            bytes.bindMemory(to: stall_open_slot.self).first {
-                $0.began_ns != 0 && $0.report == report.words
-            }
+            bytes.bindMemory(to: stall_open_slot.self).filter { $0.began_ns != 0 }
         }
     }
 

@@ -69,15 +69,20 @@ struct ReportView {
             lines.append("Not the app's own delay: \(excuse) (\(report.verdict.word)).")
         }
         let share = percent(report.cpuTime, of: report.duration)
+        let threshold = "The threshold was \(report.threshold.precise)"
         lines.append(
-            "Its thread used \(report.cpuTime.precise) of CPU (\(share)). The threshold was "
-                + "\(report.threshold.precise); it was noticed \(report.detectionDelay.compact) late."
+            report.wasLeftUnwritten
+                ? threshold + "."
+                : "Its thread used \(report.cpuTime.precise) of CPU (\(share)). "
+                    + threshold + "; it was noticed \(report.detectionDelay.compact) late."
         )
         if !signature.keyFrames.isEmpty {
             let title = signature.group.title(under: report.cause?.cause)
             lines.append("Grouped as: \(title.printable)")
         }
-        if report.samples.isEmpty, report.state == .ended, report.threshold > .zero {
+        if report.wasLeftUnwritten {
+            lines.append("Its process ended before the agent could write what it had seen.")
+        } else if report.samples.isEmpty, report.state == .ended, report.threshold > .zero {
             lines.append("It was seen afterwards: the agent had no CPU while it lasted.")
         }
         lines.append("Report \(report.id)")
@@ -165,5 +170,12 @@ extension Frame {
         guard let file else { return "" }
         let name = file.split(separator: "/").last.map(String.init) ?? file
         return line.map { "\(name):\($0)" } ?? name
+    }
+}
+
+extension StallReport {
+    /// The next process that opened the store found it in what its own had left behind: when it was and how long.
+    fileprivate var wasLeftUnwritten: Bool {
+        samples.isEmpty && state != .open && threshold > .zero && detectionDelay == .zero
     }
 }

@@ -78,8 +78,10 @@ private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) 
     for line in text.split(separator: "\n") {
         if line.contains("late=1") { verdict.stopLate += 1 }
         if line.hasPrefix("crashed") { verdict.crashed += 1 }
+        if line.hasPrefix("blind") { verdict.blind += 1 }
         if line.hasPrefix("successor killed") { verdict.successorsKilled += 1 }
-        if line.contains("late=1") || line.hasPrefix("crashed") || line.hasPrefix("successor") {
+        let words = ["crashed", "blind", "successor"]
+        if line.contains("late=1") || words.contains(where: line.hasPrefix) {
             faults.append(String(line))
         }
         if line.hasPrefix("skipped") { print("\(play.name): \(line)") }

@@ -3,7 +3,9 @@
 import CHostSafety
 import Foundation
 import StallAgent
+import StallModel
 import StallRunLoop
+import StallStore
 
 extension Play {
     static let hosts: [Play] = [
@@ -13,6 +15,34 @@ extension Play {
             stage.stall(monitor) { if !host_hold_heap(400_000_000) { usleep(400_000) } }
             stage.stall(monitor) { host_block_heap(400_000_000) }
             stage.stop(monitor)
+        },
+        Play(name: "malloc-held-for-ever", environment: ["MALLOC_ARENA_MAX": "1"]) { stage in
+            // Such a process can write nothing about its stall: the next one must.
+            let process = Process()
+            process.executableURL = URL(filePath: ownProgram)
+            process.arguments = ["play", "inner-malloc-held-for-ever", stage.directory]
+            try process.run()
+            process.waitUntilExit()
+            if process.terminationStatus != SIGKILL { print("crashed before it was killed") }
+            let monitor = try stage.start()
+            stage.stop(monitor)
+            let reports = try ReportStore.open(path: stage.store).reports(ReportFilter())
+            let hangs = reports.filter { $0.state == .hang && $0.ending == .killed }
+            if hangs.count != 1 || hangs.count != reports.count {
+                print("blind \(hangs.count) hangs of 1, \(reports.count) reports")
+            }
+        },
+        Play(name: "inner-malloc-held-for-ever", isInner: true) { stage in
+            // Before the heap is held: a thread needs it to begin.
+            Thread {
+                usleep(1_500_000)
+                kill(getpid(), SIGKILL)
+            }.start()
+            let monitor = try stage.start()
+            EventRunLoop.main.perform {
+                if !host_hold_heap(60_000_000_000) { host_block_heap(60_000_000_000) }
+            }
+            withExtendedLifetime(monitor) { stage.rest(.seconds(60)) }
         },
         Play(name: "stop-with-malloc-held", mayLose: true) { stage in
             let monitor = try stage.start()

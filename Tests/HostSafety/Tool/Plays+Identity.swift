@@ -64,7 +64,7 @@ extension Play {
         },
     ]
 
-    private static var ownProgram: String {
+    static var ownProgram: String {
         URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path
     }
 }
