@@ -56,7 +56,7 @@ enum StatusView {
         return line(
             "Seen and not kept", LossReason.allCases.filter { $0 != .callback && $0 != .blind })
             + line("Kept, and not told to the app", [.callback])
-            + line("SuspendedIntervals", [.blind])
+            + line("Gaps", [.blind])
     }
 
     private static func parts(_ counts: [(count: Int, clause: String)]) -> String {
