@@ -129,7 +129,8 @@ final class AgentWriter {
     func record(_ exposure: LoopExposure) throws {
         try exposures.put(
             ExposureRow(
-                revision: revision(), loop: loop(exposure.loop, exposure.threshold, of: exposure.run),
+                revision: revision(),
+                loop: loop(exposure.loop, exposure.threshold, of: exposure.run),
                 start_us: exposure.start.microseconds, watched_ns: exposure.watched.nanoseconds,
                 busy_ns: exposure.busy.nanoseconds,
                 readyDelay_ns: exposure.readyDelay.nanoseconds,
@@ -141,7 +142,8 @@ final class AgentWriter {
     func countSuppressed(_ stalls: SuppressedStalls, threshold: Duration) throws {
         try exposures.add(
             SuppressionRow(
-                loop: loop(stalls.loop, threshold, of: stalls.run), place: stalls.place, reason: stalls.reason,
+                loop: loop(stalls.loop, threshold, of: stalls.run), place: stalls.place,
+                reason: stalls.reason,
                 count: Int64(stalls.count), total_ns: stalls.total.nanoseconds),
             source: source, revision: revision())
     }
