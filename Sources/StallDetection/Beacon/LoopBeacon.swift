@@ -1,22 +1,22 @@
-// The watchdog's end of a beacon (CLinux/stall_beacon.h). The loop writes it without locks; here it is only read.
+// The watchdog's side of a beacon (CLinux/stall_beacon.h): the loop writes it without locks, the watchdog reads it.
 
 package import CLinux
 package import StallModel
 
-/// What the loop does, in the three words that detection needs. The raw values are the beacon's.
+/// What the loop is doing, as far as detection needs to know. The raw values are the beacon's.
 package enum LoopStatus: UInt8, Hashable, Sendable {
-    /// Between runs: it is not expected to serve events.
+    /// Outside of a run: not expected to serve events.
     case idle = 0
     case busy = 1
     case waiting = 2
 }
 
-/// What a beacon said at one instant.
+/// The content of a beacon at one instant.
 package struct LoopReading: Hashable, Sendable {
     package var status: LoopStatus
-    /// When the status began: the entry, the end of the wait, or the start of the iteration.
+    /// When the status began: at entry, at the end of the wait, or at the start of the iteration.
     package var since: MonotonicInstant
-    /// Equal words mean that the loop has not moved.
+    /// Two readings with equal words: the loop made no progress between them.
     package var word: UInt64
 
     package init(status: LoopStatus, since: MonotonicInstant) {
@@ -31,15 +31,15 @@ package struct LoopReading: Hashable, Sendable {
         status = LoopStatus(rawValue: UInt8(word >> 56)) ?? .idle
         let mask = UInt64(1) << 56 - 1
         let age = (now.nanoseconds &- word) & mask
-        // A loop that published after `now` was read looks almost a full turn old.
+        // If the loop published after `now` was read, the age is almost a full period.
         since = MonotonicInstant(
             nanoseconds: age > mask / 2 ? now.nanoseconds : now.nanoseconds - age)
     }
 }
 
-/// A shared reference to a loop's beacon; the beacon outlives the loop for as long as it is watched.
+/// A shared reference to a loop's beacon. The beacon outlives the loop while it is watched.
 package final class LoopBeacon: @unchecked Sendable {
-    // Unchecked because a pointer is: every access behind it is one atomic operation.
+    // Unchecked because of the pointer. Every access through it is one atomic operation.
     private let beacon: UnsafeMutablePointer<stall_beacon>
 
     package init(_ beacon: UnsafeMutablePointer<stall_beacon>) {
@@ -53,10 +53,10 @@ package final class LoopBeacon: @unchecked Sendable {
         LoopReading(word: stall_beacon_word(beacon), now: now)
     }
 
-    /// How often the loop has waited or left its run, while it was watched.
+    /// How often the loop has waited or left its run since it has been watched.
     var rests: UInt64 { stall_counters_rests(beacon) }
 
-    /// What the loop has counted of itself by now.
+    /// The loop's own counters at `now`.
     package func counters(at now: MonotonicInstant, runDelay: Duration?) -> LoopCounters {
         let reading = read(at: now)
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
@@ -69,12 +69,12 @@ package final class LoopBeacon: @unchecked Sendable {
             runDelay: runDelay)
     }
 
-    /// For how long the loop has been busy while it was watched, without what it does now.
+    /// Busy time since the loop has been watched, without the current busy span.
     var finishedBusyTime: Duration {
         .nanoseconds(Int64(clamping: stall_counters_busy_ns(beacon)))
     }
 
-    /// How many spans have been as long as a stall, and the last of them by their numbers.
+    /// The number of busy spans as long as a stall. The last `keptStalls` of them can be read by number.
     var stallCount: UInt64 { stall_counters_stalls(beacon) }
     static let keptStalls = UInt64(STALL_KEPT_SPANS)
     func stall(number: UInt64) -> (began: MonotonicInstant, length: Duration) {
@@ -116,15 +116,15 @@ package final class LoopBeacon: @unchecked Sendable {
         }
     }
 
-    /// Where the loop is to note the end of the stall that is open, for the watchdog with this wake-up word.
+    /// Sets the slot in which the loop notes the end of the open stall, for the watchdog with this wake-up word.
     func setOpenSlot(
         _ slot: UnsafeMutablePointer<stall_open_slot>?,
         of wakeup: UnsafeMutablePointer<stall_wakeup>
     ) {
         stall_beacon_set_open_slot(beacon, wakeup, slot)
     }
-    /// Signals this wake-up word too, beside those of other watchdogs. From `stallLength` on a busy span is a stall and
-    /// no micro-stall. Done again, it changes that. False when there is no room.
+    /// Adds a wake-up word; the loop signals those of all watchdogs. A busy span of `stallLength` or more counts as a
+    /// stall, not as a micro-stall. Another call changes that length. False if the beacon has no room.
     @discardableResult
     func connect(to wakeup: UnsafeMutablePointer<stall_wakeup>, stallLength: Duration) -> Bool {
         stall_beacon_join(beacon, wakeup, UInt64(max(0, stallLength.nanoseconds)))
@@ -136,13 +136,13 @@ package final class LoopBeacon: @unchecked Sendable {
     func setAlarm(on word: UInt64) { stall_beacon_set_alarm(beacon, word) }
     func clearAlarm() { stall_beacon_clear_alarm(beacon) }
 
-    /// Whether the loop had left the word that the alarm is set on at some instant, as far as is known.
+    /// Whether the loop is known to have left the word of the alarm before `instant`.
     package func hasLeft(_ word: UInt64, by instant: MonotonicInstant) -> Bool {
         guard self.word != word else { return false }
         return alarmAnswer.map { $0 < instant } ?? true
     }
 
-    /// When the word that the alarm was set on went, by the loop's own clock.
+    /// When the loop left the word of the alarm, by the loop's own clock.
     var alarmAnswer: MonotonicInstant? {
         let nanoseconds = stall_beacon_ended(beacon)
         return nanoseconds == 0 ? nil : MonotonicInstant(nanoseconds: nanoseconds)

@@ -1,12 +1,12 @@
-// What a loop counted of itself (CLinux/stall_beacon.h), and how much of it fell between two readings.
+// A loop's own counters (CLinux/stall_beacon.h), and their differences between two readings.
 
 internal import CLinux
 package import StallModel
 
-/// A reading of a loop's counters. Plain memory: the watchdog takes it while it may not allocate.
+/// A reading of a loop's counters. Plain memory, because the watchdog reads it where it may not allocate.
 package struct LoopCounters: Sendable {
     package var at: MonotonicInstant
-    /// Busy time up to `at`, also of the span that is going on.
+    /// Busy time up to `at`, the current span included.
     package var busy: Duration
     var microStallCount: UInt64
     var microStallTime: UInt64
@@ -14,7 +14,7 @@ package struct LoopCounters: Sendable {
     var runDelay: Duration?
 }
 
-/// What a loop did in a stretch of watched time.
+/// A loop's activity in an interval of watched time.
 package struct LoopMeasure: Hashable, Sendable {
     package var began: MonotonicInstant
     package var watched: Duration
@@ -26,7 +26,7 @@ package struct LoopMeasure: Hashable, Sendable {
 }
 
 extension LoopMeasure {
-    /// What happened from one reading to a later one.
+    /// The differences between a reading and a later one.
     package init(from first: LoopCounters, to last: LoopCounters) {
         var counts: [Int: Int] = [:]
         for bucket in first.lengths.indices where first.lengths[bucket] != last.lengths[bucket] {

@@ -1,15 +1,15 @@
-// A loop under watch, and what was seen of it while it was under suspicion.
+// A watched loop, the protocol through which the watchdog queries its thread, and the samples of a suspected stall.
 
 package import StallModel
 
-/// One loop that a watchdog looks after.
+/// One loop that a watchdog polls.
 package final class WatchedLoop: Sendable {
-    /// What it is watched under.
+    /// The target's name.
     package let name: String
     package let beacon: LoopBeacon
-    /// The policies that it is watched under at first; `Watchdog.setPolicies` changes them.
+    /// The initial policies; `Watchdog.setPolicies` changes them.
     package let policies: ModePolicies
-    /// Answers the watchdog's questions about this loop's thread, and hears of its stalls.
+    /// Answers the watchdog's queries about this loop's thread and receives its stalls.
     package let responder: any StallResponder
 
     package init(
@@ -22,44 +22,44 @@ package final class WatchedLoop: Sendable {
     }
 }
 
-/// What a sample is taken of.
+/// What a sample is evidence of.
 package enum IncidentKind: UInt8, Hashable, Sendable {
     /// One callout that takes long.
     case stall = 0
-    /// Many short ones, without a rest.
+    /// Many short callouts without a wait in between.
     case saturation = 1
 }
 
-/// What StallAgent does for one loop when the watchdog asks. Called on the watchdog's thread only, while the loop's
-/// thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or waited for.
+/// What StallAgent does for one loop at the watchdog's request. Called on the watchdog's thread only, while the loop's
+/// thread may hold any lock of the app, the heap's included: implementations must not allocate, free or wait.
 package protocol StallResponder: AnyObject, Sendable {
-    /// Watching begins. What is needed later is made ready; here, and only here, it may allocate.
+    /// Watching begins. Prepares what later calls need; only this method may allocate.
     func prepare()
-    /// The beacon says busy for long enough to be suspected: set it right if there is a reason not to believe it. False
-    /// when that is not known yet.
+    /// The beacon has been busy for long enough to be suspected. Corrects the beacon if the loop is not busy after all.
+    /// False while that is not known yet.
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
-    /// The loop itself says when it is busy, so that its own count of long spans can be believed.
+    /// Whether the loop itself publishes when it is busy, so that its own count of long spans is exact.
     var isExact: Bool { get }
-    /// What the kernel says of the loop's thread now.
+    /// What the kernel reports about the loop's thread now.
     ///
-    /// - Parameter isSuspect: The loop may be stalled: everything is wanted. Otherwise the thread's counters will do.
+    /// - Parameter isSuspect: The loop may be stalled: read everything. Otherwise the thread's counters suffice.
     func evidence(isSuspect: Bool) -> ThreadEvidence
-    /// Takes a sample of the thread and hands it over.
+    /// Samples the thread and hands the sample over.
     ///
     /// - Parameters:
-    ///   - reading: What the beacon said. A sample of a loop that has moved on meanwhile is late.
-    ///   - limit: How long it may take: other loops are not looked at meanwhile.
+    /// - reading: The beacon's content. A sample is late if the loop has made progress since.
+    /// - limit: How long it may take: no other loop is polled meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
-    /// Hands over the stack of a thread that had not answered when its samples were taken, if its answer has come: then
-    /// it is true.
+    /// Hands over the stack of a thread that had not answered in time. True if the answer has come.
     func collectLateStack() -> Bool
-    /// The samples since the last call are of no incident, or of one that is over.
+    /// The samples since the last call belong to no incident, or to one that is over.
     func forgetSamples(_ kind: IncidentKind)
-    /// A stall began, goes on, or ended. Its samples were handed over before.
+    /// A stall began, continues, or ended. Its samples were handed over before.
     func stallChanged(_ incident: StallIncident)
-    /// A stretch of watched time is over. False when it cannot be taken now: then the next one begins as this did.
+    /// An interval of watched time is over. False if it cannot be accepted now: the next interval then has the same
+    /// start.
     func measured(from first: LoopCounters, to last: LoopCounters) -> Bool
-    /// Nothing more will be asked.
+    /// Watching has ended; no call follows.
     func unwatched()
 }
 
@@ -72,22 +72,22 @@ extension StallResponder {
     package func unwatched() {}
 }
 
-/// One look at a suspected thread, before anything is symbolized.
+/// One sample of a suspected thread, before symbolication.
 package struct RawSample: Hashable, Sendable {
-    /// When it was taken, from when the loop last made progress.
+    /// Time since the loop last made progress.
     package var offset: Duration
     package var taken: MonotonicInstant
-    /// The loop had moved on when the capture was complete.
+    /// The loop had made progress before the capture was complete.
     package var isLate = false
     package var thread: ThreadID
     package var phase: LoopPhase
     package var mode: UInt32
     package var label: String?
-    /// The stack, or nil when it could not be taken.
+    /// Nil if the capture failed.
     package var stack: CapturedStack?
-    /// Why it could not be taken.
+    /// Why the capture failed.
     package var failure: String?
-    /// How long taking it kept the watchdog busy.
+    /// How long the sample kept the watchdog busy.
     package var cost = Duration.zero
 
     package init(
@@ -106,7 +106,7 @@ package struct RawSample: Hashable, Sendable {
         self.failure = failure
         self.cost = cost
     }
-    /// Completes a sample whose thread answered late, if it is of the time that the answer is true for.
+    /// Completes a sample whose thread answered late, if the answer is from the time of the sample.
     package mutating func complete(with late: LateStack) {
         guard stack == nil, failure != nil else { return }
         guard taken <= late.answered, late.asked <= taken + cost else { return }

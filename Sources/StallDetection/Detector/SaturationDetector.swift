@@ -1,24 +1,25 @@
-// Decides whether a loop is saturated: it makes progress all the time, no callout takes long, and yet it never comes to
-// rest, so that whatever it is sent waits behind the rest. Pure, like StallDetector.
+// Decides whether a loop is saturated: it makes progress and no callout takes long, but it never waits, so that new
+// events queue behind the others. Pure, like StallDetector.
 
 package import StallModel
 
-/// One loop's detector of saturation.
+/// The saturation detector of one loop.
 package struct SaturationDetector: Sendable {
-    /// While it is near saturation it wants a sample then; the watchdog looks at a moving loop anyway.
+    /// When the next sample is due, near saturation. Needs no poll of its own: a loop that makes progress is polled
+    /// anyway.
     private var nextSample: MonotonicInstant?
     private var spacing = Duration.zero
     private var samples = 0
-    /// Since when the loop has not rested, and how often it had by then.
+    /// Since when the loop has not waited, and its count of waits at that time.
     private var busy: (since: MonotonicInstant, rests: UInt64, evidence: ThreadEvidence)?
     private var lastReport: MonotonicInstant?
     private var threshold = Duration.zero
 
     package init() {}
 
-    /// Looks at the loop.
+    /// Evaluates one poll of the loop.
     ///
-    /// - Parameter isStalled: One callout takes long: that is another matter, and time starts again.
+    /// - Parameter isStalled: One callout takes long. That is a stall, not saturation, and time starts again.
     package mutating func poll(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
@@ -44,7 +45,7 @@ package struct SaturationDetector: Sendable {
         }
         let present = now - busy.since - suspendedIntervals.time(from: busy.since, to: now)
         guard present >= policy.saturation else { return step }
-        // A loop that waits for the CPU most of the time is behind because of that.
+        // A loop that was runnable without a CPU most of the time is not saturated but starved.
         let delay = (evidence.runDelay ?? .zero) - (busy.evidence.runDelay ?? .zero)
         guard lastReport != nil || delay < present / 2 else { return step }
         if let lastReport, now < lastReport + policy.refreshInterval { return step }
@@ -53,7 +54,7 @@ package struct SaturationDetector: Sendable {
         return step
     }
 
-    /// Ends what is open.
+    /// Ends an open incident.
     package mutating func finish(_ evidence: ThreadEvidence, at now: MonotonicInstant) -> StallStep
     {
         defer { lastReport = nil }

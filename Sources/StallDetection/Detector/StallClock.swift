@@ -1,27 +1,27 @@
-// How much of the time since a callback began is the thread's own doing. Wall time alone calls every starved or
-// suspended process stalled; the thread's CPU time alone misses every blocking call.
+// How much of the time since a callback began is the thread's own. By wall time alone, every starved or suspended
+// process is stalled; CPU time alone misses every blocking call.
 //
 //     counted = the time since it began
-//             - time it waited for a CPU (the kernel's own account)
-//             - time in which the whole process cannot have run (SuspensionTracker.swift)
+//             - time it waited for a CPU (counted by the kernel)
+//             - time in which the whole process was suspended (SuspensionTracker.swift)
 //             - time it was stopped
-//     and at least the CPU time that it used.
+//     but at least the CPU time that it used.
 
 package import StallModel
 
-/// What the kernel says of a thread at one look. Nil where it could not be read: then wall time is believed.
+/// What the kernel reports about a thread at one poll. Nil where it could not be read; wall time is used then.
 package struct ThreadEvidence: Hashable, Sendable {
-    /// CPU time the thread has used in its life.
+    /// CPU time of the thread since its start.
     package var cpuTime: Duration?
-    /// Time the thread has waited for a CPU in its life. A wait is booked when it is over.
+    /// Time the thread has waited for a CPU since its start. The kernel adds a wait when it is over.
     package var runDelay: Duration?
     /// The state letter of `/proc/self/task/TID/stat` (`R`, `S`, `D`, `T`, `t` ...).
     package var state: UInt8?
-    /// It is ready to run and waits for a CPU now.
+    /// Runnable, and waiting for a CPU now.
     package var waitsForCPU: Bool
-    /// The readings are of instants too far apart: between them it may have begun to wait for a CPU.
+    /// The readings are too far apart: the thread may have begun to wait for a CPU between them.
     var isSpread = false
-    /// A debugger is attached to it.
+    /// A debugger is attached to the thread.
     package var isTraced: Bool
     /// How often the control group's CPU quota has been used up.
     package var throttleCount: Int?
@@ -41,31 +41,32 @@ package struct ThreadEvidence: Hashable, Sendable {
     var mayWaitForCPU: Bool { waitsForCPU || isSpread }
     var isRunnable: Bool { state == UInt8(ascii: "R") }
     var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
-    /// The part that is still true when the thread has moved on: its counters.
+    /// The part that stays valid after the thread has moved on: its counters.
     var counters: ThreadEvidence {
         ThreadEvidence(
             cpuTime: cpuTime, runDelay: runDelay, isTraced: isTraced, throttleCount: throttleCount)
     }
 }
 
-/// Adds up the time of one suspected stall, look by look.
+/// Adds up the time of one suspected stall, poll by poll.
 package struct StallClock: Hashable, Sendable {
     /// When the loop last made progress.
     package let began: MonotonicInstant
-    /// Time up to the last look whose evidence settles it, and time since then as far as it can be told now.
+    /// Time up to the last poll whose evidence is final, and a preliminary account of the time since then.
     private var settled = Account()
     private var pending = Account()
     private var last: MonotonicInstant
     private var lastEvidence: ThreadEvidence?
-    /// Until the first look is settled: CPU time that the thread may have used outside of the stall since
-    /// `lastEvidence`.
+    /// CPU time that the thread may have used outside of the stall since `lastEvidence`. Zero after the first final
+    /// poll.
     private var usedElsewhere: Duration
-    /// Until then: time in the queue for a CPU that cannot lie in the stall, because it is more than the stall has
-    /// lasted.
+    /// Time waiting for a CPU that cannot belong to the stall, because it exceeds the stall's length. Zero after the
+    /// first final poll.
     private var delayedElsewhere = Duration.zero
     private var wasTraced = false
     private var throttleCount = 0
-    /// Time between looks that both found it ready to run without a CPU, since `last`: whatever the kernel books of it.
+    /// Time between polls that both found the thread runnable without a CPU, since `last`, whether the kernel counts it
+    /// or not.
     private var observedDelay = Duration.zero
     private var lastWait: Wait?
 
@@ -76,7 +77,7 @@ package struct StallClock: Hashable, Sendable {
 
     private struct Account: Hashable {
         var counted = Duration.zero
-        /// The part of it that was spent on a CPU for certain.
+        /// The part of it that was spent on a CPU with certainty.
         var used = Duration.zero
         var cpuTime = Duration.zero
         var uncounted = Duration.zero
@@ -93,26 +94,25 @@ package struct StallClock: Hashable, Sendable {
 
     /// The part of the time that counts as a stall.
     package var counted: Duration { settled.counted + pending.counted }
-    /// The thread's CPU time since `began`, as far as it is known.
+    /// The thread's CPU time since `began`, as far as known.
     package var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
-    /// - Parameter before: What was known of the thread before `began`, if anything: the part of the first
-    ///   interval that it can have spent on the CPU is bounded by it.
-    /// - Parameter busyElsewhere: How long the loop was busy with other things since `before` was read. The CPU time of that
-    ///   is not the stall's.
+    /// - Parameter before: The last evidence from before `began`, if any. It bounds the CPU time of the first interval.
+    /// - Parameter busyElsewhere: How long the loop was busy with other callouts since `before` was read. Their CPU
+    ///   time is not the stall's.
     package init(
         began: MonotonicInstant, before: ThreadEvidence?, busyElsewhere: Duration = .zero
     ) {
         self.began = began
         last = began
         usedElsewhere = max(.zero, busyElsewhere)
-        // What it did before it began says nothing of its state since.
+        // The state from before `began` does not hold any more.
         lastEvidence = before?.counters
     }
 
-    /// Accounts for the time since the last look.
+    /// Accounts for the time since the last poll.
     ///
-    /// - Parameter suspendedIntervals: When the process did not run, by the watchdog's own account.
+    /// - Parameter suspendedIntervals: When the process was suspended, as tracked by the watchdog.
     package mutating func advance(
         to now: MonotonicInstant, _ evidence: ThreadEvidence, suspendedIntervals: SuspendedIntervals
     ) {
@@ -130,7 +130,7 @@ package struct StallClock: Hashable, Sendable {
         let correction = correction(evidence, interval)
         account.counted -= correction
         account.uncounted += correction
-        // A wait for the CPU is booked when it is over: the next look tells what this one cannot.
+        // The kernel adds a wait for the CPU when it is over: the next poll knows what this one cannot.
         guard evidence.isStopped || !evidence.mayWaitForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
@@ -139,12 +139,12 @@ package struct StallClock: Hashable, Sendable {
         observedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
         lastEvidence = evidence
-        // Counted from the beginning: one throttling may end long after it was booked.
+        // Counted from the beginning of the stall: one throttling may last long after it was counted.
         lastEvidence?.throttleCount = throttles
     }
 
-    /// The first look at a stall tells most of what belongs to the time before it: what comes after that look is the
-    /// stall's.
+    /// Narrows down how much of the first interval lies before the stall. What is counted after the first poll of a
+    /// stall belongs to the stall.
     private mutating func narrowElsewhere(_ interval: Duration, _ evidence: ThreadEvidence) {
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             usedElsewhere = min(usedElsewhere, max(.zero, total - before))
@@ -154,19 +154,19 @@ package struct StallClock: Hashable, Sendable {
         }
     }
 
-    /// How much of the settled time is known now to have passed in the queue for a CPU: the wait that is booked now
-    /// lasted longer than the interval. The look that settled it did not see the wait, because the watchdog lost its
-    /// own CPU between two readings.
+    /// How much of the final time is known now to have been a wait for the CPU: the wait counted now is longer than the
+    /// interval. The poll that made the time final missed the wait, because the watchdog lost its own CPU between two
+    /// readings.
     private func correction(_ evidence: ThreadEvidence, _ interval: Duration) -> Duration {
         guard last > began, let delay = evidence.runDelay, let before = lastEvidence?.runDelay
         else { return .zero }
         return max(.zero, min(delay - before - interval, settled.counted - settled.used))
     }
 
-    /// A processor of a virtual machine that stands still takes the thread's time without the kernel's booking it.
+    /// A paused core of a virtual machine takes the thread's time without the kernel counting it.
     private mutating func witness(_ evidence: ThreadEvidence, at now: MonotonicInstant) {
         guard evidence.waitsForCPU else { return lastWait = nil }
-        // Nothing was booked in between: it is one wait that lasts.
+        // No counter changed in between: it is one continuous wait.
         if let lastWait, lastWait.cpuTime == evidence.cpuTime,
             lastWait.runDelay == evidence.runDelay
         {
@@ -175,16 +175,16 @@ package struct StallClock: Hashable, Sendable {
         lastWait = Wait(at: now, cpuTime: evidence.cpuTime, runDelay: evidence.runDelay)
     }
 
-    /// A share of the threshold that does not matter: the kernel does not say whether a moment's wait for the CPU came
-    /// just before the callout or in it.
+    /// A negligible share of the threshold: the kernel does not say whether a short wait for the CPU came just before
+    /// the callout or in it.
     static func negligiblePart(of threshold: Duration) -> Duration { threshold / 64 }
 
-    /// How much is missing to a stall, as far as it depends on whose time it was.
+    /// How much counted time is missing to the threshold.
     func missing(to threshold: Duration) -> Duration {
         threshold - Self.negligiblePart(of: threshold) - counted
     }
 
-    /// The loop was busy for the threshold, and all but a negligible part of it was its own doing.
+    /// The loop was busy for the threshold, and all but a negligible part of it was its own time.
     func isStall(threshold: Duration) -> Bool {
         counted + settled.uncounted + pending.uncounted >= threshold
             && missing(to: threshold) <= .zero
@@ -206,8 +206,7 @@ package struct StallClock: Hashable, Sendable {
         var used = interval
         if let total = evidence.cpuTime, let before = lastEvidence?.cpuTime {
             account.cpuTime = min(interval, max(.zero, total - before))
-            // What it has used for certain. Without that, time in the queue for a CPU would pass for work that was done
-            // before.
+            // CPU time that it used with certainty. Otherwise time waiting for a CPU would pass for earlier work.
             used = min(interval, max(.zero, total - before - usedElsewhere))
         } else if !evidence.isRunnable, evidence.cpuTime != nil {
             used = .zero
@@ -221,7 +220,7 @@ package struct StallClock: Hashable, Sendable {
         return account
     }
 
-    /// The part of an interval that was the thread's own doing; at least the CPU time it used.
+    /// The part of an interval that was the thread's own time; at least the CPU time it used.
     private func credit(
         for interval: Duration, _ evidence: ThreadEvidence, used: Duration,
         suspendedInterval: Duration
@@ -229,11 +228,11 @@ package struct StallClock: Hashable, Sendable {
         if evidence.isStopped { return used }
         let present = max(.zero, interval - suspendedInterval)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
-            // How long it has waited for the CPU by now is not booked yet; it may be all of the time.
+            // The current wait for the CPU is not in the counters yet; it may be the whole interval.
             let delayed = max(delay - before - delayedElsewhere, observedDelay)
             return evidence.mayWaitForCPU ? used : max(used, present - max(.zero, delayed))
         }
-        // Blocked at either end: the wait was the thread's own. Runnable at both ends, yet hardly run: starved.
+        // Blocked at one end: the wait was the thread's own. Runnable at both ends, with little CPU time: starved.
         let wasRunnable = lastEvidence?.state == nil || lastEvidence?.isRunnable == true
         let isStarved = evidence.isRunnable && wasRunnable && used < interval * 3 / 4
         return isStarved ? used : max(used, present)

@@ -1,16 +1,16 @@
-// Decides whether the watched loop is stalled. Pure: it is told the time and never reads a clock, so every rule here
-// can be tested without sleeping. Watchdog.swift gives it a thread.
+// Decides whether the watched loop is stalled. Pure: takes the time as input and never reads a clock, so every rule
+// here can be tested without sleeping. Watchdog.swift gives it a thread.
 //
 //     LoopBeacon (one atomic word, written by the loop) -> StallDetector -> StallStep
 
 package import StallModel
 
-/// A stall as far as it is known: what the detector says of one incident, again and again until it ended.
+/// What is known of one incident. Reported repeatedly until the incident has ended.
 package struct StallIncident: Hashable, Sendable {
     /// When the loop last made progress; with the loop it identifies the incident.
     package var began: MonotonicInstant
     package var duration: Duration
-    /// What it crossed.
+    /// The threshold that it exceeded.
     package var threshold: Duration
     package var cpuTime: Duration
     /// How much later than the threshold it was noticed.
@@ -35,13 +35,13 @@ package struct StallIncident: Hashable, Sendable {
     }
 }
 
-/// What to do after a look, in this order.
+/// What to do after a poll, in this order.
 package struct StallStep: Hashable, Sendable {
-    /// Take a sample of the thread now.
+    /// Sample the thread now.
     var takesSample = false
-    /// Tell the world: the stall began, goes on, or ended.
+    /// Report that the stall began, continues, or ended.
     package var incident: StallIncident?
-    /// The suspicion was unfounded or is over: forget its samples, after `incident`.
+    /// The suspicion was unfounded or is over: discard its samples, after `incident`.
     var dropsSuspicion = false
 }
 
@@ -49,12 +49,12 @@ package struct StallStep: Hashable, Sendable {
 package struct StallDetector: Sendable {
     /// Takes effect with the next suspicion.
     package var policy: DetectionPolicy
-    /// When it wants to look again; nil when nothing can go wrong before the loop wakes up.
+    /// When the next poll is due; nil if nothing can happen before the loop wakes up.
     package private(set) var nextPoll: MonotonicInstant?
-    /// The word under suspicion: the loop is asked to tell when it goes.
+    /// The word under suspicion; the watchdog sets the loop's alarm on it.
     var suspectedWord: UInt64? { suspicion?.word }
 
-    /// When what is suspected will have lasted for the threshold; nil once it was told.
+    /// When the suspected span reaches the threshold; nil once it was reported.
     var unreachedThreshold: MonotonicInstant? {
         guard let suspicion, suspicion.lastReport == nil else { return nil }
         return suspicion.clock.began + policy.threshold
@@ -65,7 +65,7 @@ package struct StallDetector: Sendable {
 
     private var suspicion: Suspicion?
     private var lastWord: UInt64 = 0
-    /// What was known of the thread at the last looks.
+    /// The thread's evidence at the last polls.
     private(set) var history: ThreadHistory
 
     private struct Suspicion: Hashable {
@@ -76,37 +76,37 @@ package struct StallDetector: Sendable {
         var samples = 0
         var detectionDelay: Duration?
         var lastReport: MonotonicInstant?
-        /// The last report said that it is stalled, and not that it was starved or stopped.
+        /// The last report called it stalled, not starved or stopped.
         var isReportedAsStall = false
-        /// More is known of it than what was told.
+        /// More is known of it than was reported.
         var hasNews = false
     }
 
-    /// - Parameter before: What is known of the thread when watching begins.
+    /// - Parameter before: The thread's evidence when watching begins.
     package init(policy: DetectionPolicy, before: ThreadEvidence? = nil) {
         self.policy = policy
         history = ThreadHistory(before)
     }
 
-    /// Whether everything is wanted of the thread's evidence, or its counters will do.
+    /// Whether the thread's full evidence is needed, or its counters suffice.
     package func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
         suspicion != nil || reading.status == .busy && now >= reading.since + policy.suspicion
     }
 
-    /// Has an open stall told at the next look, however recently it was: its stack has come.
+    /// Reports an open stall at the next poll regardless of the refresh interval: its stack has come.
     package mutating func refresh() { suspicion?.hasNews = true }
 
-    /// Looks at the loop.
+    /// Evaluates one poll of the loop.
     ///
     /// - Parameters:
-    ///   - reading: What the beacon says.
-    ///   - evidence: What the kernel says of its thread, read after the beacon.
-    ///   - now: The time of the look.
-    ///   - suspendedIntervals: When the process did not run, by the watchdog's own account.
-    ///   - end: When the suspected word went, if the loop noted it.
-    ///   - busyBefore: How long the loop was busy between the last look and the beginning of what it does now.
-    ///   - isProven: The reading can be believed. One that cannot is told from twice the threshold on: what should prove it may be
-    ///     stuck itself.
+    /// - reading: The beacon's content.
+    /// - evidence: What the kernel reports about the thread, read after the beacon.
+    /// - now: The time of the poll.
+    /// - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
+    /// - end: When the loop left the suspected word, if it noted that.
+    /// - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
+    /// - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
+    ///   what should confirm it may be stuck itself.
     package mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
@@ -122,7 +122,8 @@ package struct StallDetector: Sendable {
         }
         switch reading.status {
         case .idle, .waiting:
-            // A loop that moves is polled now and then; one that still sleeps wakes the watchdog when it wakes up.
+            // A loop that makes progress is polled now and then. A loop that still waits wakes the watchdog when it
+            // wakes up.
             nextPoll = reading.word == lastWord ? nil : now + policy.suspicion
         case .busy where now < reading.since + policy.suspicion:
             nextPoll = reading.since + policy.suspicion
@@ -137,7 +138,7 @@ package struct StallDetector: Sendable {
                 suspicion.nextSample = now + suspicion.spacing
                 suspicion.spacing = min(suspicion.spacing * 2, policy.longestSpacing)
             }
-            // A stall that ended in this look goes first; the new one will be due at once.
+            // A stall that ended at this poll is reported first; the new one is due at once.
             if step.incident == nil, isProven || now >= reading.since + policy.threshold * 2 {
                 step.incident = report(&suspicion, at: now)
             }
@@ -159,15 +160,15 @@ package struct StallDetector: Sendable {
             nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
     }
 
-    /// Judges a stall that no look met while it lasted: the loop itself has counted it. Nil when it was not its own
-    /// doing and too short to be reported for that, as far as the time since the look before is known.
+    /// Judges a stall that no poll observed while it lasted, from the loop's own counters. Nil if it was not the loop's
+    /// own time and too short to be reported for that, as far as the time since the previous poll is known.
     ///
-    /// It is stalled when it is so at least: by the CPU time that the thread must have used in it, or by its length
-    /// less all that the thread has queued for a CPU since the look before.
+    /// The estimate is conservative: the CPU time that the thread must have used in it, or its length less all the time
+    /// that the thread waited for a CPU since the previous poll.
     ///
     /// - Parameters:
-    ///   - history: What was known of the thread before this look.
-    ///   - busyElsewhere: How long the loop was busy with other things since the look before.
+    /// - history: The thread's evidence from before this poll.
+    /// - busyElsewhere: How long the loop was busy with other callouts since the previous poll.
     func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, history: ThreadHistory,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
@@ -187,7 +188,7 @@ package struct StallDetector: Sendable {
             ending: .recovered)
     }
 
-    /// Ends what is open, because no look will follow.
+    /// Ends an open stall, because no poll follows.
     package mutating func stop(
         _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
@@ -230,7 +231,7 @@ package struct StallDetector: Sendable {
         ending: StallEnding = .recovered
     ) -> StallIncident? {
         var clock = suspicion.clock
-        // The thread has moved on, so its state now says nothing about the end of the stall; its counters do.
+        // The thread has moved on: its state now is not evidence of the end of the stall, but its counters are.
         clock.advance(
             to: end, evidence.counters,
             suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
@@ -251,12 +252,12 @@ package struct StallDetector: Sendable {
             deadline = min(deadline, last + policy.refreshInterval)
         } else {
             let threshold = suspicion.clock.began + policy.threshold
-            // From the threshold on: when all the time until then is its own, it will have stalled.
+            // After the threshold: the earliest time at which the counted time can reach it.
             let missing = max(suspicion.clock.missing(to: policy.threshold), .milliseconds(1))
             deadline = min(deadline, now < threshold ? threshold : now + missing)
         }
         if !suspicion.isReportedAsStall {
-            // What was starved or stopped so far may stall yet.
+            // A loop that was starved or stopped so far may still stall.
             let elapsed = now - suspicion.clock.began
             deadline = min(deadline, now + max(policy.pollSpacing, elapsed / 64))
         }

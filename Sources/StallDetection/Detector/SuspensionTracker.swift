@@ -1,40 +1,40 @@
-// Tracks when the process was suspended. Pure: it is given the time, the state of the suspension probe, and what the
-// kernel counted of the watchdog itself.
+// Tracks intervals in which the process was suspended. Pure: takes the time, the state of the suspension probe, and the
+// kernel's counters of the watchdog thread as input.
 //
-//     the suspension probe was interrupted              the process was stopped; it is not known for how much of the time
-//     the watchdog slept longer than it wanted to,      it was kept from coming: its machine was paused
-//       and has neither run nor queued for a CPU since
-//     it came late because it queued for a CPU          the process was there
-//     it was woken, and came late                       the waking thread lacked a CPU between its decision and the wake-up
+//     the suspension probe was interrupted              the process was stopped, for an unknown part of the interval
+//     the watchdog slept past its deadline, and has     the machine was paused
+//       neither run nor waited for a CPU since
+//     it was late because it waited for a CPU           the process was not suspended
+//     it was woken, and was late                        the waking thread lost its CPU before the wake-up
 
 internal import StallModel
 
-/// What the kernel has counted of the watchdog's own thread.
+/// The kernel's counters of the watchdog's own thread.
 struct OwnCounters: Hashable, Sendable {
     var cpuTime: Duration
-    /// Time it has waited for a CPU; nil where the kernel does not count.
+    /// Time it has waited for a CPU; nil if the kernel does not count it.
     var runDelay: Duration?
 }
 
-/// The watchdog's account of when the process was there. For its own thread.
+/// The watchdog's record of when the process was suspended. Confined to the watchdog's thread.
 struct SuspensionTracker {
-    /// When nothing of the process can have run.
+    /// When no thread of the process can have run.
     private(set) var suspendedIntervals = SuspendedIntervals()
-    /// Up to when nothing has interrupted the suspension probe, or that is accounted for.
+    /// Up to here, every interruption of the suspension probe is accounted for.
     private var checked: MonotonicInstant
-    /// When it went to sleep, and the counters then.
+    /// When the watchdog went to sleep, and its counters then.
     private var asleep = MonotonicInstant(nanoseconds: 0)
     private var counters = OwnCounters(cpuTime: .zero)
 
-    /// A wake-up may come this late on a sound machine: a tick of the kernel's. Measured at load 8: 1.4 ms in 1,500.
+    /// Normal lateness of a wake-up: one kernel tick. Measured at load 8: 1.4 ms in 1,500 wake-ups.
     private static let tolerance = Duration.milliseconds(4)
 
     init(at now: MonotonicInstant) { checked = now }
 
-    /// Looks at the time since the last check.
+    /// Accounts for the time since the last check.
     ///
     /// - Parameters:
-    ///   - before, after: The instants between which the suspension probe was looked at.
+    /// - before, after: The instants between which the suspension probe was read.
     mutating func check(
         from before: MonotonicInstant, to after: MonotonicInstant, wasDisturbed: Bool
     ) {
@@ -47,11 +47,12 @@ struct SuspensionTracker {
         self.counters = counters
     }
 
-    /// It has slept, until `due` if it was not woken.
+    /// The watchdog has slept, until `due` unless it was woken.
     mutating func wake(
         expectedAt due: MonotonicInstant?, at now: MonotonicInstant, _ counters: OwnCounters
     ) {
-        // What was due while it was at work, at a capture that took its time, was not missed in its sleep.
+        // A deadline that passed while the watchdog was busy, for example with a long capture, was not missed in its
+        // sleep.
         guard let due = due.map({ max($0, asleep) }), due < now else { return }
         var explained = counters.cpuTime - self.counters.cpuTime
         if let before = self.counters.runDelay, let after = counters.runDelay {
@@ -64,14 +65,14 @@ struct SuspensionTracker {
     }
 }
 
-/// Stretches of time in which the process cannot have run, or only for a part of them. Inline: the watchdog keeps them
-/// while it may not allocate.
+/// Intervals in which the process was suspended, entirely or in part. Inline storage: the watchdog writes it where it
+/// may not allocate.
 package struct SuspendedIntervals: Sendable {
     private struct Stretch {
         var from, to: MonotonicInstant
-        /// How much of it was missed.
+        /// How much of the interval was missed.
         var time: Duration
-        /// The suspension probe has seen it; else the watchdog only came late, perhaps alone.
+        /// Observed by the suspension probe. Otherwise only the watchdog is known to have been late.
         var isStop: Bool
 
         static let none = Stretch(
@@ -80,10 +81,10 @@ package struct SuspendedIntervals: Sendable {
             isStop: false)
     }
 
-    /// The last ones, in a ring: a stall that is still to be judged is rarely older.
+    /// The last ones, in a ring: a stall that is still open is rarely older.
     private var stretches = InlineArray<32, Stretch>(repeating: .none)
     private var next = 0
-    /// Delays of the watchdog up to this length do not count.
+    /// Delays of the watchdog up to this length are ignored.
     private var negligible = Duration.zero
 
     package init() {}
@@ -95,15 +96,15 @@ package struct SuspendedIntervals: Sendable {
         next = (next + 1) % stretches.count
     }
 
-    /// Without delays of the watchdog that are too short to mean a pause of the machine: one processor of a virtual
-    /// machine may stand still for some milliseconds while the other runs the app.
+    /// A copy that ignores delays of the watchdog too short to mean a pause of the machine: one core of a virtual
+    /// machine may pause for some milliseconds while the other runs the app.
     func withoutPauses(upTo length: Duration) -> SuspendedIntervals {
         var suspendedIntervals = self
         suspendedIntervals.negligible = length
         return suspendedIntervals
     }
 
-    /// How much of an interval can have been missed, at most.
+    /// How much of an interval may have been missed, at most.
     func time(from: MonotonicInstant, to: MonotonicInstant) -> Duration {
         var sum = Duration.zero
         var index = 0

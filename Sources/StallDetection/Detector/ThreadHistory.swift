@@ -1,22 +1,21 @@
-// What was known of a loop's thread at the last two looks. A look reads the beacon, then the thread; a watchdog that
-// loses its CPU in between has evidence of a later time than its reading. Of a callout that began meanwhile such
-// evidence contains a part already.
+// The thread's evidence at the last two polls. A poll reads the beacon, then the thread. If the watchdog loses its CPU
+// in between, its evidence is later than its reading and already contains a part of a callout that began meanwhile.
 
 internal import StallModel
 
-/// The evidence of the last looks, with their times.
+/// The evidence of the last polls, with their times.
 struct ThreadHistory: Sendable {
     private struct Entry {
         var evidence: ThreadEvidence
         var at: MonotonicInstant
-        /// How long the loop was busy between the look before and this one.
+        /// How long the loop was busy between the previous poll and this one.
         var busy: Duration
     }
 
     private var last: Entry?
     private var older: Entry?
 
-    /// - Parameter evidence: What is known when watching begins.
+    /// - Parameter evidence: The evidence when watching begins.
     init(_ evidence: ThreadEvidence? = nil) {
         last = evidence.map {
             Entry(evidence: $0, at: MonotonicInstant(nanoseconds: 0), busy: .zero)
@@ -28,12 +27,12 @@ struct ThreadHistory: Sendable {
         last = Entry(evidence: evidence, at: now, busy: busy)
     }
 
-    /// The latest evidence from before a span, as far as there is any.
+    /// The latest evidence from before a span, if there is any.
     ///
     /// - Parameters:
-    ///   - busy: How long the loop was busy since the last look, the span not counted.
-    ///   - slack: Evidence from this long after the beginning will do: a look that saw the span was not late then.
-    /// - Returns: The evidence, and how long the loop was busy with other things since.
+    /// - busy: How long the loop was busy since the last poll, without the span.
+    /// - slack: Evidence from up to this long after the beginning is accepted: the poll of a span was not late then.
+    /// - Returns: The evidence, and how long the loop was busy with other callouts since.
     func evidence(
         before began: MonotonicInstant, busy: Duration, slack: Duration
     ) -> (evidence: ThreadEvidence?, busyElsewhere: Duration) {

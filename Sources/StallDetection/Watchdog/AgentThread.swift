@@ -1,13 +1,13 @@
-// A plain thread of the agent's own. The Swift pool and Dispatch may be what is stuck.
+// A plain POSIX thread for the agent, because the Swift pool and Dispatch may be what is stuck.
 
 internal import CLinux
 internal import Glibc
 internal import StallModel
 internal import Synchronization
 
-/// A joinable thread that is deaf to the app's signals.
+/// A joinable thread that blocks asynchronous signals.
 package final class AgentThread: @unchecked Sendable {
-    // Unchecked because a thread's handle is a plain value that is set once.
+    // Unchecked because the thread's handle is a plain value that is set once.
     private let handle: pthread_t
 
     private final class Body: Sendable {
@@ -15,7 +15,7 @@ package final class AgentThread: @unchecked Sendable {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Starts the thread; nil when the system gives none.
+    /// Starts the thread; nil if the system refuses.
     package init?(
         name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
     ) {
@@ -37,7 +37,7 @@ package final class AgentThread: @unchecked Sendable {
 
     private static let failure = Atomic<CInt>(0)
 
-    /// Why the last thread that was not started was not, in words for a log.
+    /// Why the last thread that could not be started failed, as text for a log.
     package static var whatFailed: String {
         let errno = failure.load(ordering: .relaxed)
         return errno == 0
@@ -50,12 +50,12 @@ package final class AgentThread: @unchecked Sendable {
     /// Waits until the thread has ended. Call it once, from another thread.
     package func join() { pthread_join(handle, nil) }
 
-    /// The same for so long at most; false when it has not ended by then, and may be joined later.
+    /// As `join()`, with a limit. False if the thread has not ended by then; it can still be joined.
     package func join(within limit: Duration) -> Bool {
         let end = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
         return stall_thread_join_until(handle, end.nanoseconds)
     }
 
-    /// Lets it go: it will not be joined.
+    /// Detaches the thread: it will not be joined.
     package func detach() { pthread_detach(handle) }
 }

@@ -1,10 +1,10 @@
-// Reads what the kernel has counted of the thread that asks.
+// Reads the kernel's counters of the calling thread.
 
 internal import CLinux
 internal import Glibc
 internal import StallModel
 
-/// The counters of the calling thread, kept open. For the thread that made it.
+/// The counters of the calling thread, from files that stay open. Confined to the thread that created it.
 struct SchedulerStatistics: ~Copyable {
     private var files = stall_thread_files()
 

@@ -1,21 +1,21 @@
-// A thread that sleeps for ever. Whatever stops a process wakes up each of its threads to do so: SIGSTOP, a debugger
-// that attaches to all, a control group's freezer. Nothing else wakes this one, so while it sleeps on, nothing has
-// stopped the process. The watchdog cannot tell by itself: when it waits for a CPU, a stop may come and go without
-// reaching it.
+// A thread that sleeps forever. Whatever stops a process wakes each of its threads to do so: SIGSTOP, a debugger that
+// attaches to all threads, a control group's freezer. Nothing else wakes this one, so while it sleeps, nothing has
+// stopped the process. The watchdog cannot observe that itself: a stop may come and go unnoticed while it waits for a
+// CPU.
 
 internal import CLinux
 internal import Glibc
 internal import StallModel
 internal import Synchronization
 
-/// The thread that is there to be disturbed.
+/// Blocks in read(2); a wake-up means that the process was stopped.
 final class SuspensionProbe: Sendable {
-    /// It reads from an eventfd: a futex would let a freezer stop it in its sleep.
+    /// An eventfd, because a freezer can stop a thread that waits on a futex without waking it.
     private let end: CInt
     private let id = Atomic<Int32>(0)
     private let thread = Mutex<AgentThread?>(nil)
 
-    /// Starts the thread; nil when the system gives none.
+    /// Starts the thread; nil if the system refuses.
     init?() {
         end = eventfd(0, CInt(EFD_CLOEXEC))
         guard end >= 0,
@@ -33,22 +33,22 @@ final class SuspensionProbe: Sendable {
         while read(end, &count, 8) < 0 && errno == EINTR {}
     }
 
-    /// Ends the thread. Where the app has closed its descriptor, the thread cannot be woken: it is left to sleep.
+    /// Ends the thread. If the app has closed its descriptor, the thread cannot be woken and stays asleep.
     func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         var one: UInt64 = 1
-        // The number may be a file of the app's by now, which must not be written.
+        // The number may belong to a file of the app by now, which must not be written.
         let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
         if !isWoken || !thread.join(within: .seconds(1)) { thread.detach() }
     }
 
-    /// Its files, for the thread that watches it; nil until it sleeps.
+    /// The thread's files, for the watchdog; nil until the thread runs.
     func files() -> Files? {
         let id = id.load(ordering: .acquiring)
         return id == 0 ? nil : Files(thread: id)
     }
 
-    /// What the kernel says of the suspension probe.
+    /// The kernel's counters of the suspension probe.
     struct Files: ~Copyable {
         private var files = stall_thread_files()
         private var turns: UInt64?
@@ -60,12 +60,12 @@ final class SuspensionProbe: Sendable {
             stall_thread_files_close(&files)
         }
 
-        /// Whether it has been on a CPU since the last call, or is on its way to one.
+        /// Whether the thread has been on a CPU since the last call, or is about to be.
         ///
         /// **Cost:** two reads from `/proc`, 5 us.
         mutating func wasDisturbed() -> Bool {
             let before = turns
-            // Awake first, then its turns: one that falls asleep in between has had one.
+            // State before counters: a thread that falls asleep in between has run, so its count has changed.
             var (state, schedule) = (stall_thread_state(), stall_thread_schedule())
             let isAwake =
                 stall_thread_read_state(&files, &state) == 0 && state.letter != UInt8(ascii: "S")

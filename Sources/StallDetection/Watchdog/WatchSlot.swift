@@ -1,44 +1,45 @@
-// What the watchdog keeps of one loop. Made by the thread that asks for the watch, because the watchdog allocates
+// The watchdog's state of one loop. Allocated by the thread that requests the watch, because the watchdog allocates
 // nothing.
 
 internal import CLinux
 internal import StallModel
 
-/// Where a watchdog keeps what a reader of the store is to know once the process is gone: its monitor's slot and
-/// wake-up word.
+/// Where a watchdog records what readers of the store need once the process is gone: its monitor's slot and wake-up
+/// word.
 struct LastWordsPlace {
     let monitor: Int32
     let wakeup: UnsafeMutablePointer<stall_wakeup>
 }
 
-/// A loop with its detectors and with what was seen of it. Confined to the watchdog's thread while it is watched.
+/// A loop with its detectors and their state. Confined to the watchdog's thread while the loop is watched.
 final class WatchSlot: @unchecked Sendable {
-    // Unchecked because it belongs to one thread at a time: who asks for the watch, the watchdog, who frees it.
+    // Unchecked because it belongs to one thread at a time: the one that requests the watch, the watchdog, the one that
+    // frees it.
     let loop: WatchedLoop
     var policies: ModePolicies
     var detector: StallDetector
     var saturation = SaturationDetector()
-    /// When to look next; nil while the loop rests.
+    /// When the next poll is due; nil while the loop waits.
     var nextPoll: MonotonicInstant?
-    /// How many samples were handed over since they were last forgotten.
+    /// How many samples were handed over since they were last discarded.
     var sampleCount = 0
     var saturationSampleCount = 0
     var seenWord: UInt64 = 0
     var alarmedWord: UInt64?
-    /// Where the stall that is open is kept for the process that comes after this one.
+    /// The record of the open stall, for readers after the process is gone.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
     private var openFacts = stall_open_facts()
-    /// For how long the loop had been busy in its life, at the last look.
+    /// The loop's total busy time at the last poll.
     private var knownBusy = Duration.zero
-    /// How many of the loop's own long spans have been gone through.
+    /// How many of the loop's own long spans have been evaluated.
     var knownStalls: UInt64 = 0
-    /// When the last suspicions began, as many as the loop keeps long spans.
+    /// When the last suspicions began. Capacity: as many as the loop stores long spans.
     private let suspected = UnsafeMutablePointer<UInt64>.allocate(
         capacity: Int(LoopBeacon.keptStalls))
     private var suspicionCount = 0
-    /// The beginning of the stretch of watched time that is going on.
+    /// The beginning of the current interval of watched time.
     var measured: LoopCounters
-    /// The next post of the watchdog, or of those that are retired together.
+    /// The next slot of the watchdog, or of a list of retired ones.
     var next: WatchSlot?
 
     init(_ loop: WatchedLoop) {
@@ -54,10 +55,10 @@ final class WatchSlot: @unchecked Sendable {
 
     deinit { suspected.deallocate() }
 
-    /// The suspected word went: the stall is over.
+    /// The loop left the suspected word: the stall is over.
     var hasMovedOn: Bool { alarmedWord != nil && loop.beacon.word != seenWord }
 
-    /// Keeps the alarm on the word under suspicion, if any.
+    /// Sets the alarm on the suspected word, or clears it.
     func setAlarm() {
         let suspected = detector.suspectedWord
         guard suspected != alarmedWord else { return }
@@ -65,7 +66,7 @@ final class WatchSlot: @unchecked Sendable {
         alarmedWord = suspected
     }
 
-    /// How long the loop was busy since the last look: all of it, and the part before what it does now.
+    /// How long the loop was busy since the last poll: in total, and before the current span.
     func busySinceLastPoll(
         _ reading: LoopReading, at now: MonotonicInstant
     ) -> (all: Duration, before: Duration) {
@@ -89,11 +90,11 @@ final class WatchSlot: @unchecked Sendable {
         return false
     }
 
-    /// Tells stalls that came and went while the watchdog had no CPU: the loop has counted them up to `count`.
+    /// Reports stalls that began and ended while the watchdog had no CPU. The loop has counted them up to `count`.
     ///
     /// - Parameters:
-    ///   - history: What was known of the thread before this look.
-    ///   - busy: How long the loop has been busy since the look before.
+    /// - history: The thread's evidence from before this poll.
+    /// - busy: How long the loop has been busy since the previous poll.
     func reportUnseen(
         upTo count: UInt64, history: ThreadHistory, busy: Duration, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals
@@ -101,7 +102,7 @@ final class WatchSlot: @unchecked Sendable {
         let known = knownStalls
         guard count > known else { return }
         knownStalls = count
-        // The samples of a stall that lasts would be taken for this one's.
+        // The samples of a stall that lasts would be attributed to this one.
         guard loop.responder.isExact, sampleCount == 0 else { return }
         var next = max(known, count - min(count, LoopBeacon.keptStalls))
         while next < count {
@@ -116,8 +117,8 @@ final class WatchSlot: @unchecked Sendable {
         }
     }
 
-    /// Keeps the record of the stall that is open: while there is one, it is looked at often enough that a process that
-    /// is killed loses a sixteenth of the time at most.
+    /// Updates the record of the open stall. While there is one, the loop is polled often enough that at most a
+    /// sixteenth of the stall's time is lost if the process is killed.
     func keepOpenSlot(
         at now: MonotonicInstant, open incident: StallIncident?, _ place: LastWordsPlace
     ) {
@@ -151,7 +152,7 @@ final class WatchSlot: @unchecked Sendable {
         saturationSampleCount = 0
     }
 
-    /// Ends the stretch of watched time.
+    /// Ends the interval of watched time.
     func measure(at now: MonotonicInstant) {
         let delay = loop.responder.evidence(isSuspect: false).runDelay
         let counters = loop.beacon.counters(at: now, runDelay: delay)

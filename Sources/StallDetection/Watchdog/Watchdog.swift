@@ -1,8 +1,8 @@
-// Gives the detectors of all watched loops one thread. It sleeps exactly until the earliest of them wants to look, and
-// without a deadline when every loop waits; the first loop to become busy wakes it (CLinux/stall_beacon.h).
+// Runs the detectors of all watched loops on one thread. It sleeps until the earliest poll is due, and without a
+// deadline when every loop waits; the first loop to become busy wakes it (CLinux/stall_beacon.h).
 //
-// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread does
-// nothing but sleep (SuspensionProbe.swift).
+// It takes no lock that an app's thread can hold, and it waits for nothing but its own futex. A second thread only
+// sleeps (SuspensionProbe.swift).
 
 internal import CLinux
 package import StallModel
@@ -14,16 +14,16 @@ package final class Watchdog: Sendable {
     private let suspensionProbe: SuspensionProbe
     private let thread: AgentThread
     private let pulse = WatchdogPulse()
-    /// Its monitor's place among those that leave word of open stalls; -1 without one. `join` leaves it to the one that
-    /// writes the store.
+    /// The index of the monitor's slot in the process record; -1 without one. `join` does not release it, because the
+    /// store's writer still uses it.
     package let lastWords = stall_last_words_reserve()
-    /// Made beforehand: stopping allocates nothing.
+    /// Allocated in advance, because stopping must not allocate.
     private let stopRequest = WatchdogInbox.Entry(.stop)
 
     /// A wake-up word is never freed: a loop may signal it at any moment.
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
-    /// Starts the threads; nil when the system gives none.
+    /// Starts the threads; nil if the system refuses.
     package init?() {
         guard let pointer = stall_wakeup_create(), let suspensionProbe = SuspensionProbe() else {
             return nil
@@ -48,25 +48,24 @@ package final class Watchdog: Sendable {
     /// Watches a loop from now on. Any thread.
     package func watch(_ loop: WatchedLoop) { send(.watch(WatchSlot(loop))) }
 
-    /// Judges a loop by other policies from its next look on. Any thread.
+    /// Applies other policies to a loop from its next poll on. Any thread.
     package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {
         send(.setPolicies(loop, policies))
     }
 
-    /// Forgets a loop; a stall that is open is ended with the duration it has. Any thread.
+    /// Stops watching a loop; an open stall is ended with its duration so far. Any thread.
     package func unwatch(_ loop: WatchedLoop) { send(.unwatch(loop)) }
 
-    /// Frees what the watchdog is done with. Any thread but the watchdog's.
+    /// Frees what the watchdog has retired. Any thread but the watchdog's.
     package func collect() { inbox.collect() }
 
-    /// How long the watchdog has been at work without a pause, or has not come back although it should have: its
-    /// health.
+    /// Health: how long the watchdog has been busy without a pause, or is overdue.
     package func delay(at now: MonotonicInstant) -> Duration { pulse.delay(at: now) }
 
-    /// It waits for a loop to wake up, without a deadline.
+    /// It sleeps without a deadline until a loop wakes up.
     package var isWaiting: Bool { pulse.isWaiting }
 
-    /// Lets it end what is open and then itself. Allocates nothing and waits for nothing. Call it once.
+    /// Makes the watchdog end open stalls and then itself. Neither allocates nor waits. Call it once.
     package func beginStop() {
         inbox.push(stopRequest)
         stall_wakeup_signal(wakeup.pointer)
@@ -79,7 +78,7 @@ package final class Watchdog: Sendable {
         inbox.collect()
     }
 
-    /// Ends what is open, and the threads. Call it once, from any thread but the watchdog's.
+    /// Ends open stalls and the threads. Call it once, from any thread but the watchdog's.
     package func stop() {
         beginStop()
         join()

@@ -1,5 +1,5 @@
-// How other threads reach the watchdog without a lock: an app thread that is stopped while it holds one would take
-// the watchdog with it. And how the watchdog lets go of what it was given: others free it, since freeing may wait.
+// Requests of other threads to the watchdog, without a lock: an app thread that is stopped while it holds one would
+// block the watchdog. Retired objects go back the same way: other threads free them, since freeing may wait.
 
 internal import Synchronization
 
@@ -10,16 +10,16 @@ enum WatchdogRequest: Sendable {
     case stop
 }
 
-/// A stack of requests, pushed from any thread, taken as a whole by the watchdog. Neither taking nor retiring allocates
-/// or frees.
+/// A stack of requests, pushed from any thread and taken as a whole by the watchdog. Neither taking nor retiring
+/// allocates or frees.
 final class WatchdogInbox: Sendable {
-    /// A request on its way to the watchdog, and what the watchdog is done with on its way back.
+    /// A request on its way to the watchdog, and what the watchdog has retired on the way back.
     final class Entry: @unchecked Sendable {
-        // Unchecked because it belongs to one thread at a time: who pushes it hands it over.
+        // Unchecked because it belongs to one thread at a time: pushing hands it over.
         let request: WatchdogRequest
-        /// Posts that are watched no more, linked by their `next`.
+        /// Slots that are no longer watched, linked by their `next`.
         var retired: WatchSlot?
-        /// Policies that count no more.
+        /// Policies that are no longer in force.
         var retiredPolicies: ModePolicies?
         fileprivate var next: UInt = 0
         init(_ request: WatchdogRequest) { self.request = request }
@@ -41,10 +41,10 @@ final class WatchdogInbox: Sendable {
         push(Entry(request))
     }
 
-    /// Allocates nothing.
+    /// Does not allocate.
     func push(_ entry: Entry) { Self.push(entry, to: top) }
 
-    /// The oldest of all requests; `next(after:)` leads to the others. Each is to be retired.
+    /// The oldest request; `next(after:)` leads to the others. Each must be retired.
     func takeAll() -> Entry? {
         var newest = top.exchange(0, ordering: .sequentiallyConsistent)
         var oldest: UInt = 0
@@ -57,16 +57,16 @@ final class WatchdogInbox: Sendable {
 
     func next(after entry: Entry) -> Entry? { entry.next == 0 ? nil : Self.entry(entry.next) }
 
-    /// Gives a request back, with what it carries, to the next caller of `collect`.
+    /// Passes a request, with what it carries, to the next caller of `collect`.
     func retire(_ entry: Entry) { Self.link(entry, into: spent) }
 
-    /// Frees what the watchdog is done with. Any thread but the watchdog's.
+    /// Frees what the watchdog has retired. Any thread but the watchdog's.
     func collect() {
         var next = spent.exchange(0, ordering: .acquiring)
         while let pointer = UnsafeRawPointer(bitPattern: next) {
             let entry = Unmanaged<Entry>.fromOpaque(pointer).takeRetainedValue()
             next = entry.next
-            // One after the other: the end of a long list would nest as deep.
+            // One by one: releasing a long list at once would recurse as deep.
             var post = entry.retired.take()
             while let retired = post { post = retired.next.take() }
         }

@@ -1,7 +1,8 @@
-// What the watchdog's thread does: it looks at the loops whose time has come, tells what it found, and sleeps.
+// The watchdog's thread: polls the loops that are due, reports what it found, and sleeps.
 //
 // Nothing here allocates or frees, and no lock is taken that a thread of the app can hold: a watchdog that can be
-// blocked by what it watches is not a watchdog. Posts and requests are made and freed by others (WatchdogInbox.swift).
+// blocked by what it watches is not a watchdog. Other threads allocate and free slots and requests
+// (WatchdogInbox.swift).
 
 internal import CLinux
 internal import StallModel
@@ -12,7 +13,7 @@ struct WatchdogThread: ~Copyable {
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let pulse: WatchdogPulse
     private let lastWords: LastWordsPlace
-    /// The first of all posts, which are linked.
+    /// The first slot of a linked list.
     private var first: WatchSlot?
     private var ownThread = SchedulerStatistics()
     private let suspensionProbe: SuspensionProbe
@@ -21,12 +22,12 @@ struct WatchdogThread: ~Copyable {
     private var nextMeasure = MonotonicInstant(nanoseconds: .max)
 
     private static let measureInterval = Duration.seconds(60)
-    /// Looks that are due this soon are done now: one wake-up serves several loops.
+    /// Polls that are due this soon are done now: one wake-up serves several loops.
     private static let slack = Duration.microseconds(50)
-    /// A thread that runs gets this long to answer, unless another loop is due before.
+    /// How long a running thread may take to answer, unless another loop is due before.
     private static let longestCapture = Duration.milliseconds(100)
     private static let shortestCapture = Duration.milliseconds(2)
-    /// Reading a thread's files takes some 20 us. One that took longer was interrupted.
+    /// Reading a thread's files takes about 20 us. A reading that took longer was interrupted.
     private static let shortestLimitOfReading = Duration.milliseconds(1)
     private static let readings = 4
 
@@ -44,7 +45,7 @@ struct WatchdogThread: ~Copyable {
             at: MonotonicInstant(nanoseconds: stall_monotonic_ns()))
     }
 
-    /// Returns when it is told to stop.
+    /// Returns when it receives a stop request.
     mutating func run() {
         var due: MonotonicInstant?
         rehearse()
@@ -58,8 +59,8 @@ struct WatchdogThread: ~Copyable {
         }
     }
 
-    /// Plays a stall to detectors of its own: what the runtime makes at the first use of a type is there before it
-    /// matters.
+    /// Runs a simulated stall through detectors of its own, so that the runtime creates its metadata at first use now,
+    /// not during a stall.
     private mutating func rehearse() {
         let policy = DetectionPolicy(threshold: .milliseconds(100))
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
@@ -82,7 +83,7 @@ struct WatchdogThread: ~Copyable {
 
     private func now() -> MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
-    /// Returns false when the end has come.
+    /// Returns false after a stop request.
     private mutating func receiveRequests() -> Bool {
         var goesOn = true
         var next = inbox.takeAll()
@@ -102,7 +103,7 @@ struct WatchdogThread: ~Copyable {
         return goesOn
     }
 
-    /// Returns the ones before: they are not freed here.
+    /// Returns the previous policies, because they must not be freed here.
     private func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) -> ModePolicies? {
         var post = first
         while let current = post {
@@ -133,7 +134,7 @@ struct WatchdogThread: ~Copyable {
         first = post
     }
 
-    /// Ends the watch of a loop and takes it out. Who frees the request frees it.
+    /// Ends the watch of a loop and unlinks its slot. The thread that frees the request frees the slot.
     private mutating func leave(_ loop: WatchedLoop) -> WatchSlot? {
         var previous: WatchSlot?
         var post = first
@@ -163,7 +164,7 @@ struct WatchdogThread: ~Copyable {
 
     private mutating func leave(_ post: WatchSlot) {
         let loop = post.loop
-        // What has ended already is not ended by this.
+        // A stall that has ended already must end with its own time.
         if post.detector.suspectedWord != nil { poll(at: post) }
         _ = loop.responder.collectLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
@@ -181,9 +182,9 @@ struct WatchdogThread: ~Copyable {
         loop.responder.unwatched()
     }
 
-    // MARK: Looking
+    // MARK: Polling
 
-    /// Looks at every loop whose time has come, and at those that have moved unexpectedly.
+    /// Polls every loop that is due, and every loop that moved unexpectedly.
     private mutating func pollAll() {
         var post = first
         while let current = post {
@@ -208,11 +209,11 @@ struct WatchdogThread: ~Copyable {
         let responder = post.loop.responder
         let beacon = post.loop.beacon
         let start = now()
-        // What a crash reporter takes is no part of the stall, and its functions are not the app's.
+        // The time of a crash reporter is no part of the stall, and its functions are not the app's.
         guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
             return post.nextPoll = start + .seconds(1)
         }
-        // What the store has of the stall so far has no stack.
+        // The report in the store has no stack so far.
         if responder.collectLateStack() { post.detector.refresh() }
         let history = post.detector.history
         var stallCount = beacon.stallCount
@@ -225,19 +226,19 @@ struct WatchdogThread: ~Copyable {
             isProven = responder.correct(reading, at: start)
             reading = beacon.read(at: start)
         }
-        // Time is accounted for up to here: what stops the process from now on belongs to the next look.
+        // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.
         let threshold = post.detector.policy.threshold
         var (evidence, now) = evidence(
             of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
             threshold: threshold)
-        // Without a CPU meanwhile, it has read a thread that is at something else by now, or one whose wait for the CPU
-        // was not booked yet when it moved on.
+        // If the watchdog lost its CPU meanwhile, it has read a thread that does something else by now, or one whose
+        // wait for the CPU was not counted yet when it moved on.
         var attempt = 1
         while beacon.word != reading.word, post.detector.isSuspect(reading, at: now),
             attempt < Self.readings
         {
             reading = beacon.read(at: self.now())
-            // What ended meanwhile is judged by this look, whose evidence encloses it most closely.
+            // A stall that ended meanwhile is judged by this poll, whose evidence encloses it most closely.
             stallCount = beacon.stallCount
             (evidence, now) = self.evidence(
                 of: responder, isSuspect: post.detector.isSuspect(reading, at: now),
@@ -261,7 +262,7 @@ struct WatchdogThread: ~Copyable {
             isStalled: isStalled, policy: post.detector.policy)
         follow(saturation, post, reading)
 
-        // What ended is told before a new suspicion collects samples of its own.
+        // An ended stall is reported before a new suspicion collects samples of its own.
         if step.dropsSuspicion {
             if let incident = step.incident { responder.stallChanged(incident) }
             post.forgetSamples()
@@ -281,10 +282,10 @@ struct WatchdogThread: ~Copyable {
         if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
     }
 
-    /// What the kernel says of a loop's thread, and when: of one instant, as far as that can be had.
+    /// What the kernel reports about a loop's thread, with the time of the reading: one instant, as far as possible.
     ///
-    /// A watchdog that loses its CPU between two of the readings would take a wait for the CPU that begins meanwhile
-    /// for work. When that happens again and again, nothing but the CPU time is believed until the next look.
+    /// If the watchdog loses its CPU between two readings, a wait for the CPU that begins meanwhile would count as
+    /// work. If that happens repeatedly, only the CPU time is used until the next poll.
     private func evidence(
         of responder: any StallResponder, isSuspect: Bool, threshold: Duration
     ) -> (ThreadEvidence, MonotonicInstant) {
@@ -303,7 +304,7 @@ struct WatchdogThread: ~Copyable {
         }
     }
 
-    /// Does what the detector of saturation asks for. Its samples need not be of one callout.
+    /// Carries out a step of the saturation detector. Its samples need not be of one callout.
     private func follow(_ step: StallStep, _ post: WatchSlot, _ reading: LoopReading) {
         if step.takesSample {
             post.saturationSampleCount += 1
@@ -313,8 +314,8 @@ struct WatchdogThread: ~Copyable {
         if step.dropsSuspicion { post.forgetSaturationSamples() }
     }
 
-    /// How long a capture may take: no loop is looked at meanwhile. An answer that comes later is as good, and the
-    /// stall is to be noticed in time.
+    /// How long a capture may take: no loop is polled meanwhile. A late answer is as good, and the stall must be
+    /// noticed in time.
     private func captureLimit(_ post: WatchSlot) -> Duration {
         let now = now()
         var limit = Self.longestCapture
@@ -332,7 +333,7 @@ struct WatchdogThread: ~Copyable {
 
     // MARK: Measuring
 
-    /// Ends the stretch of watched time of every loop. Nobody is woken for it: while all loops rest, it lasts.
+    /// Ends the interval of watched time of every loop. It wakes no thread: while all loops wait, the interval lasts.
     private mutating func measureAll() {
         var post = first
         while let current = post {
@@ -344,8 +345,8 @@ struct WatchdogThread: ~Copyable {
 
     // MARK: Sleeping
 
-    /// When the next look is due; nil when every loop rests. One that rests does not wake the watchdog while it sleeps
-    /// until a deadline: then it is looked at before it can have become suspect.
+    /// When the next poll is due; nil if every loop waits. A waiting loop does not wake the watchdog while it sleeps
+    /// until a deadline, so the loop is polled before it can have become suspect.
     private func nextDue() -> MonotonicInstant? {
         var earliest: MonotonicInstant?
         var shortest: Duration?
@@ -363,8 +364,8 @@ struct WatchdogThread: ~Copyable {
         return shortest.map { min(earliest, now() + $0) } ?? earliest
     }
 
-    /// Sleeps unless something happened since the looks: what the loops do first, they tell only a watchdog that has
-    /// announced its sleep, so each is read once more after the announcement.
+    /// Sleeps unless something happened since the polls. Loops signal only a watchdog that has announced its sleep, so
+    /// each beacon is read once more after the announcement.
     private mutating func sleep(until due: MonotonicInstant?) {
         let kind = UInt32(due == nil ? STALL_WATCHDOG_WAITING : STALL_WATCHDOG_TIMED_WAIT)
         pulse.expect(at: due)
