@@ -1,6 +1,6 @@
-// The identifiers that cross modules: of threads, binaries, and reports.
+// Identifiers that modules share: of threads, binaries and reports.
 
-/// A kernel thread id (`gettid`). Never assume that it equals the process id for the main thread's work.
+/// A kernel thread id (`gettid`). The main thread's equals the process id; work of the main actor need not run there.
 public struct ThreadID: Hashable, Sendable {
     /// The value of `gettid` on that thread.
     public let rawValue: Int32
@@ -28,11 +28,11 @@ public struct BuildID: Hashable, Sendable, CustomStringConvertible {
 
 /// A 16-byte universally unique identifier; reports and process runs use version 7 (time ordered).
 public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
-    // Two words, not an array: a million of them are held without a million allocations.
+    // Two words, not an array, so that a million identifiers need no allocations.
     private let high: UInt64
     private let low: UInt64
 
-    /// The first eight bytes and the last, as big-endian numbers.
+    /// The first and the last eight bytes as big-endian numbers.
     package var words: (high: UInt64, low: UInt64) { (high, low) }
 
     /// Wraps sixteen bytes; nil for any other count.
@@ -56,7 +56,7 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
 
     package init(_ words: (high: UInt64, low: UInt64)) { (high, low) = words }
 
-    /// An identifier of the same time; the same one for the same number, which is below 2^62.
+    /// An identifier with the same time. Equal numbers give equal identifiers; `number` must be below 2^62.
     package func derived(_ number: UInt64) -> UniqueID { UniqueID((high, low ^ number)) }
 
     /// Makes a version-7 identifier: 48 bits of milliseconds, then 74 random bits.
@@ -68,30 +68,30 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         low = (1 << 63) | random.next() & ((1 << 62) - 1)
     }
 
-    /// When a version-7 identifier was made, to the millisecond.
+    /// The creation time of a version-7 identifier, in milliseconds.
     package var made: UnixTime { UnixTime(microseconds: Int64(high >> 16) * 1000) }
 
     /// Sixteen bytes, in the order they are written.
     public var bytes: [UInt8] { withBytes { Array($0) } }
 
-    /// Lends the sixteen bytes, in the order they are written.
+    /// Calls `body` with the sixteen bytes, in the order they are written.
     package func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) -> Answer) -> Answer {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
     }
 
-    /// How many hexadecimal digits from the first on this identifier and another one share.
+    /// How many leading hexadecimal digits the two identifiers have in common.
     package func sharedDigitCount(with other: UniqueID) -> Int {
         let difference = high ^ other.high
         if difference != 0 { return difference.leadingZeroBitCount / 4 }
         return 16 + (low ^ other.low).leadingZeroBitCount / 4
     }
 
-    /// The 32 hexadecimal digits without dashes: what people type a prefix of.
+    /// The 32 hexadecimal digits without dashes. The command line accepts prefixes of it.
     public var description: String { bytes.hexadecimal }
 }
 
 extension Sequence<UInt8> {
-    /// Two lower-case hexadecimal digits a byte.
+    /// Two lower-case hexadecimal digits per byte.
     package var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(

@@ -1,10 +1,10 @@
-// How many stalls lasted how long, in little space: the median of millions without looking at each. The buckets are
-// part of the store's format; never change them.
+// A compact histogram of durations: the median of millions of stalls without reading each. The buckets are part of the
+// store's format; never change them.
 
-/// Counts of durations in log-linear buckets: whole microseconds up to 64, then 64 buckets a power of two, so that a
+/// Counts of durations in log-linear buckets: whole microseconds up to 64, then 64 buckets per power of two, so that a
 /// bucket is at most 1.6 % wide.
 package struct DurationHistogram: Hashable, Sendable {
-    /// Of bucket `first` and those after it, up to the last one in use.
+    /// Counts from bucket `first` up to the last one in use.
     private var counts: [Int64] = []
     private var first = 0
     package private(set) var total: Int64 = 0
@@ -13,7 +13,7 @@ package struct DurationHistogram: Hashable, Sendable {
 
     package init() {}
 
-    /// The bucket of a duration; negative ones count as none at all.
+    /// The bucket of a duration; negative durations are in bucket 0.
     package static func bucket(of duration: Duration) -> Int {
         let microseconds = UInt64(max(0, duration.nanoseconds)) / 1000
         guard microseconds >= 1 << logOfParts else { return Int(microseconds) }
@@ -51,7 +51,7 @@ package struct DurationHistogram: Hashable, Sendable {
         if index >= counts.count {
             counts.append(contentsOf: repeatElement(0, count: index + 1 - counts.count))
         }
-        // Stored counts are input: sums end at the largest number.
+        // Stored counts are untrusted input: sums saturate.
         counts[index] = Self.sum(counts[index], count)
         total = Self.sum(total, count)
     }
@@ -70,7 +70,7 @@ package struct DurationHistogram: Hashable, Sendable {
         counts.indices.lazy.filter { counts[$0] != 0 }.map { (first + $0, counts[$0]) }
     }
 
-    /// The duration that this part of all lasted at most, interpolated within its bucket; zero when empty.
+    /// The quantile, interpolated within its bucket; zero for an empty histogram.
     ///
     /// - Parameter part: From 0 to 1: 0.5 for the median.
     package func quantile(_ part: Double) -> Duration {
@@ -88,10 +88,10 @@ package struct DurationHistogram: Hashable, Sendable {
         return .zero
     }
 
-    /// The sum of the squares of the durations, in seconds, each taken as the middle of its bucket.
+    /// The sum of the squared durations, in seconds. Each duration counts as the middle of its bucket.
     package var squares: Double {
         entries.reduce(0) { sum, entry in
-            // In numbers: measured, dividing a `Duration` was a quarter of what `top` took.
+            // As numbers: dividing a `Duration` took a quarter of the time of `top` (measured).
             let seconds =
                 Double(
                     Self.lowerBound_us(of: entry.bucket) + Self.lowerBound_us(of: entry.bucket + 1))
@@ -100,7 +100,7 @@ package struct DurationHistogram: Hashable, Sendable {
         }
     }
 
-    /// How many lasted no longer; those of the bucket that the duration is in count.
+    /// How many are not longer, including all of the duration's own bucket.
     package func count(upTo duration: Duration) -> Int64 {
         let last = Self.bucket(of: duration)
         return entries.reduce(0) { $1.bucket <= last ? Self.sum($0, $1.count) : $0 }

@@ -1,4 +1,4 @@
-// By what stalls are grouped and ordered: asked of a store, of the analysis and on the command line in the same words.
+// Keys and orders of groups: the same in stores, in the analysis and on the command line.
 
 /// What stalls of one group have in common.
 package enum GroupKey: String, CaseIterable, Sendable {
@@ -8,13 +8,13 @@ package enum GroupKey: String, CaseIterable, Sendable {
     case family
     /// The accounting function by its name alone.
     case function
-    /// Each of the app's functions that was on the stacks: a stall counts in several groups, with the part of it that
-    /// the function was there. Only the stacks can tell: no store adds up by it.
+    /// Each function of the app that was on the stacks. A stall counts in several groups, in each with the share of its
+    /// time that the function was on the stack. Needs the stacks: no store has totals by it.
     case inclusive
     case cause, loop, version, host, app
 
-    /// Whether the functions on a stall's stacks, or its cause, make the group: then all groups were watched equally
-    /// long.
+    /// Whether the stall itself decides the group, by its functions or its cause. All such groups have the same watched
+    /// time.
     package var isOfStalls: Bool {
         switch self {
         case .signature, .family, .function, .inclusive, .cause: true
@@ -23,17 +23,17 @@ package enum GroupKey: String, CaseIterable, Sendable {
     }
 }
 
-/// What makes a group worse than another. Of equal ones the one that lost more time is worse.
+/// How groups are ranked. Among equals, the group that lost more time comes first.
 package enum RankingOrder: String, CaseIterable, Sendable {
     case total, count, p95, max
     /// The time lost per watched hour.
     case rate
 }
 
-/// The groups of an answer that are wanted, when not all of them are: the first ones in an order.
+/// Restricts an answer to the first groups in an order.
 package struct LargestGroups: Hashable, Sendable {
     package var count: Int
-    /// By rate only where all groups were watched equally long: the store orders by the time lost in loops whose
+    /// Use `rate` only if all groups have the same watched time: the store orders by the time lost in loops whose
     /// watched time is recorded.
     package var order: RankingOrder
 
@@ -44,21 +44,21 @@ package struct LargestGroups: Hashable, Sendable {
 }
 
 extension ReportGroup {
-    /// The group that a fact makes: the cause's word, the name of a loop, `photos 2.3.0`; nil where it is not known.
+    /// The group of a fact: a cause's word, a loop's name, `photos 2.3.0`; nil if it is unknown.
     package init(fact: String?, of key: GroupKey) {
         let hash = Self.hash(key, fact)
         self.init(
             signature: hash, family: hash, title: fact ?? "unknown \(key.rawValue)", frames: [])
     }
 
-    /// The group of one function, wherever it is on a stack.
+    /// The group of one function, anywhere on a stack.
     package init(function name: String) {
         let hash = Self.hash(.function, name)
         self.init(signature: hash, family: hash, title: name, frames: [name])
     }
 
-    /// The group that this one belongs to by a key of functions: by signature itself, else that of the accounting
-    /// function alone, whatever called it and whatever it waited for.
+    /// This group under another key: itself for `signature`, else the group of the accounting function alone,
+    /// regardless of its callers and of what it waited for.
     package func grouped(by key: GroupKey) -> ReportGroup {
         guard key == .family || key == .function else { return self }
         let first = Array(frames.prefix(1))

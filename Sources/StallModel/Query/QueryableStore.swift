@@ -1,11 +1,10 @@
-// What a store can be asked. A store of another kind answers the same questions, and everything that plans and renders
-// answers stays as it is.
+// The queries that a store supports. Another kind of store that answers them needs no change in planning or rendering.
 
-/// The reports that a filter selects, lean enough to rank millions.
+/// The reports that a filter selects, compact enough to rank millions.
 package struct ReportSelection: Hashable, Sendable {
     /// The process runs that `ReportSummary.run` indexes.
     package var runs: [ProcessRun]
-    /// In no order that means anything.
+    /// In unspecified order.
     package var reports: [ReportSummary]
 
     package init(runs: [ProcessRun], reports: [ReportSummary]) {
@@ -14,33 +13,34 @@ package struct ReportSelection: Hashable, Sendable {
     }
 }
 
-/// A store as one asks it questions. Nothing here writes; each question is answered from one snapshot.
+/// A store that can be queried. No method writes; each query reads one snapshot.
 package protocol QueryableStore {
-    /// What messages call it, and where its rules are looked for.
+    /// Names the store in messages; its rules file is looked up beside it.
     var path: String { get }
-    /// Who writes it.
+    /// Which kind of program writes it.
     var role: StoreRole { get }
 
-    /// The stalls that a filter selects, added up by what they have in common.
+    /// Totals of the selected stalls, by group.
     ///
     /// - Parameter grouper: Decides the groups of reports whose group is not stored.
     func aggregates(
         _ question: AggregateQuestion, grouper: any ReportGrouper
     ) throws -> AggregateAnswer
 
-    /// Under which rules the stored groups were decided; nil when none are stored.
+    /// The hash of the rules of the stored groups; nil if no groups are stored.
     func rulesHash() throws -> Int64?
 
-    /// Of stalls that began before then only aggregates tell, because their reports were pruned; nil when none were.
+    /// Stalls that began before this time exist only in aggregates, because their reports were pruned; nil if none
+    /// were.
     func prunedBefore() throws -> UnixTime?
 
     /// The reports that the filter selects, without frames.
     func summaries(_ filter: ReportFilter) throws -> ReportSelection
 
-    /// The newest of them, the newest first.
+    /// The newest of the selected reports, newest first.
     func newest(_ filter: ReportFilter, count: Int) throws -> ReportSelection
 
-    /// The stacks of the stalls that the filter selects, added up.
+    /// The stacks of the selected stalls, with totals.
     func stackSets(_ filter: ReportFilter) throws -> StackSets
 
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
@@ -49,42 +49,42 @@ package protocol QueryableStore {
     /// The reports that the filter selects, newest first, with samples and frames.
     func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport]
 
-    /// The same reports one by one, with where each was first written to; nothing of them is kept.
+    /// Passes the same reports to `body` one by one, each with its origin, and retains none of them.
     ///
-    /// **Cost:** memory grows with the different places on their stacks, not with the reports.
+    /// **Cost:** memory grows with the number of distinct locations on their stacks, not with the number of reports.
     func forEachReport(
         _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
         _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void) throws
 
-    /// The stalls that the filter selects one by one, with their stacks as numbers; of other verdicts only where it asks.
+    /// Passes the selected stalls to `body` one by one, with their stacks as numbers. Other verdicts than `stalled`
+    /// only if the filter names them.
     func forEachStall(
         _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
         _ body: (StallTrace, any StoreLookup) throws -> Void) throws
 
-    /// When the first and the last of the stalls that the filter selects began; nil without any.
+    /// When the first and the last of the selected stalls began; nil without any.
     func timeSpan(_ filter: ReportFilter) throws -> (first: UnixTime, last: UnixTime)?
 
-    /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things
-    /// of it.
+    /// The reports of the only id with this hexadecimal prefix: several if sources differ about it.
     func reports(idPrefix: String) throws -> [StallReport]
 
-    /// Where the reports that the filter selects were first written to, by their ids.
+    /// The origins of the selected reports, by id.
     func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin]
 
-    /// The images that a run's reports speak of, where its loader had put them last.
+    /// The images that a run's reports refer to, at their last load addresses.
     func images(ofRun run: UniqueID) throws -> [Image]
 
-    /// What the watched stretches of each loop that the filter selects add up to, in no order that means anything.
+    /// The totals of the watched intervals of each selected loop, in unspecified order.
     ///
-    /// - Parameter withLengths: Also add up how long iterations took, which is most of the work.
+    /// - Parameter withLengths: Also add up the iteration lengths, which is most of the work.
     func watchedLoops(_ filter: ReportFilter, withLengths: Bool) throws -> [LoopExposure]
 
     /// The stalls without reports that the filter selects.
     func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls]
 
-    /// The loops that are known, with their processes, whether they have reports or not.
+    /// All loops with their processes, with or without reports.
     func loops() throws -> [(run: ProcessRun, name: String)]
 
-    /// The store in numbers.
+    /// A summary of the store.
     func status() throws -> StoreStatus
 }

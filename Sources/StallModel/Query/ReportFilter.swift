@@ -1,6 +1,6 @@
-// What one asks a store for, and the lean answer that ranking works on.
+// Selects reports; and the compact report that ranking reads.
 
-/// Which reports a command speaks of. Empty lists and nils do not restrict.
+/// Which reports a query covers. Empty lists and nils do not restrict.
 package struct ReportFilter: Hashable, Sendable {
     package var apps: [String] = []
     package var versions: [String] = []
@@ -22,7 +22,7 @@ package struct ReportFilter: Hashable, Sendable {
     }
 }
 
-/// A stack by its number in the store, and the part of a stall that it stands for.
+/// A stack by its number in the store, and the time that it stands for.
 package struct WeightedStack: Hashable, Sendable {
     package var stack: Int64
     package var weight: Duration
@@ -33,23 +33,23 @@ package struct WeightedStack: Hashable, Sendable {
     }
 }
 
-/// One report without its stacks' frames: lean enough to rank millions.
+/// One report without frames: compact enough to rank millions.
 package struct ReportSummary: Hashable, Sendable {
     package var id: UniqueID
-    /// Index into the process runs that came with the answer.
+    /// Index into the process runs of the same answer.
     package var run: Int
     package var loop: String
     package var start: UnixTime
     package var duration: Duration
     package var state: StallState
-    /// What ended it; nil while it lasts, and where it is not known.
+    /// What ended it; nil while it lasts, or if unknown.
     package var ending: StallEnding?
     package var verdict: StallVerdict
-    /// Why it stalled, when the store knows.
+    /// Why it stalled, if the store knows.
     package var cause: CauseClass?
-    /// Whether it is recorded how long its loop was watched.
+    /// Whether its loop's watched time is recorded.
     package var isWatched = false
-    /// The stacks of samples that are not late, in order of time.
+    /// The stacks of samples that are not late, in chronological order.
     package var stacks: [WeightedStack]
 
     package init(

@@ -1,20 +1,21 @@
-// What grouping says of one report. The store keeps it beside the report so that ranking reads groups, not stacks;
-// StallAnalysis decides it. The two do not know each other: they meet in this protocol.
+// The group of a report. The store has it beside the report, so that ranking reads groups, not stacks; StallAnalysis
+// decides it. The two modules meet only in this protocol.
 
-/// The group that a report belongs to under some rules. Hashes are the same in every process and store.
+/// The group of a report under some rules. Its hashes are the same in every process and store.
 package struct ReportGroup: Hashable, Sendable {
     package var signature: Int64
-    /// The accounting function alone, hashed.
+    /// The hash of the accounting function alone.
     package var family: Int64
-    /// What people read.
+    /// For display.
     package var title: String
     /// The functions that name the group, the accounting one first.
     package var frames: [String]
-    /// What the samples mostly waited for, as far as functions tell; nil when they mostly ran.
+    /// What the samples mostly waited for, judging by the functions; nil if they mostly ran.
     package var wait: WaitClass?
-    /// The frames are not the app's: none of its functions was on the stacks.
+    /// No function of the app was on the stacks; the frames are others'.
     package var isWithoutAppFrame: Bool
-    /// The stacks were cut before the callers: it counts in the group of whole stacks that it is the beginning of.
+    /// The stacks were truncated before the callers. The report counts in a group of complete stacks that has these
+    /// frames as its beginning.
     package var isCut: Bool
 
     package init(
@@ -31,12 +32,12 @@ package struct ReportGroup: Hashable, Sendable {
     }
 }
 
-/// A group as far as it decides which cut stacks count in it.
+/// The part of a group that decides which groups of truncated stacks it absorbs.
 package struct JoinableGroup: Sendable {
     package var signature: Int64
     package var family: Int64
     package var frames: [String]
-    /// All of its stacks were cut.
+    /// All of its stacks were truncated.
     package var isCut: Bool
     package var total: Duration
 
@@ -55,14 +56,15 @@ package struct JoinableGroup: Sendable {
     }
 }
 
-/// Where the groups of cut stacks count: in the group of whole stacks that each is the beginning of, the one that lost
-/// the most time where there are several; else in one that was cut later. Every engine asks here, so that all give one
-/// answer.
+/// Assigns each group of truncated stacks to the group of complete stacks whose beginning it is; among several, to the
+/// one that lost the most time; else to one that was truncated later. Every query engine uses this function, so that
+/// all give the same answer.
 ///
-/// - Returns: The group to count in, by the index of the one that was cut; both index `groups`. Targets join nothing.
+/// - Returns: Indexes into `groups`: from the truncated group to the one that absorbs it. Absorbing groups are never
+///   absorbed themselves.
 package func joinsOfCutGroups(_ groups: [JoinableGroup]) -> [Int: Int] {
     guard groups.contains(where: \.isCut) else { return [:] }
-    // Whole ones first, then the longest, then the heaviest: what may be joined stands before what joins it.
+    // Complete groups first, then the longest, then the heaviest: a group follows those that may absorb it.
     let order = groups.indices.sorted { one, other in
         let (one, other) = (groups[one], groups[other])
         if one.isCut != other.isCut { return other.isCut }
@@ -87,15 +89,15 @@ package func joinsOfCutGroups(_ groups: [JoinableGroup]) -> [Int: Int] {
     return joins
 }
 
-/// What a grouper has found out about one stack. It means something to that grouper only.
+/// A grouper's result for one stack. Opaque to all others.
 package protocol GroupedStack: AnyObject, Sendable {}
 
-/// Decides the group of a report from the stacks seen in it.
+/// Decides the group of a report from its stacks.
 package protocol ReportGrouper: Sendable {
-    /// Changes when the rules do: groups stored under another value are out of date.
+    /// Changes with the rules: groups stored under another value are out of date.
     var rulesHash: Int64 { get }
 
-    /// Looks at a stack once, for all reports that show it.
+    /// Evaluates a stack once for all reports that contain it.
     ///
     /// - Parameters:
     ///   - frames: Innermost frame first.

@@ -1,17 +1,17 @@
-// What trees of calls are made of: stalls with the same stacks, added up. Millions of stalls share few of them.
+// The input of call trees: stalls with equal stacks, added up. Millions of stalls have few distinct sets of stacks.
 
-/// Stalls by the stacks that were seen in them.
+/// Stalls grouped by their sets of stacks.
 package struct StackSets: Sendable {
-    /// Stalls that all showed the same stacks of one program.
+    /// Stalls of one program with the same set of stacks.
     package struct Entry: Hashable, Sendable {
         package var executable: BuildID?
-        /// The stacks by their numbers in the store, each once; none of stalls of which there is no stack.
+        /// The numbers of the distinct stacks in the store; empty for stalls without a stack.
         package var stacks: [Int64]
-        /// How many stalls.
+        /// The number of stalls.
         package var count = 0
-        /// The part of all their time that each of the stacks stands for.
+        /// The total time that each of the stacks stands for.
         package var times: [Duration]
-        /// The time of stalls of which there is no stack.
+        /// The total time of stalls without a stack.
         package var timeWithoutStack = Duration.zero
     }
 
@@ -20,14 +20,14 @@ package struct StackSets: Sendable {
         var stacks: [Int64]
     }
 
-    /// In the order in which they were first seen.
+    /// In order of first occurrence.
     package private(set) var entries: [Entry] = []
     private var indexes: [Key: Int] = [:]
     private var executables: [BuildID?: Int] = [:]
 
     package init() {}
 
-    /// Adds a stall, whose duration is spread over its stacks by their weights.
+    /// Adds a stall and distributes its duration over its stacks by weight.
     package mutating func add(
         _ stacks: [WeightedStack], lasting duration: Duration, executable: BuildID?
     ) {
@@ -46,7 +46,7 @@ package struct StackSets: Sendable {
         }
         entries[index].count += 1
         guard !stacks.isEmpty else { return entries[index].timeWithoutStack += duration }
-        // The shortest of samples stands for something.
+        // Even the shortest sample has a weight.
         let weight = stacks.reduce(0.0) { $0 + Double(Swift.max($1.weight.nanoseconds, 1)) }
         for stack in stacks {
             let part =

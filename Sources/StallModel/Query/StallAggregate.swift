@@ -1,15 +1,15 @@
-// Totals over many stalls: what rankings, comparisons and trends are made of, wherever they were added up.
+// Totals over many stalls: the input of rankings, comparisons and trends, from roll-ups or from reports.
 
-/// The stalls of one group, added up.
+/// The totals of one group of stalls.
 package struct StallAggregate: Hashable, Sendable {
     package var key: GroupKey
-    /// The group; where several share its hash, the one of them that lost the most time.
+    /// The group; if several have its hash, the one of them that lost the most time.
     package var group: ReportGroup
-    /// The squares are within 3 % where roll-ups were read.
+    /// The sum of squares is within 3 % if roll-ups were read.
     package var totals: StallTotals
-    /// Of the loops whose watched time is recorded alone: what rates are given of.
+    /// Only of loops whose watched time is recorded: the basis of rates.
     package var watched: StallTotals
-    /// Within 1.6 % where roll-ups were read.
+    /// Within 1.6 % if roll-ups were read.
     package var p50: Duration
     package var p95: Duration
     package var p99: Duration
@@ -22,13 +22,13 @@ package struct StallAggregate: Hashable, Sendable {
     /// When the first and the last of them began.
     package var first: UnixTime
     package var last: UnixTime
-    /// The longest of them that the store still has, where it was asked for.
+    /// The longest of them that the store still has, if requested.
     package var example: UniqueID?
-    /// The stalls by day (days since 1970, UTC), without squares; empty unless a store was asked for them.
+    /// The stalls by day (days since 1970, UTC), without squares; empty unless requested.
     package var days: [Int: StallTotals]
-    /// The stalls in each part of the time that was asked about, the earliest first.
+    /// The stalls in each bucket of the requested period, earliest first.
     package var trend: [StallTotals]
-    /// The milliseconds that loops whose watched time is recorded lost per hour of it; nil where none is recorded.
+    /// Milliseconds lost per watched hour, over the loops whose watched time is recorded; nil without any.
     package var ratePerHour: Double?
 
     package init(
@@ -59,30 +59,30 @@ package struct StallAggregate: Hashable, Sendable {
     package var count: Int { totals.count }
     package var total: Duration { totals.total }
     package var max: Duration { totals.longest }
-    /// The functions that make the group, the accounting one first; empty for groups that other facts make.
+    /// The functions that define the group, the accounting one first; empty for groups by another fact.
     package var frames: [String] { group.frames }
-    /// What people read: `lock in save() <- Editor.close()`; groups that other facts make have no words before them.
+    /// For display: `lock in save() <- Editor.close()`; groups by another fact have no prefix.
     package var title: String { key == .signature ? group.title(under: cause) : group.title }
-    /// The cause that took the most of the time, when there is one.
+    /// The cause with the most time, if any.
     package var cause: CauseClass? { causesByTime.first?.cause }
 
-    /// The time lost by cause, the most first.
+    /// The time lost by cause, largest first.
     package var causesByTime: [(cause: CauseClass, total: Duration)] {
         causes.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
             .map { ($0.key, $0.value) }
     }
 }
 
-/// A question for aggregates.
+/// A query for aggregates.
 package struct AggregateQuestion: Hashable, Sendable {
     package var filter: ReportFilter
-    /// What makes one group: any but `inclusive`.
+    /// What defines a group: any key but `inclusive`.
     package var key: GroupKey
-    /// Also add up each group's days; reads more rows.
+    /// Also add up each group by day; reads more rows.
     package var withDays: Bool
-    /// Also look each listed group's longest report up, somewhere in the file.
+    /// Also find each listed group's longest report, which costs a random read each.
     package var withExamples: Bool
-    /// Which groups are listed; without it all. The others are only counted.
+    /// Which groups are listed; nil for all. The others are only counted.
     package var largest: LargestGroups?
 
     package init(
@@ -97,27 +97,27 @@ package struct AggregateQuestion: Hashable, Sendable {
     }
 }
 
-/// The answer to a question for aggregates.
+/// The answer to a query for aggregates.
 package struct AggregateAnswer: Hashable, Sendable {
-    /// Only stalls whose verdict is `stalled`; in no order that means anything.
+    /// Only stalls whose verdict is `stalled`, in unspecified order.
     package var groups: [StallAggregate] = []
-    /// How many groups there are, listed or not, and what they add up to.
+    /// The number of groups and their total, listed or not.
     package var groupCount = 0
     package var total = Duration.zero
-    /// The part of it that was lost in loops whose watched time is recorded; only count and total are told.
+    /// The part of it that was lost in loops whose watched time is recorded; only `count` and `total` are set.
     package var watched = StallTotals()
-    /// How many reports there are of each verdict, `stalled` among them.
+    /// The number of reports by verdict, `stalled` included.
     package var counts: [StallVerdict: Int] = [:]
-    /// How long the stalls of the listed groups lasted.
+    /// The durations of the listed groups' stalls.
     package var durations = DurationHistogram()
-    /// The apps, versions and loops of all of them, ranked or not.
+    /// The apps, versions and loops of all reports, ranked or not.
     package var apps: [String] = []
     package var versions: [String] = []
     package var loops: [String] = []
-    /// When the first and the last of them began.
+    /// When the first and the last of all reports began.
     package var first: UnixTime?
     package var last: UnixTime?
-    /// Each app with each of its versions, of the ranked stalls alone, and when the first and the last of those began.
+    /// Each app with each of its versions, of the ranked stalls only, and when the first and the last of those began.
     package var builds: [String] = []
     package var firstRanked: UnixTime?
     package var lastRanked: UnixTime?

@@ -1,10 +1,8 @@
-// Sums over stalls.
-
-/// How many stalls, and how much time they took together.
+/// Number and total duration of stalls.
 package struct StallTotals: Hashable, Sendable {
     package var count = 0
     package var total = Duration.zero
-    /// The sum of the squares of the durations, in seconds: how uneven they are.
+    /// The sum of the squared durations, in seconds: a measure of their variance.
     package var squares = 0.0
     package var longest = Duration.zero
 

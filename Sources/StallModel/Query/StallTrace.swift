@@ -1,6 +1,6 @@
-// Stalls one at a time, for exports and pictures: a store of millions is read through a cursor, and what was read is forgotten.
+// Stalls one at a time, for exports: a cursor reads a store of millions without retaining what was read.
 
-/// One stall with its stacks as numbers: equal stacks of a store are one number, so that a writer renders each once.
+/// One stall with its stacks as numbers: equal stacks of a store have one number, so that a writer renders each once.
 package struct StallTrace: Hashable, Sendable {
     package var id: UniqueID
     package var run: ProcessRun
@@ -9,9 +9,9 @@ package struct StallTrace: Hashable, Sendable {
     package var duration: Duration
     package var state: StallState
     package var cause: StallCause?
-    /// The hash of the group that the store keeps for it; nil where it keeps none.
+    /// The hash of its stored group; nil if none is stored.
     package var group: Int64?
-    /// The stacks of samples that are not late, in order of time.
+    /// The stacks of samples that are not late, in chronological order.
     package var stacks: [WeightedStack]
     package var threads: [TracedThread]
 
@@ -48,7 +48,7 @@ package struct TracedThread: Hashable, Sendable {
     }
 }
 
-/// A part of a stall during which one stack was seen.
+/// A part of a stall with one stack.
 package struct StackPart: Hashable, Sendable {
     package var stack: Int64
     package var begin_ns: Int64
@@ -62,8 +62,8 @@ package struct StackPart: Hashable, Sendable {
 }
 
 extension StallTrace {
-    /// The whole duration, spread over the stacks by what they stand for, without gaps; nothing where there is no stack. The
-    /// parts of all stalls add up to what `top` says was lost, to the nanosecond.
+    /// Distributes the whole duration over the stacks by weight, without gaps; empty without a stack. The parts of all
+    /// stalls add up to the total of `top`, to the nanosecond.
     package var parts: [StackPart] {
         let whole = max(0, duration.nanoseconds)
         let weights = stacks.map { Double(max($0.weight.nanoseconds, 1)) }
@@ -81,7 +81,7 @@ extension StallTrace {
         }
     }
 
-    /// The thread that holds the lock that it waited for longest; nil where that is not known.
+    /// The holder of the lock that the thread waited for longest; nil if unknown.
     package var holder: TracedThread? {
         guard let holder = cause?.holder else { return nil }
         return threads.first { $0.role == .holder && $0.thread == holder.thread }
@@ -89,20 +89,20 @@ extension StallTrace {
     }
 }
 
-/// In which order a store gives its reports one by one.
+/// The order in which a store returns its reports one by one.
 package enum CursorOrder: Sendable {
-    /// As they are stored, which costs nothing.
+    /// Storage order, without a sort.
     case stored
-    /// The newest first, as `reports(_:limit:)` does.
+    /// Newest first, like `reports(_:limit:)`.
     case newestFirst
-    /// The reports of each loop of each process after one another, by their time.
+    /// By process and loop, then chronologically.
     case byLoop
 }
 
-/// What can be looked up while a store gives its reports one by one, on the same snapshot.
+/// Lookups during a cursor's pass, on the same snapshot.
 package protocol StoreLookup: AnyObject {
-    /// The frames of a stack, innermost first; nothing for an unknown number.
+    /// The frames of a stack, innermost first; empty for an unknown number.
     func frames(ofStack number: Int64) throws -> [Frame]
-    /// The images that a run's reports speak of, where its loader had put them last.
+    /// The images that a run's reports refer to, at their last load addresses.
     func images(ofRun run: UniqueID) throws -> [Image]
 }

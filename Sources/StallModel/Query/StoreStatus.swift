@@ -1,6 +1,6 @@
-// What a store says about itself and what it holds.
+// A store's metadata and summary.
 
-/// Who writes a store. The raw value is the file's SQLite application id; never change one.
+/// Which kind of program writes a store. The raw value is the file's SQLite application id; never change one.
 package enum StoreRole: Int32, Hashable, Sendable {
     /// Written by the agents of one or more processes ("STL1").
     case agent = 0x5354_4c31
@@ -15,43 +15,43 @@ package enum StoreRole: Int32, Hashable, Sendable {
     }
 }
 
-/// Why an agent saw a stall and did not keep it. The raw values are stored; never renumber them.
+/// Why an agent could not record a stall that it saw. The raw values are stored; never renumber them.
 package enum LossReason: UInt8, Hashable, Sendable, CaseIterable {
-    /// A rate limit held it back.
+    /// A rate limit suppressed it.
     case suppressed = 0
     /// The queue to the writer was full.
     case dropped = 1
     /// The store could not be written.
     case unwritable = 2
-    /// It was written, and later evicted to stay within the quota.
+    /// It was written, and evicted later to stay within the quota.
     case evicted = 3
-    /// Of a stall that may well be kept: the app was not called back, because its callbacks take too long.
+    /// The report may be stored, but the app's callback was skipped because its callbacks take too long.
     case callback = 4
-    /// Times that the watchdog did not come back for long: stalls were missed meanwhile.
+    /// The watchdog was delayed for long: stalls may have been missed meanwhile.
     case blind = 5
 }
 
-/// A store in numbers.
+/// A summary of a store.
 package struct StoreStatus: Hashable, Sendable {
     package var path: String
     package var role: StoreRole
-    /// Its `user_version`.
+    /// The file's `user_version`.
     package var schemaVersion: Int
-    /// Of the file and its write-ahead log.
+    /// Size of the file and its write-ahead log.
     package var bytes: Int64
-    /// The stores that its reports were first written to.
+    /// The number of stores that its reports were first written to.
     package var sourceCount = 0
     package var runCount = 0
     package var reportCount = 0
-    /// Nil in a central store, where only every report could tell.
+    /// Nil in a central store, where it would need a read of every report.
     package var sampleCount: Int?
     package var stackCount = 0
     package var reportsByState: [StallState: Int] = [:]
     package var reportsByVerdict: [StallVerdict: Int] = [:]
-    /// The totals of a day and a group, and how many days they are of; none in an agent's store.
+    /// The number of roll-up rows, and of the days they cover; none in an agent's store.
     package var rollUpCount = 0
     package var rollUpDayCount = 0
-    /// The reports that those count: also those that were pruned since.
+    /// The number of reports that the roll-ups cover, including those pruned since.
     package var rollUpReportCount = 0
     /// In alphabetical order.
     package var apps: [String] = []
@@ -59,11 +59,11 @@ package struct StoreStatus: Hashable, Sendable {
     /// When the first and the last report started.
     package var first: UnixTime?
     package var last: UnixTime?
-    /// The time lost in stalls, by the name of the loop; of pruned reports as well.
+    /// The time lost in stalls by loop name, pruned reports included.
     package var lostByLoop: [String: Duration] = [:]
     /// The part of it that was lost in loops whose watched time is recorded.
     package var watchedLostByLoop: [String: Duration] = [:]
-    /// Stalls that were seen and not kept.
+    /// Stalls that were seen but not recorded.
     package var losses: [LossReason: Int] = [:]
 
     package init(path: String, role: StoreRole, schemaVersion: Int, bytes: Int64) {

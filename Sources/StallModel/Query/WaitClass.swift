@@ -1,13 +1,13 @@
-// What stacks say a thread waited for, and the words that a group's title has for it. What a group's stalls waited for
-// is decided by their causes, which rest on the kernel's evidence; the stacks alone decide only where there is none.
+// What a thread waited for according to its stacks, and the word for it in a group's title. The causes of a group's
+// stalls take precedence, because they rest on the kernel's evidence; the stacks decide only without a cause.
 
-/// What a thread waits for, as far as function names tell. The words are stored and in JSON; never change one.
+/// What a thread waits for, judging by function names. The words are stored and in JSON; never change one.
 package enum WaitClass: String, CaseIterable, Hashable, Sendable {
     case sleep, lock, disk, network, ipc, io
-    /// For any of several descriptors.
+    /// Any of several descriptors.
     case poll
 
-    /// The cause that the frames alone show; nil where they do not say what was waited for.
+    /// The cause that follows from the frames alone; nil if they do not show what was waited for.
     package var cause: CauseClass? {
         switch self {
         case .sleep: .sleep
@@ -21,12 +21,12 @@ package enum WaitClass: String, CaseIterable, Hashable, Sendable {
 }
 
 extension ReportGroup {
-    /// The title as people read it: `lock in save() <- Editor.close()`.
+    /// The title for display: `lock in save() <- Editor.close()`.
     ///
-    /// - Parameter cause: The cause of the group's stalls, or of the one that is shown; nil when nothing looked for one.
+    /// - Parameter cause: The cause of the group's stalls, or of the one shown; nil if none was determined.
     package func title(under cause: CauseClass?) -> String {
         let prefix = wait.map { "\($0.rawValue) in " } ?? ""
-        // A group of another store may have been given any title.
+        // A group of an imported store may have any title.
         guard title.hasPrefix(prefix) else { return title }
         let word = (cause ?? wait?.cause)?.titleWord
         return (word.map { "\($0) in " } ?? "") + title.dropFirst(prefix.count)
@@ -34,6 +34,6 @@ extension ReportGroup {
 }
 
 extension CauseClass {
-    /// Before the functions of a title; nil for a thread that ran, and where nothing is known.
+    /// The word before the functions of a title; nil for a thread that ran, and for an unknown cause.
     fileprivate var titleWord: String? { self == .cpu || self == .unknown ? nil : word }
 }

@@ -1,7 +1,7 @@
-// The word of each case in JSON, CSV and report lines, written once for those that write data and those that read it
-// back. Scripts depend on the words: never change one.
+// The word of each case in JSON, CSV and report lines, defined once for writers and readers. Scripts depend on the
+// words: never change one.
 
-/// A fact with few values, each of which has a word in data.
+/// An enumeration whose cases have words in data.
 package protocol DataWord: RawRepresentable, Hashable where RawValue == UInt8 {
     var word: String { get }
 }

@@ -1,29 +1,29 @@
-// How much of a loop's life was watched, and what it did meanwhile: what rates are given per.
+// How long a loop was watched, and its activity in that time: the denominator of rates.
 
-/// A stretch of one loop's watched time, usually a minute.
+/// An interval of one loop's watched time, usually a minute.
 public struct LoopExposure: Hashable, Sendable {
     /// The process.
     public var run: ProcessRun
-    /// The name the loop is watched under.
+    /// The target's name.
     public var loop: String
-    /// What counted as a stall.
+    /// The threshold in force.
     public var threshold: Duration
-    /// When the stretch began, on the wall clock.
+    /// When the interval began, on the wall clock.
     public var start: UnixTime
-    /// How long it is. A loop that only waits is not woken to be counted: then it is longer than a minute.
+    /// Its length. A loop that only waits is not woken to be measured: its interval is longer than a minute.
     public var watched: Duration
-    /// The part of it that the loop was not waiting for events.
+    /// The part of it in which the loop was not waiting for events.
     public var busy: Duration
-    /// How long the loop's thread was ready to run and waited for a CPU.
+    /// How long the loop's thread was runnable without a CPU.
     public var readyDelay: Duration
-    /// Busy spans of 100 ms up to the threshold.
+    /// The number of busy spans of at least 100 ms, shorter than the threshold.
     public var microStallCount: Int
-    /// What they add up to.
+    /// The total length of those spans.
     public var microStallTime: Duration
-    /// The iterations that ended in it, by the time each was busy.
+    /// The iterations that ended in it, by how long each was busy.
     public var lengths: LengthHistogram
 
-    /// How many iterations ended in it.
+    /// The number of iterations that ended in it.
     public var iterations: Int { lengths.count }
 
     package init(
@@ -44,8 +44,8 @@ public struct LoopExposure: Hashable, Sendable {
     }
 }
 
-/// How many iterations were how long: in buckets of microseconds, 0 to 7 and then eight to each power of two, so that a
-/// bucket is at most an eighth wide. The loop counts in the same buckets (CLinux/stall_beacon.h).
+/// A histogram of iteration lengths, in buckets of microseconds: 0 to 7, then eight per power of two, so that a bucket
+/// is at most an eighth wide. The loop uses the same buckets (CLinux/stall_beacon.h).
 public struct LengthHistogram: Hashable, Sendable {
     /// The counts of buckets that are not empty.
     package var counts: [Int: Int]
@@ -53,13 +53,13 @@ public struct LengthHistogram: Hashable, Sendable {
     package init(counts: [Int: Int] = [:]) { self.counts = counts.filter { $0.value > 0 } }
 
     package static let bucketCount = 272
-    /// A bucket counts no further: all of them together, however they are summed, stay a number of 64 bits.
+    /// Counts saturate here, so that every sum of them fits into 64 bits.
     package static let largestCount = 1 << 48
 
-    /// How many iterations there are.
+    /// The number of iterations.
     public var count: Int { counts.values.reduce(0, +) }
 
-    /// The length that this share of the iterations does not exceed, up to the bucket's width; nil without any.
+    /// The length that this share of the iterations does not exceed, rounded up to the bucket's bound; nil without any.
     public func quantile(_ share: Double) -> Duration? {
         let wanted = max(1, Int((Double(count) * share).rounded(.up)))
         var seen = 0
@@ -75,7 +75,7 @@ public struct LengthHistogram: Hashable, Sendable {
         counts.merge(other.counts) { min($0 + $1, Self.largestCount) }
     }
 
-    /// The lengths that a bucket stands for: from its lower bound up to, not including, its upper bound.
+    /// The lengths of a bucket, upper bound excluded.
     package static func bounds(ofBucket bucket: Int) -> Range<Duration> {
         func lowest(_ bucket: Int) -> Duration {
             guard bucket >= 8 else { return .microseconds(bucket) }

@@ -1,11 +1,11 @@
-// A report on its way between stores, outside of a store.
+// A report in transfer between stores.
 
-/// Which report it is: the store that it was first written to, and its number there. The same
-/// wherever it goes, so that nothing is taken twice.
+/// The identity of a report: the store that it was first written to, and its number there. It stays the same in every
+/// store, so that nothing is imported twice.
 package struct ReportOrigin: Hashable, Sendable {
     package var store: UniqueID
     package var seq: Int64
-    /// Grows whenever the report changes.
+    /// Increases with every change of the report.
     package var revision: Int64
 
     package init(store: UniqueID, seq: Int64, revision: Int64) {
@@ -15,12 +15,12 @@ package struct ReportOrigin: Hashable, Sendable {
     }
 }
 
-/// A report with all that a store needs to know of it.
+/// A report with all that a store needs to import it.
 package struct PortableReport: Hashable, Sendable {
     package var report: StallReport
-    /// Nil for a report that no store of ours ever held.
+    /// Nil for a report that was never in a store of this program.
     package var origin: ReportOrigin?
-    /// Where the process's loader had put the images.
+    /// The process's images with their load addresses.
     package var images: [Image]
 
     package init(report: StallReport, origin: ReportOrigin?, images: [Image]) {
@@ -30,7 +30,7 @@ package struct PortableReport: Hashable, Sendable {
     }
 }
 
-/// What is wrong with one line of a file of reports.
+/// An error in one line of a file of reports.
 package struct LineFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// From 1.
     package var line: Int
@@ -44,19 +44,19 @@ package struct LineFault: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "line \(line): \(reason)" }
 }
 
-/// Reports that come one by one.
+/// A sequence of reports, read one by one.
 package protocol ReportFeed {
     /// The next report; nil at the end.
     ///
-    /// - Throws: What is wrong with one line; the next call goes on behind it.
+    /// - Throws: The error in one line; the next call continues after it.
     mutating func next() throws(LineFault) -> PortableReport?
 
-    /// The number of the line that was read last, from 1.
+    /// The number of the last line read, from 1.
     var lineNumber: Int { get }
 
-    /// How many bytes were read.
+    /// The number of bytes read.
     var byteCount: Int { get }
 
-    /// Reading itself failed, so that nothing more will come.
+    /// Reading failed; no more reports follow.
     var hasFailed: Bool { get }
 }

@@ -1,12 +1,12 @@
-// One life of one process that carried an agent. No argv, no environment: they hold secrets.
+// One run of one process with an agent. Neither argv nor environment: they may contain secrets.
 
 /// The process that reports come from.
 public struct ProcessRun: Hashable, Sendable {
-    /// Identifies this life of the process, across stores.
+    /// Identifies this run, across stores.
     public var id: UniqueID
-    /// The app's name, as it was configured.
+    /// The app's configured name.
     public var app: String
-    /// The app's version, as it was configured.
+    /// The app's configured version.
     public var version: String
     /// The build ID of the main executable.
     public var buildID: BuildID?
@@ -14,7 +14,7 @@ public struct ProcessRun: Hashable, Sendable {
     public var host: String
     /// The process id.
     public var pid: Int32
-    /// The kernel's boot id: tells a reused pid from the same process.
+    /// The kernel's boot id: distinguishes a reused pid from the same process.
     public var bootID: String
     /// The process's start time in clock ticks since boot (`/proc/self/stat` field 22).
     public var startTicks: UInt64

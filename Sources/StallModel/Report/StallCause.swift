@@ -1,8 +1,8 @@
-// Why a stall happened, in one word, and what that word rests on.
+// Why a stall happened, and the evidence for it.
 
 /// What a stalled thread was doing. The raw values are stored; never renumber them.
 public enum CauseClass: UInt8, CaseIterable, Hashable, Sendable {
-    /// The evidence does not tell.
+    /// The evidence is inconclusive.
     case unknown = 0
     /// It computed.
     case cpu = 1
@@ -14,11 +14,11 @@ public enum CauseClass: UInt8, CaseIterable, Hashable, Sendable {
     case network = 4
     /// It waited for another process or thread through a pipe, a local socket or a child's end.
     case ipc = 5
-    /// It asked to sleep.
+    /// It called a sleep function.
     case sleep = 6
     /// It waited for memory to be read or reclaimed.
     case pageFault = 7
-    /// It was ready to run and got no CPU.
+    /// It was runnable but got no CPU.
     case starved = 8
     /// The cgroup's CPU quota was used up.
     case throttled = 9
@@ -28,7 +28,7 @@ public enum CauseClass: UInt8, CaseIterable, Hashable, Sendable {
     /// The word in tables, JSON and filters: `page-fault`, else the case's name.
     public var word: String { self == .pageFault ? "page-fault" : "\(self)" }
 
-    /// Reads the word back.
+    /// The inverse of `word`; nil for any other text.
     public init?(word: String) {
         guard let cause = Self.allCases.first(where: { $0.word == word }) else { return nil }
         self = cause
@@ -47,7 +47,7 @@ public struct CauseShare: Hashable, Sendable {
     }
 }
 
-/// One fact that a cause rests on, as people read it: `system call`, `fsync(7)`.
+/// One fact that supports a cause, for display: `system call`, `fsync(7)`.
 public struct CauseEvidence: Hashable, Sendable {
     public var name: String
     public var value: String
@@ -58,12 +58,12 @@ public struct CauseEvidence: Hashable, Sendable {
     }
 }
 
-/// Who holds the lock that a stalled thread waited for. The holder's stack is among the report's threads.
+/// The holder of the lock that a stalled thread waited for. The holder's stack is among the report's threads.
 public struct LockHolder: Hashable, Sendable {
     public var thread: ThreadID
     /// The thread's name in the kernel (`comm`), when it could be read.
     public var name: String?
-    /// The waits lead back to the stalled thread: no thread in the circle will ever go on.
+    /// The chain of waits leads back to the stalled thread: no thread in it can ever continue.
     public var isDeadlock: Bool
 
     package init(thread: ThreadID, name: String?, isDeadlock: Bool) {
@@ -77,12 +77,12 @@ public struct LockHolder: Hashable, Sendable {
 public struct StallCause: Hashable, Sendable {
     /// The class with the largest share.
     public var cause: CauseClass
-    /// From 0 to 1: how sure the class is, lowered by every piece of evidence that could not be read.
+    /// From 0 to 1: the confidence in the class, lowered by every piece of evidence that could not be read.
     public var confidence: Double
-    /// All classes that took part, the largest first.
+    /// All classes involved, the largest first.
     public var shares: [CauseShare]
     public var evidence: [CauseEvidence]
-    /// Where the lock's ABI has an owner and it could be read.
+    /// Set if the lock's ABI stores an owner and it could be read.
     public var holder: LockHolder?
 
     package init(

@@ -1,17 +1,15 @@
-// How a stall came to its end.
-
 /// What ended a stall. The raw values are stored; never renumber them.
 public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
-    /// The loop went on.
+    /// The loop made progress again.
     case recovered = 1
     /// Its process called `exit` or returned from `main`.
     case exit = 2
-    /// Its process became another program.
+    /// Its process executed another program.
     case exec = 3
-    /// A fatal signal: the process crashed or called `abort`. The stall lasted until then; what a crash reporter took
-    /// after it does not count.
+    /// A fatal signal: the process crashed or called `abort`. The stall lasted until the signal; the time of a crash
+    /// reporter after it does not count.
     case crash = 4
-    /// Its process was gone without a word: SIGKILL, `_exit`, a power failure.
+    /// Its process ended without notice: SIGKILL, `_exit`, a power failure.
     case killed = 5
     /// Watching ended: the app stopped the monitor.
     case stop = 6
@@ -19,7 +17,7 @@ public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
     /// The word in tables, JSON and CSV: the case's name.
     public var word: String { "\(self)" }
 
-    /// Reads the word back.
+    /// The inverse of `word`; nil for any other text.
     public init?(word: String) {
         guard let ending = Self.allCases.first(where: { $0.word == word }) else { return nil }
         self = ending

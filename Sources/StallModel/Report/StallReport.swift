@@ -1,20 +1,20 @@
-// One stall of one loop: what the agent writes, the store keeps and stallctl shows.
+// One stall of one loop: written by the agent, stored, and shown by stallctl.
 
-/// Where a stall is in its life. The raw values are stored; never renumber them.
+/// The state of a stall. The raw values are stored; never renumber them.
 public enum StallState: UInt8, Hashable, Sendable {
-    /// It lasts; the duration is what it has reached.
+    /// It still lasts; the duration is as of the last update.
     case open = 0
     /// The loop recovered; the duration is final.
     case ended = 1
-    /// The process died in it (a hang); the duration is what it had reached.
+    /// The process died during it (a hang); the duration is as of the last update.
     case hang = 2
 }
 
-/// Whose fault the delay is. Only `stalled` is ranked. The raw values are stored; never renumber them.
+/// Whose time the delay was. Only `stalled` is ranked. The raw values are stored; never renumber them.
 public enum StallVerdict: UInt8, Hashable, Sendable {
     /// The loop's own work took that long.
     case stalled = 0
-    /// The thread was ready to run and got no CPU.
+    /// The thread was runnable but got no CPU.
     case starved = 1
     /// The whole process was stopped: SIGSTOP, suspend, a frozen cgroup, a paused machine.
     case stopped = 2
@@ -28,7 +28,7 @@ public enum StallVerdict: UInt8, Hashable, Sendable {
 
 /// What the loop was running when it stalled. The raw values are stored; never renumber them.
 public enum LoopPhase: UInt8, Hashable, Sendable {
-    /// Nothing that the loop called: between callouts, or a kind the loop does not publish.
+    /// No callout: the loop was between callouts, or does not publish their kind.
     case unknown = 0
     /// An observer's callback.
     case observer = 1
@@ -46,28 +46,28 @@ public enum LoopPhase: UInt8, Hashable, Sendable {
     case marked = 7
 }
 
-/// One look at the stalled thread.
+/// One sample of the stalled thread.
 public struct Sample: Hashable, Sendable {
     /// When it was taken, from the start of the stall.
     public var offset: Duration
     /// The part of the stall that it stands for.
     public var weight: Duration
-    /// The loop had moved on before the capture was complete: never blamed.
+    /// The loop had made progress before the capture was complete; the stack is not attributed to the stall.
     public var isLate: Bool
     /// The thread.
     public var thread: ThreadID
-    /// How the stack was taken; nil when it could not be taken.
+    /// How the stack was captured; nil if the capture failed.
     public var method: CaptureMethod?
-    /// The stack went deeper than what is kept here.
+    /// The stack is deeper than what was recorded.
     public var isTruncated: Bool
-    /// What taking it cost the agent.
+    /// The agent's time for the capture.
     public var captureCost: Duration
-    /// Why there is no stack, in a clause; nil when there is one.
+    /// Why there is no stack, as a clause; nil if there is one.
     public var failure: String?
-    /// The stack as places, innermost first. Stored first, and always.
+    /// The stack as locations, innermost first. Stored first, and always.
     package var locations: [CodeLocation]
-    /// The stack as functions, innermost first; inlined ones before the frame they were inlined into.
-    /// Empty until it is symbolized.
+    /// The stack as functions, innermost first; inlined ones before the frame they were inlined into. Empty before
+    /// symbolication.
     public var frames: [Frame]
 
     package init(
@@ -91,43 +91,43 @@ public struct Sample: Hashable, Sendable {
 
 /// A stall: a watched loop was busy for at least its threshold.
 public struct StallReport: Hashable, Sendable {
-    /// The same while it lasts, after it ended, and in every store it is ingested into.
+    /// Stays the same while the stall lasts, after it ended, and in every store that imports it.
     public var id: UniqueID
     /// The process it happened in.
     public var run: ProcessRun
-    /// The name the loop is watched under.
+    /// The target's name.
     public var loop: String
-    /// The run-loop mode it was in.
+    /// The run-loop mode at the time.
     public var mode: String
-    /// What kind of callout was running.
+    /// The kind of callout that was running.
     public var phase: LoopPhase
-    /// The label of `withActivity` that was set, if any.
+    /// The label set by `withActivity`, if any.
     public var activity: String?
     /// When it began, on the wall clock.
     public var start: UnixTime
-    /// How long it has lasted, or lasted in the end.
+    /// How long it has lasted; final when it has ended.
     public var duration: Duration
     /// The CPU time that its thread used in it.
     public var cpuTime: Duration
-    /// The threshold it crossed.
+    /// The threshold that it exceeded.
     public var threshold: Duration
-    /// How late the watchdog noticed that the threshold was crossed.
+    /// How much later than the threshold it was noticed.
     public var detectionDelay: Duration
-    /// Where it is in its life.
+    /// Whether it still lasts, has ended, or became a hang.
     public var state: StallState
-    /// What ended it; nil while it lasts, and where it is not known.
+    /// What ended it; nil while it lasts, or if unknown.
     public var ending: StallEnding?
-    /// Whose fault it is.
+    /// Whose time it was.
     public var verdict: StallVerdict
-    /// What was seen on the stalled thread, in order of time.
+    /// The samples of the stalled thread, in chronological order.
     public var samples: [Sample]
-    /// Why it stalled; nil when nothing looked for a cause.
+    /// Why it stalled; nil if no cause was determined.
     public var cause: StallCause?
-    /// Other threads: the holder of the lock, the members of a pool, or all that the app asked for.
+    /// Other threads: the holder of the lock, the members of a pool, or all threads if the app configured that.
     public var threads: [ThreadSnapshot]
-    /// Threads that there was neither room nor time to look at.
+    /// The number of threads left out for lack of room or time.
     public var skippedThreadCount: Int
-    /// What captures and names have cost the agent, as of the last time the report was written.
+    /// The agent's time for captures and symbolication, as of the last update of the report.
     public var agentTime: Duration
 
     package init(
@@ -160,7 +160,7 @@ public struct StallReport: Hashable, Sendable {
         self.agentTime = agentTime
     }
 
-    /// The places on all its stacks, the stalled thread's first.
+    /// The locations on all its stacks, the stalled thread's first.
     package var locations: [CodeLocation] {
         samples.flatMap(\.locations) + threads.flatMap(\.locations)
     }

@@ -1,28 +1,28 @@
-// Stalls that were seen, and of which no report was kept on purpose: only how many and how long.
+// Stalls that were seen and purposely not reported: only their number and time are recorded.
 
 /// Why a stall has no report although it could have had one. The raw values are stored; never renumber them.
 public enum SuppressionReason: UInt8, CaseIterable, Hashable, Sendable {
-    /// Its place had its share of reports for the hour.
+    /// Its code location had reached its limit of reports per hour.
     case place = 0
-    /// The process had its share of reports for the hour.
+    /// The process had reached its limit of reports per hour.
     case hour = 1
     /// A debugger was attached, and the policy is to ignore such stalls.
     case debugger = 2
 }
 
-/// The stalls of one loop at one place that have no report.
+/// The stalls of one loop at one code location that have no report.
 public struct SuppressedStalls: Hashable, Sendable {
     /// The process.
     public var run: ProcessRun
-    /// The name the loop is watched under.
+    /// The target's name.
     public var loop: String
-    /// A hash of the place in the app's code: what reports of the same place share.
+    /// A hash of the location in the app's code. Reports of the same location have the same value.
     public var place: Int64
     /// Why they have no report.
     public var reason: SuppressionReason
-    /// How many there were.
+    /// The number of stalls.
     public var count: Int
-    /// What they add up to.
+    /// Their total time.
     public var total: Duration
 
     package init(

@@ -1,30 +1,30 @@
-// Another thread of the process, seen while the watched one was stalled.
+// Another thread of the process, captured while the watched one was stalled.
 
-/// Why a report holds a thread besides the stalled one. The raw values are stored; never renumber them.
+/// Why a report contains a thread besides the stalled one. The raw values are stored; never renumber them.
 public enum ThreadRole: UInt8, Hashable, Sendable {
-    /// It holds the lock that the stalled thread, or the holder before it in the chain, waits for.
+    /// It holds the lock that the stalled thread, or the previous holder in the chain, waits for.
     case holder = 0
     /// It belongs to the pool that is exhausted.
     case member = 1
-    /// The app asked for all threads.
+    /// The app configured all threads.
     case other = 2
 }
 
-/// One look at another thread.
+/// One snapshot of another thread.
 public struct ThreadSnapshot: Hashable, Sendable {
     public var thread: ThreadID
     /// The thread's name in the kernel (`comm`), when it could be read.
     public var name: String?
     public var role: ThreadRole
-    /// How the stack was taken; nil when it could not be taken.
+    /// How the stack was captured; nil if the capture failed.
     public var method: CaptureMethod?
-    /// The stack went deeper than what is kept here.
+    /// The stack is deeper than what was recorded.
     public var isTruncated: Bool
-    /// Why there is no stack, in a clause; nil when there is one.
+    /// Why there is no stack, as a clause; nil if there is one.
     public var failure: String?
-    /// The stack as places, innermost first.
+    /// The stack as locations, innermost first.
     package var locations: [CodeLocation]
-    /// The stack as functions, innermost first; empty until it is symbolized.
+    /// The stack as functions, innermost first; empty before symbolication.
     public var frames: [Frame]
 
     package init(

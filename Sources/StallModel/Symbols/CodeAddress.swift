@@ -1,9 +1,9 @@
-// An address before symbolication. Off by one is the classic bug: only the interrupted instruction is looked up
-// as it is; a return address belongs to the call before it.
+// An address before symbolication. Off by one is the classic bug: only the interrupted instruction is looked up at its
+// own address; a return address belongs to the call before it.
 
-/// What an address on a stack is. The raw values are stored; never renumber them.
+/// The kind of an address on a stack. The raw values are stored; never renumber them.
 public enum CodeAddressKind: UInt8, Hashable, Sendable {
-    /// The instruction the thread was at.
+    /// The instruction that the thread was executing.
     case interrupted = 0
     /// Where a call will return to; the call is the instruction before.
     case returnAddress = 1
@@ -15,7 +15,7 @@ public enum CodeAddressKind: UInt8, Hashable, Sendable {
 package struct CodeAddress: Hashable, Sendable {
     package var rawValue: UInt64
     package var kind: CodeAddressKind
-    /// The unwinder had to guess a register to get here; everything above it is a guess as well.
+    /// The unwinder had to guess a register to get here; all outer frames are guesses as well.
     package var isGuessed: Bool
 
     package init(_ rawValue: UInt64, _ kind: CodeAddressKind, isGuessed: Bool = false) {
@@ -30,21 +30,21 @@ package struct CodeAddress: Hashable, Sendable {
     }
 }
 
-/// How a stack was taken. The raw values are stored; never renumber them.
+/// How a stack was captured. The raw values are stored; never renumber them.
 public enum CaptureMethod: UInt8, Hashable, Sendable {
-    /// Read from outside while the thread was blocked in the kernel; the thread was not disturbed.
+    /// Read from outside while the thread was blocked in the kernel, without disturbing it.
     case signalFree = 0
     /// Copied by the thread itself in a signal handler.
     case signal = 1
-    /// Copied by the thread itself when the system call that it was in returned. It had executed nothing of its own
-    /// since it was asked, so that the stack is the one of the whole time between.
+    /// Copied by the thread itself when its system call returned. It had executed no user code since the request, so
+    /// the stack is valid for the whole time in between.
     case lateSignal = 2
 }
 
-/// One thread's stack as addresses, innermost first. Nothing here is symbolized.
+/// One thread's stack as addresses, innermost first, before symbolication.
 package struct CapturedStack: Hashable, Sendable {
     package var addresses: [CodeAddress]
-    /// The stack went deeper than what was read or could be unwound.
+    /// The stack is deeper than what was read or could be unwound.
     package var isTruncated: Bool
     package var method: CaptureMethod
 
@@ -55,13 +55,13 @@ package struct CapturedStack: Hashable, Sendable {
     }
 }
 
-/// A stack that came after it had been waited for. The thread executed nothing of its own between the two instants, so
-/// that it is the stack of each instant between them.
+/// A stack that arrived after the request had timed out. The thread executed no user code between the two instants, so
+/// the stack is valid for every instant between them.
 package struct LateStack: Hashable, Sendable {
     package var asked: MonotonicInstant
     package var answered: MonotonicInstant
     package var stack: CapturedStack
-    /// The loop had moved on when the thread answered.
+    /// The loop had made progress when the thread answered.
     package var isLate: Bool
 
     package init(

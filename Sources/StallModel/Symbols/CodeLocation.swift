@@ -1,11 +1,11 @@
-// Where a stack points, independent of where the loader put the image: what is stored, hashed and symbolized again.
+// A position in an image's code, independent of the load address: stored, hashed and symbolized again later.
 
-/// A place in an image's code.
+/// An offset in an image's code.
 package struct CodeLocation: Hashable, Sendable {
-    /// The image's path, or nil when the address lay in no known image (generated code, a lost mapping).
+    /// The image's path, or nil if the address is in no known image (generated code, a lost mapping).
     package var imagePath: String?
     package var buildID: BuildID?
-    /// The address less the image's load address; the absolute address when there is no image.
+    /// The address minus the image's load address; the absolute address without an image.
     package var offset: UInt64
     package var kind: CodeAddressKind
     package var isGuessed: Bool
@@ -21,7 +21,7 @@ package struct CodeLocation: Hashable, Sendable {
         self.isGuessed = isGuessed
     }
 
-    /// Places an address in the image that holds it, or in none.
+    /// Converts an address to an offset in the image that contains it, if any.
     package init(_ address: CodeAddress, in image: Image?) {
         imagePath = image?.path
         buildID = image?.buildID

@@ -2,19 +2,19 @@
 
 /// A function on a stack. An address yields one frame, or several when the compiler inlined calls there.
 public struct Frame: Hashable, Sendable {
-    /// The readable, short name (`closure #1 in Timeline.tick()`); nil when the image has no symbol there.
+    /// The readable, short name (`closure #1 in Timeline.tick()`); nil if the image has no symbol there.
     public var function: String?
-    /// The symbol as the image spells it (`$s8Timeline4tick...`), when known.
+    /// The symbol as spelled in the image (`$s8Timeline4tick...`), if known.
     public var rawName: String?
-    /// The path of the image that holds the code; nil for generated or unknown code.
+    /// The path of the image that contains the code; nil for generated or unknown code.
     public var imagePath: String?
-    /// The image's build ID, when it has one.
+    /// The image's build ID, if it has one.
     public var buildID: BuildID?
-    /// The address less the image's load address.
+    /// The address minus the image's load address.
     public var offset: UInt64
-    /// What the address is: looked up as it is, or one before.
+    /// The kind of the address, which decides the lookup address.
     public var kind: CodeAddressKind
-    /// The source file, when line tables were at hand.
+    /// The source file, if line tables were found.
     public var file: String?
     /// The line in `file`, from 1.
     public var line: Int?
@@ -23,7 +23,7 @@ public struct Frame: Hashable, Sendable {
     /// The unwinder had to guess a register to get here.
     public var isGuessed: Bool
 
-    /// A frame of which only the place is known; symbolication fills in the rest.
+    /// A frame with nothing but its location; symbolication fills in the rest.
     package init(_ location: CodeLocation) {
         imagePath = location.imagePath
         buildID = location.buildID

@@ -1,12 +1,12 @@
-// Which clock: CLOCK_MONOTONIC of this boot. Wall clocks jump; durations are never taken from them.
-// The model reads no clock. Stages do, through their shims, and hand the value over.
+// CLOCK_MONOTONIC of this boot. Wall clocks jump; durations are never computed from them. The model reads no clock:
+// other modules do, and pass the value in.
 
 /// An instant of `CLOCK_MONOTONIC`, in nanoseconds since an arbitrary point of this boot.
 public struct MonotonicInstant: Hashable, Comparable, Sendable {
     /// Nanoseconds on the monotonic clock.
     public var nanoseconds: UInt64
 
-    /// Wraps a reading of `clock_gettime(CLOCK_MONOTONIC)`.
+    /// Wraps a value of `clock_gettime(CLOCK_MONOTONIC)`.
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
@@ -19,7 +19,7 @@ public struct MonotonicInstant: Hashable, Comparable, Sendable {
         return Self(nanoseconds: UInt64(clamped))
     }
 
-    /// The time from `right` to `left`; negative when `left` is the earlier one.
+    /// The time from `right` to `left`; negative if `left` is earlier.
     public static func - (left: Self, right: Self) -> Duration {
         .nanoseconds(Int64(clamping: left.nanoseconds) - Int64(clamping: right.nanoseconds))
     }

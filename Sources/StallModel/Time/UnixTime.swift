@@ -1,4 +1,4 @@
-// When something happened for people and across machines. Never subtract two of these to get a duration.
+// Wall-clock times, for display and across machines. Never subtract two of these to get a duration.
 
 /// A wall-clock time in UTC: microseconds since 1 January 1970.
 public struct UnixTime: Hashable, Comparable, Sendable {
