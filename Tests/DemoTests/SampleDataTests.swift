@@ -5,8 +5,7 @@ import Testing
 /// Goal: the sample data is what its README says, and every command reads it.
 /// Method: the built `stallctl` on a copy of it; what the demo measured in that run is the truth.
 @Suite struct SampleDataTests {
-    static let folder = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../sample-data").standardized
+    static let folder = Repository.root.appending(path: "sample-data")
 
     @Test func `top on the sample store names the five functions and the time they took`() throws {
         let measured = try DemoTests.measured(

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Goal: the mutants of the run loop still apply to it, and its tests still catch them.
@@ -6,10 +7,8 @@ import Testing
 /// all of them. It builds a copy of the run loop in .build/mutants, which the next run finds there.
 @Suite struct MutantTests {
     @Test func `every mutant applies, and two of them are caught`() throws {
-        let package = URL(filePath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
         let (process, output) = (Process(), Pipe())
-        process.executableURL = package.appending(path: "scripts/mutants")
+        process.executableURL = Repository.root.appending(path: "scripts/mutants")
         process.arguments = ["--short"]
         process.standardOutput = output
         process.standardError = output

@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Goal: what is shipped beside the programs speaks of what they have.
 /// Method: the files in `packaging/` as text, against the sources that make what they name.
 @Suite struct PackagingTests {
     static func text(_ path: String) throws -> String {
-        try String(contentsOf: SourceTree.root.appending(path: path), encoding: .utf8)
+        try String(contentsOf: Repository.root.appending(path: path), encoding: .utf8)
     }
 
     static func metrics(in text: String) -> Set<String> {

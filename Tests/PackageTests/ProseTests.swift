@@ -6,8 +6,7 @@ import Testing
 /// in this checkout, as `make gates` runs it.
 @Suite struct ProseTests {
     @Test func `the texts have no problem`() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
-            .standardized
+        let root = Repository.root
         // An export of the sources has no list of its files.
         guard FileManager.default.fileExists(atPath: root.appending(path: ".git").path) else {
             return

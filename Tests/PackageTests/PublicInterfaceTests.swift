@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Goal: what apps can use changes only on purpose.
@@ -6,7 +7,7 @@ import Testing
 /// `RECORD_SNAPSHOTS=1` rewrites the file; review the diff.
 @Suite struct PublicInterfaceTests {
     @Test func `the public interface is the recorded one`() throws {
-        let file = SourceTree.root.appending(path: "docs/api.txt")
+        let file = Repository.root.appending(path: "docs/api.txt")
         let interface = try Self.interface()
         if ProcessInfo.processInfo.environment["RECORD_SNAPSHOTS"] == "1" {
             try interface.write(to: file, atomically: true, encoding: .utf8)

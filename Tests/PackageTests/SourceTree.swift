@@ -1,21 +1,21 @@
 // The package's own sources, as text: what the tests of its shape look at.
 
 import Foundation
+import TestSupport
 
 /// The folder `Sources`.
 enum SourceTree {
-    static let root = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../..").standardized
-
     /// The names of the modules.
     static func modules() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: root.appending(path: "Sources").path)
-            .sorted()
+        try FileManager.default.contentsOfDirectory(
+            atPath: Repository.root.appending(path: "Sources").path
+        )
+        .sorted()
     }
 
     /// The Swift files of a module, each with its path and lines.
     static func files(of module: String) throws -> [(path: String, lines: [String])] {
-        let folder = root.appending(path: "Sources/\(module)").path
+        let folder = Repository.root.appending(path: "Sources/\(module)").path
         let paths = FileManager.default.subpaths(atPath: folder) ?? []
         return try paths.filter { $0.hasSuffix(".swift") }.sorted().map { path in
             let text = try String(contentsOfFile: folder + "/" + path, encoding: .utf8)

@@ -103,7 +103,7 @@ import Testing
 
     /// Builds a C program as docs/c-api.md says; returns where it is.
     func compile(_ source: String, to name: String, in directory: URL) throws -> URL {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        let root = Repository.root
         let built = BuiltProgram.directory.path
         let clang = Process()
         clang.executableURL = URL(filePath: "/usr/bin/env")

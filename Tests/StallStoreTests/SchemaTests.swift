@@ -9,7 +9,7 @@ import TestSupport
 @Suite struct SchemaTests {
     let directory = try! TemporaryDirectory()
     static let tests = URL(filePath: #filePath).deletingLastPathComponent()
-    static let migrationFolder = tests.appending(path: "../../migrations").standardized
+    static let migrationFolder = Repository.root.appending(path: "migrations")
 
     @Test func `the embedded migrations are those of the folder, in order and unchanged`() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.migrationFolder.path)

@@ -9,8 +9,7 @@ extension CommandTests {
     /// A copy of the sample store: three stalls each of sleepInTimer (2 s), fetchSynchronously (1 s), waitForWorker
     /// (800 ms), drawComplexLayout and saveEverything.
     private func withDemo(_ body: (URL) throws -> Void) throws {
-        let demo = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../sample-data/demo.sqlite").standardized
+        let demo = Repository.root.appending(path: "sample-data/demo.sqlite")
         try withTemporaryDirectory { directory in
             try FileManager.default.copyItem(
                 at: demo, to: directory.appending(path: "stalls.sqlite"))

@@ -57,7 +57,4 @@ import Testing
     }
 }
 
-private var scripts: URL {
-    URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "scripts")
-}
+private var scripts: URL { Repository.root.appending(path: "scripts") }

@@ -15,8 +15,7 @@ enum Oracle {
 
     /// Runs a program of `scripts` on the stallctl that was built beside the tests.
     static func runScript(_ name: String, _ arguments: [String]) throws -> ProgramResult {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = Repository.root
         return try run(
             root.appending(path: "scripts/\(name)").path, arguments,
             environment: [

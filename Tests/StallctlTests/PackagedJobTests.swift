@@ -8,9 +8,6 @@ import Testing
 /// Method: the very command lines of the systemd unit and of the cron line, run by a shell in a system whose root is a
 /// directory of our own.
 @Suite struct PackagedJobTests {
-    static let repository = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../..")
-
     /// A store with one report.
     func writeStore(_ path: URL) throws {
         try FileManager.default.createDirectory(
@@ -39,7 +36,7 @@ import Testing
 
     @Test func `the systemd unit takes what lies in its folder, and writes its metrics`() throws {
         let unit = try String(
-            contentsOf: Self.repository.appending(
+            contentsOf: Repository.root.appending(
                 path: "packaging/systemd/stallctl-ingest.service"),
             encoding: .utf8)
         func values(_ key: String) -> [String] {
@@ -95,7 +92,7 @@ import Testing
 
     @Test func `the cron line takes what its pattern matches, and says nothing`() throws {
         let page = try String(
-            contentsOf: Self.repository.appending(path: "docs/ingest.md"), encoding: .utf8)
+            contentsOf: Repository.root.appending(path: "docs/ingest.md"), encoding: .utf8)
         let line = try #require(page.firstMatch(of: /\* \* \* \* \*\s+(stallctl ingest .*)/))
         try withTemporaryDirectory { root in
             try writeStore(root.appending(path: "srv/photos/stalls/a.sqlite"))

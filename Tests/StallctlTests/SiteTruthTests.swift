@@ -11,8 +11,7 @@ import Testing
             let store = directory.appending(path: "sites.sqlite").path
             let sites = try BuiltProgram("site-truth", [store, "5"]).finish()
             try #require(sites.status == 0, "\(sites.errors)")
-            let package = URL(filePath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent()
+            let package = Repository.root
             let reports = try BuiltProgram(
                 "stallctl",
                 [

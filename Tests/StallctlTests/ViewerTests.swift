@@ -28,7 +28,6 @@ import Testing
     private func viewers(
         in directory: URL, _ environment: [String: String] = [:]
     ) throws -> ProgramResult {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let base = [
             "STALLCTL": BuiltProgram.directory.appending(path: "stallctl").path,
             "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
@@ -36,7 +35,8 @@ import Testing
         return try Oracle.run(
             "/usr/bin/env",
             [
-                "python3", "-X", "utf8", root.appending(path: "Pictures/viewers.py").path,
+                "python3", "-X", "utf8",
+                Repository.root.appending(path: "Tests/Pictures/viewers.py").path,
                 directory.path,
             ],
             environment: base.merging(environment) { $1 })
