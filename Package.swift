@@ -133,7 +133,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StallStoreTests",
-            dependencies: ["StallModel", "StallStore", "CSQLite", "StoreFaults", "TestSupport"],
+            dependencies: [
+                "StallModel", "StallStore", "CLinux", "CSQLite", "StoreFaults", "TestSupport",
+            ],
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
