@@ -47,8 +47,8 @@ package protocol StallResponder: AnyObject, Sendable {
     /// Samples the thread and hands the sample over.
     ///
     /// - Parameters:
-    /// - reading: The beacon's content. A sample is late if the loop has made progress since.
-    /// - limit: How long it may take: no other loop is polled meanwhile.
+    ///   - reading: The beacon's content. A sample is late if the loop has made progress since.
+    ///   - limit: How long it may take: no other loop is polled meanwhile.
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration)
     /// Hands over the stack of a thread that had not answered in time. True if the answer has come.
     func collectLateStack() -> Bool

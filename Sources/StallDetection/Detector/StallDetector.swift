@@ -99,14 +99,14 @@ package struct StallDetector: Sendable {
     /// Evaluates one poll of the loop.
     ///
     /// - Parameters:
-    /// - reading: The beacon's content.
-    /// - evidence: What the kernel reports about the thread, read after the beacon.
-    /// - now: The time of the poll.
-    /// - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
-    /// - end: When the loop left the suspected word, if it noted that.
-    /// - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
-    /// - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
-    ///   what should confirm it may be stuck itself.
+    ///   - reading: The beacon's content.
+    ///   - evidence: What the kernel reports about the thread, read after the beacon.
+    ///   - now: The time of the poll.
+    ///   - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
+    ///   - end: When the loop left the suspected word, if it noted that.
+    ///   - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
+    ///   - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
+    ///     what should confirm it may be stuck itself.
     package mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
@@ -167,8 +167,8 @@ package struct StallDetector: Sendable {
     /// that the thread waited for a CPU since the previous poll.
     ///
     /// - Parameters:
-    /// - history: The thread's evidence from before this poll.
-    /// - busyElsewhere: How long the loop was busy with other callouts since the previous poll.
+    ///   - history: The thread's evidence from before this poll.
+    ///   - busyElsewhere: How long the loop was busy with other callouts since the previous poll.
     func judgeAfterwards(
         began: MonotonicInstant, length: Duration, threshold: Duration, history: ThreadHistory,
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,

@@ -34,7 +34,7 @@ struct SuspensionTracker {
     /// Accounts for the time since the last check.
     ///
     /// - Parameters:
-    /// - before, after: The instants between which the suspension probe was read.
+    ///   - before, after: The instants between which the suspension probe was read.
     mutating func check(
         from before: MonotonicInstant, to after: MonotonicInstant, wasDisturbed: Bool
     ) {

@@ -30,8 +30,8 @@ struct ThreadHistory: Sendable {
     /// The latest evidence from before a span, if there is any.
     ///
     /// - Parameters:
-    /// - busy: How long the loop was busy since the last poll, without the span.
-    /// - slack: Evidence from up to this long after the beginning is accepted: the poll of a span was not late then.
+    ///   - busy: How long the loop was busy since the last poll, without the span.
+    ///   - slack: Evidence from up to this long after the beginning is accepted: the poll of a span was not late then.
     /// - Returns: The evidence, and how long the loop was busy with other callouts since.
     func evidence(
         before began: MonotonicInstant, busy: Duration, slack: Duration

@@ -93,8 +93,8 @@ final class WatchSlot: @unchecked Sendable {
     /// Reports stalls that began and ended while the watchdog had no CPU. The loop has counted them up to `count`.
     ///
     /// - Parameters:
-    /// - history: The thread's evidence from before this poll.
-    /// - busy: How long the loop has been busy since the previous poll.
+    ///   - history: The thread's evidence from before this poll.
+    ///   - busy: How long the loop has been busy since the previous poll.
     func reportUnseen(
         upTo count: UInt64, history: ThreadHistory, busy: Duration, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals

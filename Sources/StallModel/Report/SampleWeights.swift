@@ -7,9 +7,9 @@
 /// A sample that is late or has no stack has no weight; its share goes to its neighbours.
 ///
 /// - Parameters:
-/// - offsets: When each sample was taken, in nanoseconds since the start of the stall; nil for one that is late or has
-///   no stack.
-/// - duration: The stall's duration in nanoseconds.
+///   - offsets: When each sample was taken, in nanoseconds since the start of the stall; nil for one that is late or
+///     has no stack.
+///   - duration: The stall's duration in nanoseconds.
 /// - Returns: The weight of each sample in nanoseconds.
 package func sampleWeights(_ offsets: [Int64?], of duration: Int64) -> [Int64] {
     var weights = [Int64](repeating: 0, count: offsets.count)
