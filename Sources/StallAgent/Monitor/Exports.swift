@@ -1,4 +1,4 @@
-// An app needs one import: the run loop's API, the nouns of a report and Dispatch's queues come along.
+// An app needs one import: the run loop's API, the model types of a report and Dispatch's queues are re-exported.
 
 @_exported public import Dispatch
 @_exported public import StallModel

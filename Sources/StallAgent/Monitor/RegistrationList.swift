@@ -1,37 +1,37 @@
-// What a monitor watches, so that watching the same thing again replaces it and stopping ends it all.
+// What a monitor watches. Watching the same target again replaces its registration; stopping ends all.
 
 internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// What is watched. Two watches of one thing are one.
+/// Identifies a target. Two registrations of one target are one.
 enum RegistrationKey: Hashable, Sendable {
     case eventRunLoop(ThreadID)
     case foundationRunLoop(ThreadID)
     case queue(UInt)
     case mainActor
     case cooperativePool
-    /// A thread may mark several kinds of work.
+    /// A thread can mark several kinds of work.
     case marked(UInt)
-    /// What another module writes the beacon of.
+    /// A target whose beacon another module writes.
     case outside(UInt)
     /// A target for threads that run jobs of tasks.
     case worker(Int32)
 }
 
-/// One watch.
+/// One watched target.
 struct Registration: Sendable {
     let loop: WatchedLoop
     let name: String
-    /// The threshold that was asked for.
+    /// The threshold passed to `watch`.
     let threshold: Duration?
-    /// The thread whose labels it carries, when it is always the same.
+    /// The thread whose activity labels it carries, if that never changes.
     let thread: ThreadID?
-    /// Takes away what was put into the app: observers, probes.
+    /// Removes what was installed in the app: observers, probes.
     let detach: @Sendable () -> Void
 }
 
-/// The watches of one monitor.
+/// The registrations of one monitor.
 final class RegistrationList: Sendable {
     private struct State {
         var watches: [RegistrationKey: Registration] = [:]
@@ -39,7 +39,8 @@ final class RegistrationList: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Adds a watch. Returns the one that it replaces, or itself when the monitor has stopped; either is to be ended.
+    /// Adds a registration. Returns the one that it replaces, or itself if the monitor has stopped; the caller must end
+    /// either.
     func insert(_ watch: Registration, for key: RegistrationKey) -> Registration? {
         state.withLock { $0.isClosed ? watch : $0.watches.updateValue(watch, forKey: key) }
     }
@@ -54,7 +55,7 @@ final class RegistrationList: Sendable {
         state.withLock { $0.watches.removeValue(forKey: key) }
     }
 
-    /// Takes all of them; none is added any more.
+    /// Removes and returns all registrations; later ones are refused.
     func close() -> [Registration] {
         state.withLock { state in
             defer { state.watches = [:] }
@@ -68,10 +69,10 @@ final class RegistrationList: Sendable {
 
     subscript(key: RegistrationKey) -> WatchedLoop? { state.withLock { $0.watches[key]?.loop } }
 
-    /// All watches at this moment.
+    /// All current registrations.
     var all: [Registration] { state.withLock { Array($0.watches.values) } }
 
-    /// The beacons of what this thread does.
+    /// The beacons of the work on this thread.
     func beacons(of thread: ThreadID) -> [LoopBeacon] {
         state.withLock { state in
             state.watches.filter { key, watch in

@@ -1,58 +1,60 @@
-// What an app, or its operator, can decide about the agent.
+// The agent's configuration, by the app and by its operator.
 
 internal import Glibc
 public import Logging
 
 extension StallMonitor {
-    /// How an agent behaves. Operators override parts of it through the environment:
-    /// `STALLWATCH_DISABLED`, `STALLWATCH_THRESHOLD_MS`, `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`.
+    /// The agent's configuration. Operators override parts of it by environment variables: `STALLWATCH_DISABLED`,
+    /// `STALLWATCH_THRESHOLD_MS`, `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`.
     public struct Configuration: Sendable {
-        /// The app's name, as reports carry it.
+        /// The app's name in reports.
         public var app: String
-        /// The app's version, as reports carry it.
+        /// The app's version in reports.
         public var version: String
-        /// The path of the SQLite store; created with its directory when it is missing.
+        /// The path of the SQLite store. The file and its directory are created if missing.
         public var store: String
-        /// How much the store may keep.
+        /// The limits of the store's size and age.
         public var storeLimits = StorageLimits()
-        /// How long a loop may be busy before it is called stalled, unless `watch` says otherwise. At least 20 ms.
+        /// How long a loop may be busy before it is called stalled, unless `watch` specifies another threshold. At
+        /// least 20 ms.
         public var threshold: Duration
-        /// Policies of loops by the names they are watched under; they go before ``threshold``.
+        /// Policies of loops by target name; they take precedence over ``threshold``.
         public var policies: [String: StallPolicy] = [:]
-        /// How many reports are kept.
+        /// The limits on the number of reports.
         public var limits = RateLimits()
-        /// What becomes of stalls while a debugger is attached.
+        /// How stalls are handled while a debugger is attached.
         public var debuggerPolicy = DebuggerPolicy.record
-        /// The threshold of the environment: it goes before whatever the app says of a loop.
+        /// The threshold from the environment. Takes precedence over everything that the app sets.
         var operatorThreshold: Duration?
         /// The path of a JSON file with which an operator changes thresholds and limits while the app runs; nil for
         /// none. `docs/settings.md` describes it.
         public var settings: String?
-        /// Whether reports carry names, files and lines. Without it they hold images and offsets only.
+        /// Whether reports contain function names, files and lines. Otherwise they contain images and offsets only.
         public var symbolizes: Bool
-        /// Whether reports carry files, lines and inlined calls too, which are read from debug information (DWARF).
+        /// Whether reports also contain files, lines and inlined calls, which are read from debug information (DWARF).
         /// `stallctl symbolicate` can add them later.
         public var findsLines = true
-        /// How long the agent may look for lines at a time. Names come first and need no debug information.
+        /// Time limit of one search for lines. Names come first and need no debug information.
         public var lineBudget = Duration.milliseconds(200)
-        /// How long a callback of ``StallMonitor/onStall(at:_:)`` may take. One that takes longer is not called again.
+        /// Time limit for a callback of ``StallMonitor/onStall(at:_:)``. A callback that exceeds it is not called
+        /// again.
         public var callbackDeadline = Duration.seconds(5)
-        /// Whose stacks a report holds.
+        /// The threads whose stacks are in a report.
         public var threads = ThreadScope.stalled
-        /// Where the agent's own few lines go; by default to standard error.
+        /// Receives the agent's own log messages; standard error by default.
         public var logger: Logger
-        /// A disabled agent starts no thread and writes nothing; all its calls are accepted.
+        /// A disabled agent starts no thread and writes nothing; all calls are accepted and do nothing.
         public var isEnabled = true
 
-        /// Describes an agent.
+        /// Creates a configuration.
         ///
         /// - Parameters:
         ///   - app: The app's name.
         ///   - version: The app's version.
-        ///   - store: The path of the store. Several processes may share one. Without it: ``defaultStore``.
+        ///   - store: The path of the store. Several processes can share one. Default: ``defaultStore``.
         ///   - threshold: How long a loop may be busy.
-        ///   - symbolizes: Whether reports carry names.
-        ///   - logger: Where the agent's own lines go.
+        ///   - symbolizes: Whether reports contain function names.
+        ///   - logger: Receives the agent's own log messages.
         public init(
             app: String, version: String, store: String = defaultStore,
             threshold: Duration = .milliseconds(250), symbolizes: Bool = true,
@@ -67,8 +69,8 @@ extension StallMonitor {
             self.logger = logger
         }
 
-        /// Where an app that names no store keeps it: in the service's state directory, where the job of stallctl's package
-        /// looks for it, else `stalls.sqlite` in the directory that it is started in.
+        /// The default path of the store: in the service's state directory, where the job of stallctl's package expects
+        /// it, else `stalls.sqlite` in the working directory at the start.
         ///
         /// **Source:** systemd.exec(5), "StateDirectory=": `STATE_DIRECTORY`, absolute paths joined with colons.
         public static var defaultStore: String {
@@ -82,15 +84,14 @@ extension StallMonitor {
             return first + "/stalls.sqlite"
         }
 
-        /// The variables that ``environment(_:)`` looks at.
+        /// The variables that ``environment(_:)`` reads.
         static let variables = [
             "STALLWATCH_DISABLED", "STALLWATCH_STORE", "STALLWATCH_SETTINGS",
             "STALLWATCH_THRESHOLD_MS",
         ]
 
-        /// The same configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS`,
-        /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. A value that cannot be read is reported to the logger and
-        /// ignored.
+        /// This configuration with an operator's overrides: `STALLWATCH_DISABLED=1`, `STALLWATCH_THRESHOLD_MS`,
+        /// `STALLWATCH_STORE` and `STALLWATCH_SETTINGS`. Invalid values are logged and ignored.
         func environment(_ environment: [String: String]) -> Configuration {
             var configuration = self
             if let disabled = environment["STALLWATCH_DISABLED"], !["", "0"].contains(disabled) {
@@ -115,8 +116,8 @@ extension StallMonitor {
             return configuration
         }
 
-        /// The same configuration with paths that stay what they are when the app changes its directory: the store is
-        /// opened on another thread, and again after failures.
+        /// This configuration with absolute paths. The store is opened on another thread, and again after failures; the
+        /// app may have changed its working directory by then.
         func inDirectory(_ directory: String) -> Configuration {
             func absolute(_ path: String) -> String {
                 path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path
@@ -128,20 +129,20 @@ extension StallMonitor {
         }
     }
 
-    /// Whose stacks a report holds.
+    /// The threads whose stacks are in a report.
     public enum ThreadScope: Sendable {
-        /// The stalled thread's, and those that explain its wait.
+        /// The stalled thread, and the threads that explain its wait.
         case stalled
-        /// Those of all threads of the process, once, when the threshold is crossed: one after another, each at an
-        /// instant of its own, up to 512 threads and 200 ms. No thread that waits is disturbed.
+        /// All threads of the process, once, when the threshold is exceeded: one after another, each at its own
+        /// instant, up to 512 threads and 200 ms. Waiting threads are not disturbed.
         case all
     }
 
-    /// A configuration that makes no sense; the app's own mistake, told before anything starts.
+    /// An invalid configuration: the app's own mistake, thrown before anything starts.
     public enum ConfigurationError: Error, Equatable, CustomStringConvertible {
-        /// A threshold below 20 ms would report the scheduler's own delays.
+        /// A threshold below 20 ms would report the scheduler's delays.
         case thresholdTooShort(Duration)
-        /// The app has no name to report under.
+        /// Reports need an app name.
         case emptyAppName
 
         public var description: String {

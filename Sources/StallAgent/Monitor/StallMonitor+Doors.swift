@@ -1,5 +1,5 @@
-// What modules beside this one bring to be watched: a thread whose waits they see (StallDoor), a loop that they can
-// only ask (StallAgentNIO).
+// Targets of other modules of the package: a thread whose waits they intercept (StallDoor), a loop that can only be
+// polled (StallAgentNIO).
 
 package import CLinux
 internal import Logging
@@ -8,27 +8,27 @@ internal import StallDetection
 package import StallModel
 internal import Synchronization
 
-/// A watch that another module of the package has asked for.
+/// A watch that another module of the package requested.
 package final class OutsideWatch: Sendable {
     private let end: @Sendable () -> Void
 
     fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 
-    /// Ends it. More than once does nothing.
+    /// Ends the watch. Idempotent.
     package func stop() { end() }
 }
 
 extension StallMonitor {
-    /// Whether an agent runs here: otherwise nothing need be made ready.
+    /// Whether an agent runs here. Otherwise preparations are unnecessary.
     package var isWatching: Bool { agent != nil }
 
-    /// Whose log it is.
+    /// Writes to the agent's log.
     package func log(_ text: String) { configuration.logger.notice("\(text)") }
 
     /// Watches the calling thread by a beacon that the caller's module writes, until the thread ends.
     ///
     /// - Parameters:
-    ///   - way: How its waits are seen: reports have it as the mode.
+    ///   - way: How its waits are observed; the mode in reports.
     ///   - detach: Ends the writing. Called once.
     package func watchThisThread(
         _ beacon: UnsafeMutablePointer<stall_beacon>, as name: String, threshold: Duration?,
@@ -48,11 +48,12 @@ extension StallMonitor {
         return outside
     }
 
-    /// Watches a thread that can only be polled: `idleCheck` says whether it rests, and `post` has a probe run on it.
+    /// Watches a thread that can only be polled: `idleCheck` returns whether it is idle, and `post` runs a probe on it.
     ///
     /// - Parameters:
     ///   - thread: The thread, a gettid value.
-    ///   - idleCheck: Called eight times a threshold on a thread of the agent's; nil when the thread is gone for good.
+    ///   - idleCheck: Called eight times per threshold on one of the agent's threads; nil if the thread is gone for
+    ///     good.
     package func watchByPolling(
         thread: ThreadID, as name: String, threshold: Duration?, way: String,
         idleCheck: @escaping @Sendable () -> Bool?,
@@ -63,8 +64,8 @@ extension StallMonitor {
         )
     }
 
-    /// Watches the threads of a pool, whose names hold `text`: `post` puts a probe behind what waits for one of them.
-    /// Nothing tells whether any is idle.
+    /// Watches the threads of a pool whose names contain `text`: `post` enqueues a probe behind the work that waits for
+    /// them. It is not observable whether any of them is idle.
     @discardableResult
     package func watchThreads(
         named text: StaticString, as name: String, threshold: Duration?,
@@ -94,7 +95,7 @@ extension StallMonitor {
     }
 }
 
-/// A thread whose rests are seen from outside, or a pool of threads.
+/// A thread that is polled from outside, or a pool of threads.
 private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `known`.
     enum Threads: Sendable {
@@ -107,7 +108,7 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
     private let idleCheck: @Sendable () -> Bool?
     private let postProbe: @Sendable (@escaping @Sendable () -> Void) -> Void
     private var known: RegisteredThread?
-    /// How often in a row it was not at rest.
+    /// The number of consecutive polls that found it busy.
     private let busyPolls = Atomic<Int>(0)
 
     init(
@@ -122,8 +123,8 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         postProbe = post
     }
 
-    /// One poll may find any loop at work. A probe wakes a loop that rests: only what works at two polls in a row gets
-    /// one.
+    /// A single poll may find any loop busy, and a probe wakes an idle loop. So only a loop that is busy at two
+    /// consecutive polls gets a probe.
     func poll() -> ProbeResult? {
         guard let isIdle = idleCheck() else { return nil }
         if isIdle {
@@ -147,15 +148,15 @@ private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Senda
         return known
     }
 
-    /// They come in the order of their ids.
+    /// `forEachMember` visits in order of thread id.
     private var firstMember: RegisteredThread? {
         var first: RegisteredThread?
         forEachMember { if first == nil { first = $0 } }
         return first
     }
 
-    /// A thread of a pool that is ready and has no CPU, while work waits: it may be on its way to that work, and the
-    /// others rest.
+    /// A thread of a pool that is runnable without a CPU while work waits: it may be about to start that work, while
+    /// the others are idle.
     private var memberWithoutCPU: RegisteredThread? {
         guard case .named = threads, LoopBeacon(beacon.pointer).isBusy else { return nil }
         var found: RegisteredThread?

@@ -1,21 +1,21 @@
-// One line a stall in the app's log: standard output is what every container has.
+// One line per stall in the app's log, because every container has standard output.
 
 public import Logging
 internal import StallModel
 
 extension StallMonitor {
     /// Logs a line for every stall whose report has become durable, through the configuration's logger: `stall`, with
-    /// the facts as metadata.
+    /// these metadata.
     ///
     /// | key | |
     /// |---|---|
     /// | `stall.id`, `stall.loop`, `stall.duration_ms`, `stall.verdict`, `stall.state` | always |
-    /// | `stall.activity`, `stall.cause` | where known |
-    /// | `stall.frames` | the names of the innermost functions of the stack that stood for most of the stall, eight at most |
+    /// | `stall.activity`, `stall.cause` | if known |
+    /// | `stall.frames` | the names of up to eight innermost functions of the stack that stood for most of the stall |
     ///
     /// - Parameters:
-    ///   - level: Of the lines.
-    ///   - state: `.ended` for one line a stall, `.open` for one while it lasts.
+    ///   - level: The log level of the lines.
+    ///   - state: `.ended` for one line per stall, `.open` for one while it lasts.
     public func logsStalls(level: Logger.Level = .warning, at state: StallState = .ended) {
         let logger = configuration.logger
         onStall(at: state) { report in
@@ -25,7 +25,7 @@ extension StallMonitor {
 }
 
 extension StallReport {
-    /// The facts of one line.
+    /// The metadata of one line.
     var logMetadata: Logger.Metadata {
         var metadata: Logger.Metadata = [
             "stall.id": "\(id)", "stall.loop": "\(loop)", "stall.verdict": "\(verdict)",

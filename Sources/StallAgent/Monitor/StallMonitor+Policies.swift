@@ -5,19 +5,18 @@ internal import StallModel
 internal import Synchronization
 
 extension StallMonitor {
-    /// Judges the loops that are watched under a name by another policy, from now on and whenever one is watched under
-    /// it. What an operator's settings file says of them still goes first.
+    /// Applies another policy to the targets of a name, current and future ones. An operator's settings file takes
+    /// precedence.
     public func setPolicy(_ policy: StallPolicy, for name: String) {
         changePolicies { $0.change(policy, of: name) }
     }
 
-    /// Changes the threshold of the loops that are watched under a name; the rest of their policy stays. At least 20
-    /// ms.
+    /// Changes the threshold of the targets of a name; the rest of their policy stays. At least 20 ms.
     public func setThreshold(_ threshold: Duration, for name: String) {
         changePolicies { $0.changeThreshold(max(threshold, .milliseconds(20)), of: name) }
     }
 
-    /// Takes over what the operator's file says.
+    /// Applies the operator's settings file.
     func apply(_ settings: AgentSettings) {
         let debuggerPolicy = settings.debugger.flatMap(DebuggerPolicy.init(rawValue:))
         agent?.recorder.limit(

@@ -13,27 +13,27 @@ extension StallMonitor {
     ///
     /// Under `async main` and `dispatchMain()` no thread runs it: watch the main actor or the main queue there.
     ///
-    /// - Parameter threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    /// - Parameter threshold: How long it may be busy; the configuration's threshold if nil. At least 20 ms.
     public func watchMainRunLoop(threshold: Duration? = nil) {
         watch(RunLoop.main, as: "main", threshold: threshold)
     }
 
     /// Watches one of Foundation's run loops until the monitor stops or the loop's thread ends.
     ///
-    /// Call it on the loop's own thread, or from another one; then watching begins when the loop next runs. A run in a
-    /// mode of the app's own is watched from the moment it has lasted half the threshold, the first time; the mode is
-    /// known from then on. To be watched from the start, such a mode must have a source or timer when watching begins.
+    /// Call it on the loop's own thread, or on another one; then watching begins when the loop next runs. The first run
+    /// in a custom mode is watched once it has lasted half the threshold; from then on the mode is known. For a custom
+    /// mode to be watched from the start, it must have a source or timer when watching begins.
     ///
     /// - Parameters:
     ///   - loop: The loop.
-    ///   - name: What reports call it.
-    ///   - threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    ///   - name: The target's name in reports.
+    ///   - threshold: How long it may be busy; the configuration's threshold if nil. At least 20 ms.
     public func watch(_ loop: RunLoop, as name: String, threshold: Duration? = nil) {
         guard agent != nil else { return }
         if loop === RunLoop.current {
             watchCurrentRunLoop(as: name, threshold: threshold)
         } else {
-            // A timer, because adding one wakes the loop up; a performed block would wait for an event.
+            // A timer, because adding one wakes the loop; a performed block would wait for an event.
             let timer = Timer(fire: Date(), interval: 0, repeats: false) { [self] _ in
                 watchCurrentRunLoop(as: name, threshold: threshold)
             }
@@ -58,15 +58,15 @@ extension StallMonitor {
     }
 }
 
-/// A CFRunLoop under watch.
+/// A watched CFRunLoop.
 private final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because `loop` may be used from any thread until it is detached, once.
     private let loop: OpaquePointer
     private let thread: RegisteredThread
     private let isDetached = Mutex(false)
-    /// The mode at the last look: the beacon of this loop has no numbers for them.
+    /// The mode at the last poll: this loop's beacon has no mode numbers.
     private let mode = Mutex("")
-    /// Foundation's lock is not for the watchdog to take: the probe thread does.
+    /// The watchdog must not take Foundation's lock, so the probe thread does.
     private(set) lazy var correction = LoopCorrection { [weak self] in self?.answer($0, at: $1) }
 
     /// Observes the calling thread's loop; nil without CFRunLoop or memory.
@@ -84,7 +84,7 @@ private final class CFRunLoopTarget: MonitoredTarget, @unchecked Sendable {
         correction.ask(word, at: now)
     }
 
-    /// On the probe thread. A thread that is just detaching is not waited for: then there is nothing left to correct.
+    /// On the probe thread. Does not wait for a thread that is just detaching: nothing is left to correct then.
     private func answer(_ word: UInt64, at now: MonotonicInstant) {
         isDetached.withLockIfAvailable { isDetached in
             guard !isDetached else { return }

@@ -1,25 +1,24 @@
-// How much disk an app gives the agent.
+// The limits of the agent's disk usage.
 
 internal import StallStore
 
 extension StallMonitor {
-    /// The bounds of a store. Beyond them the oldest reports go first, and are counted.
+    /// The limits of a store. Beyond them the oldest reports are deleted, and counted.
     public struct StorageLimits: Sendable, Hashable {
         /// The size of the store's file with its log, in bytes. At least a megabyte.
         public var bytes: Int
-        /// How long after its start a report is kept; nil for as long as there is room. Wall clocks jump: one that is
-        /// wrong by more than this deletes everything.
+        /// How long a report is kept after its start; nil for no limit. Wall clocks jump: a clock that is wrong by more
+        /// than this deletes everything.
         public var age: Duration?
-        /// Disk space held in reserve beside the store, in bytes: on a full disk not even deleting is possible without.
-        /// 0 for none.
+        /// Size of a reserve file beside the store, in bytes: on a full disk, even deleting needs space. 0 for none.
         public var reserveBytes: Int
 
-        /// Describes the bounds.
+        /// Creates limits.
         ///
         /// - Parameters:
         ///   - bytes: The size of the store's file with its log.
         ///   - age: How long a report is kept.
-        ///   - reserveBytes: Disk space held in reserve.
+        ///   - reserveBytes: Size of the reserve file.
         public init(bytes: Int = 64 << 20, age: Duration? = nil, reserveBytes: Int = 1 << 20) {
             self.bytes = bytes
             self.age = age

@@ -1,4 +1,4 @@
-// Swift's tasks: every job of the global executor, and what a task says of itself.
+// Swift tasks: every job of the global executor, and the activity labels of tasks.
 
 internal import CLinux
 internal import Logging
@@ -6,19 +6,20 @@ internal import StallDetection
 internal import StallModel
 
 extension StallMonitor {
-    /// Watches every job of Swift's tasks, in an app that changes nothing else: a job that keeps its thread for at
-    /// least the threshold is a stall, with that thread and its stack.
+    /// Watches every job of Swift tasks without any change in the app: a job that occupies its thread for at least the
+    /// threshold is a stall, with that thread and its stack.
     ///
-    /// A job is what a task does between two suspensions. It runs where it would run without this: only a begin and an
-    /// end are noted around it. Reports call all threads `tasks`. When a job waits and all threads of the pool are
-    /// held, the report of each says so and shows the others; ``watchCooperativePool(threshold:)`` then reports only
-    /// what no job explains.
+    /// A job is what a task does between two suspensions. It runs on the same executor as before; only its begin and
+    /// end are recorded. Reports name all threads `tasks`. If a job waits while all threads of the pool are occupied,
+    /// the report of each shows the others; ``watchCooperativePool(threshold:)`` then reports only what no job
+    /// explains.
     ///
-    /// Jobs of the main actor and of executors of the app's own are not seen, nor jobs that were enqueued before. An
-    /// executor that is installed for all tasks, such as SwiftNIO's, must be installed before. Where the runtime has no
-    /// hook for jobs, or their executor is not Dispatch's, the pool is watched instead, and the logger hears of it.
+    /// Jobs of the main actor and of custom executors are not watched, nor jobs that were enqueued before. A custom
+    /// global executor, such as SwiftNIO's, must be installed before. If the runtime has no hook for jobs, or their
+    /// executor is not Dispatch's, the pool is watched instead, and that is logged.
     ///
-    /// - Parameter threshold: How long a job may keep its thread; the configuration's threshold when nil. At least 20 ms.
+    /// - Parameter threshold: How long a job may occupy its thread; the configuration's threshold if nil. At least 20
+    ///   ms.
     public func watchTasks(threshold: Duration? = nil) {
         guard agent != nil, !watches.isClosed else { return }
         if !TaskJobs.begin(for: self, threshold: threshold) {
@@ -39,12 +40,12 @@ extension StallMonitor {
             threshold: threshold, key: .worker(number), thread: nil)
     }
 
-    /// Labels what the calling task does while `body` runs, on whichever threads: `GET /orders/:id`.
+    /// Labels the calling task's activity while `body` runs, on any thread: `GET /orders/:id`.
     ///
     ///     try await monitor.withTaskActivity("GET /orders/:id") { try await next(request, context) }
     ///
-    /// A job of the task that stalls carries the label, wherever jobs are watched. Tasks that it starts do not. Labels
-    /// nest; the innermost counts. At most 63 bytes of UTF-8 are kept, of 1,024 tasks at a time. Cost: some 100 ns.
+    /// A stalled job of the task carries the label, if jobs are watched. Child tasks do not. Labels nest; the innermost
+    /// counts. Limits: 63 bytes of UTF-8, 1,024 tasks at a time. Cost: about 100 ns.
     @discardableResult
     public nonisolated(nonsending) func withTaskActivity<Result, Failure: Error>(
         _ label: String, _ body: nonisolated(nonsending) () async throws(Failure) -> Result
@@ -54,7 +55,7 @@ extension StallMonitor {
         return try await body()
     }
 
-    /// Returns the label before.
+    /// Returns the previous label.
     private static func setTaskNote(_ label: String) -> String {
         var label = label
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { before in

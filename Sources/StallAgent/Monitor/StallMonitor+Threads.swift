@@ -1,4 +1,4 @@
-// Any thread, by the work that it marks itself.
+// Any thread that marks its own work.
 
 internal import CLinux
 internal import StallCapture
@@ -6,7 +6,7 @@ internal import StallDetection
 internal import StallModel
 
 extension StallMonitor {
-    /// Lets the calling thread mark its work, so that a piece of it that takes at least the threshold is a stall.
+    /// Watches work that the calling thread marks: a piece of work that takes at least the threshold is a stall.
     ///
     ///     let decoder = monitor.watchCurrentThread(as: "decoder")
     ///     while let packet = next() {
@@ -14,11 +14,12 @@ extension StallMonitor {
     ///         decode(packet)
     ///     }
     ///
-    /// Between end and begin nothing is expected of it. Watching ends when the result is let go, or the monitor stops.
+    /// Between end and begin the thread counts as idle. Watching ends when the result is deallocated or the monitor
+    /// stops.
     ///
     /// - Parameters:
-    ///   - name: What reports call it.
-    ///   - threshold: How long a piece may take; the configuration's threshold when nil. At least 20 ms.
+    ///   - name: The target's name in reports.
+    ///   - threshold: How long a piece of work may take; the configuration's threshold if nil. At least 20 ms.
     public func watchCurrentThread(as name: String, threshold: Duration? = nil) -> WatchedThread {
         guard agent != nil, let beacon = SharedBeacon() else { return WatchedThread(nil) {} }
         let thread = RegisteredThread.current()
@@ -34,10 +35,11 @@ extension StallMonitor {
 /// A thread that marks its work with ``begin()`` and ``end()``, from
 /// ``StallMonitor/watchCurrentThread(as:threshold:)``.
 ///
-/// **Thread safety:** may be handed around, but marks count only on the thread it was made on; elsewhere they are ignored.
-/// **Cost:** a clock reading each, and a call of the kernel only where the watchdog has to be woken: once an idle spell.
+/// **Thread safety:** may be passed to any thread, but only marks on the thread that created it count; others are
+/// ignored.
+/// **Cost:** one clock reading per mark, and a system call only if the watchdog must be woken: once per idle period.
 public final class WatchedThread: @unchecked Sendable {
-    // Unchecked because the marks check that they are on their thread.
+    // Unchecked because marks check that they are on their thread.
     private let beacon: SharedBeacon?
     private let mark: UnsafeMutablePointer<stall_mark>?
     private let unwatch: @Sendable () -> Void
@@ -58,9 +60,9 @@ public final class WatchedThread: @unchecked Sendable {
         mark?.deallocate()
     }
 
-    /// The label that reports of stalls in this thread's work carry; nil for none. Set it on the thread itself.
+    /// The label in reports of stalls in this thread's work; nil for none. Set it on the thread itself.
     ///
-    /// At most 63 bytes of UTF-8 are kept. ``StallMonitor/withActivity(_:_:)`` does the same for a scope.
+    /// At most 63 bytes of UTF-8. ``StallMonitor/withActivity(_:_:)`` does the same for a scope.
     public var activity: String? {
         get { beacon.flatMap { LoopBeacon($0.pointer).label } }
         set {
@@ -74,7 +76,7 @@ public final class WatchedThread: @unchecked Sendable {
         if let mark { stall_mark_begin(mark) }
     }
 
-    /// Work ends. Without a begin it does nothing.
+    /// Work ends. Does nothing without a begin.
     public func end() {
         if let mark { stall_mark_end(mark) }
     }

@@ -1,4 +1,4 @@
-// What the watched loops have counted of themselves, for modules that report it elsewhere.
+// The watched loops' own counters, for modules that export them.
 
 internal import CLinux
 internal import StallDetection
@@ -6,7 +6,7 @@ package import StallModel
 internal import Synchronization
 
 extension StallMonitor {
-    /// For how long each watched loop has been busy in its life while it was watched, and the time of the question.
+    /// The total busy time of each watched loop while it was watched, and the time of the reading.
     package var busyTimes: (at: MonotonicInstant, loops: [(name: String, busy: Duration)]) {
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         return (
@@ -17,7 +17,7 @@ extension StallMonitor {
         )
     }
 
-    /// Calls `body` at every interval on a thread of the agent's, until the monitor stops.
+    /// Calls `body` periodically on one of the agent's threads until the monitor stops.
     package func repeatedly(every interval: Duration, _ body: @escaping @Sendable () -> Void) {
         guard let agent, !watches.isClosed, let pulse = IntervalThread(interval, body) else {
             return
@@ -26,9 +26,9 @@ extension StallMonitor {
     }
 }
 
-/// A thread that wakes up at an interval.
+/// A thread that runs a closure periodically.
 final class IntervalThread: @unchecked Sendable {
-    // Unchecked because of the wake-up word, which is a futex and lives for ever.
+    // Unchecked because of the wake-up word, which is a futex and is never freed.
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let isStopped = Atomic<Bool>(false)
     private let thread = Mutex<AgentThread?>(nil)
@@ -49,7 +49,7 @@ final class IntervalThread: @unchecked Sendable {
         self.thread.withLock { $0 = thread }
     }
 
-    /// Ends the thread; one that is stuck in the app's code is left behind.
+    /// Ends the thread. A thread that is stuck in the app's code is detached.
     func stop() {
         isStopped.store(true, ordering: .releasing)
         stall_wakeup_signal(wakeup)

@@ -1,5 +1,4 @@
-// The product: connects loops to the detector, the detector to the recorder, the recorder to the store. It decides
-// nothing itself.
+// The product: connects loops, detector, recorder and store. It decides nothing itself.
 //
 //     EventRunLoop -> LoopBeacon -> Watchdog -> TargetMonitor -> HandoverRing -> Recorder -> AgentStore
 //     (app's thread)               (watchdog's thread)                        (recorder's thread)
@@ -13,23 +12,23 @@ public import StallModel
 public import StallRunLoop
 internal import Synchronization
 
-/// Watches run loops and records their stalls. One is enough for a process.
+/// Watches run loops and records their stalls. A process needs one.
 ///
 ///     let monitor = try StallMonitor.start(.init(app: "photos", version: "2.3.0"))
 ///     monitor.watch(EventRunLoop.main, as: "main")
 ///     EventRunLoop.main.run()
 ///     monitor.stop()
 ///
-/// It runs until ``stop()`` or the end of the process; nothing depends on keeping a reference. Whatever fails in
-/// it (an unwritable store, a full disk, a stack that cannot be read) becomes a report with less in it or a counted
-/// loss, never a fault of the app.
+/// It runs until ``stop()`` or the end of the process, with or without a reference to it. A failure of the agent (an
+/// unwritable store, a full disk, an unreadable stack) loses at most a report or part of one, and is counted; it never
+/// affects the app.
 ///
 /// **Thread safety:** every method may be called from any thread.
 public final class StallMonitor: Sendable {
     let configuration: Configuration
     let policies: Mutex<PolicyResolver>
-    /// The address of the running agent. Without a lock: it could be held for ever in a forked child. An agent of a
-    /// parent is never freed in the child, since its store's connection must not be closed there.
+    /// The address of the running agent. Atomic, because a lock could be held forever in a forked child. The agent of a
+    /// parent process is never freed in the child, since the child must not close its store's connection.
     private let running = Atomic<UInt>(0)
 
     /// What a running agent consists of.
@@ -43,7 +42,7 @@ public final class StallMonitor: Sendable {
         let settings = Mutex<SettingsFile?>(nil)
         let systemd = Mutex<SystemdNotifier?>(nil)
         let intervals = Mutex<[IntervalThread]>([])
-        /// The process that its threads are of.
+        /// The process that started its threads.
         let generation = stall_fork_generation()
         fileprivate let isStopped = Once()
         fileprivate let hasReportedFork = Once()
@@ -59,21 +58,21 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    // While it runs the recorder keeps the monitor alive.
+    // While the agent runs, the recorder retains the monitor.
     deinit {
         guard let agent = anyAgent, agent.generation == stall_fork_generation() else { return }
         Unmanaged.passUnretained(agent).release()
     }
 
-    /// The agent of this process or of the one that it was forked from; nil when it is disabled or the system had no
-    /// threads.
+    /// The agent of this process or of the one that it was forked from; nil if it is disabled or no thread could be
+    /// started.
     private var anyAgent: Agent? {
         UnsafeRawPointer(bitPattern: running.load(ordering: .acquiring)).map {
             Unmanaged<Agent>.fromOpaque($0).takeUnretainedValue()
         }
     }
 
-    /// The agent of this process. Nil in a forked child, which has none of the agent's threads: it is told once.
+    /// The agent of this process. Nil in a forked child, which has none of the agent's threads; that is logged once.
     var agent: Agent? {
         guard let agent = anyAgent else { return nil }
         if agent.generation == stall_fork_generation() { return agent }
@@ -88,12 +87,12 @@ public final class StallMonitor: Sendable {
     var watches: RegistrationList { anyAgent?.watches ?? noWatches }
     private let noWatches = RegistrationList()
 
-    /// Starts an agent: two threads, and a store that is created when it is missing.
+    /// Starts an agent: two threads, and a store, which is created if missing.
     ///
-    /// The store is opened on the agent's own thread. When it cannot be, the app runs on, the logger hears of it once,
-    /// and losses are counted until the store can be written.
+    /// The store is opened on the agent's own thread. If that fails, the app runs on, the error is logged once, and
+    /// losses are counted until the store is writable.
     ///
-    /// - Throws: ``ConfigurationError`` for a configuration that makes no sense; nothing has started then.
+    /// - Throws: ``ConfigurationError`` for an invalid configuration; nothing has been started then.
     public static func start(_ configuration: Configuration) throws(ConfigurationError)
         -> StallMonitor
     {
@@ -115,7 +114,7 @@ public final class StallMonitor: Sendable {
         startAgent(configuration)
     }
 
-    /// Starts the agent in this process, unless it is disabled or there are no threads.
+    /// Starts the agent in this process, unless it is disabled or no thread can be started.
     private func startAgent(_ configuration: Configuration) {
         guard configuration.isEnabled else { return }
         let logger = configuration.logger
@@ -135,7 +134,7 @@ public final class StallMonitor: Sendable {
             watchdog: watchdog, recorder: recorder, sampler: sampler, controlGroup: controlGroup)
         running.store(
             UInt(bitPattern: Unmanaged.passRetained(agent).toOpaque()), ordering: .releasing)
-        // Run by the recorder's thread: all of it may have to wait for the app.
+        // On the recorder's thread, because every step may have to wait for the app.
         recorder.end.prepare { [self] in
             ProcessExit.forget(self)
             agent.settings.withLock { $0.take() }?.stop()
@@ -160,15 +159,14 @@ public final class StallMonitor: Sendable {
 
     /// Starts the agent again in a child that was forked without `exec`: a daemon, a worker of a pre-fork server.
     ///
-    /// A child has the memory of its parent and none of its threads. Until this is called the agent watches nothing in
-    /// it, touches neither the parent's store nor its timers, and ``stop()`` returns at once. Nothing is watched
-    /// afterwards either: watch what the child runs. Call it when the child has closed the descriptors that it does not
-    /// want.
+    /// A child has its parent's memory but none of its threads. Until this call the agent watches nothing in the child,
+    /// touches neither the parent's store nor its timers, and ``stop()`` returns at once. It watches nothing afterwards
+    /// either: watch the child's own loops. Call it after the child has closed the descriptors that it does not need.
     ///
-    /// The child writes a run of its own into a store of its own, since SQLite must not open again what a parent had
+    /// The child records its own run in its own store, since SQLite must not reopen a file that a parent process had
     /// open: `stallwatch.sqlite` becomes `stallwatch-fork1.sqlite`, for all children of the same generation.
     ///
-    /// - Parameter store: Another file for it.
+    /// - Parameter store: Another path for the child's store.
     /// - Returns: Whether an agent runs in this process now.
     @discardableResult
     public func restartAfterFork(store: String? = nil) -> Bool {
@@ -183,12 +181,12 @@ public final class StallMonitor: Sendable {
 
     /// Watches a run loop until the monitor stops. Watching it again changes its name and threshold.
     ///
-    /// Call it on the loop's own thread, or from another one; then watching begins when the loop next runs a block.
+    /// Call it on the loop's own thread, or on another one; then watching begins when the loop next runs a block.
     ///
     /// - Parameters:
     ///   - loop: The loop.
-    ///   - name: What reports call it.
-    ///   - threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    ///   - name: The target's name in reports.
+    ///   - threshold: How long it may be busy; the configuration's threshold if nil. At least 20 ms.
     public func watch(_ loop: EventRunLoop, as name: String, threshold: Duration? = nil) {
         guard agent != nil else { return }
         if loop.isCurrent {
@@ -200,7 +198,7 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// The thread registers itself: only it can tell where its stack ends.
+    /// The thread registers itself, because only it can determine the bounds of its stack.
     private func watchOnItsThread(_ loop: EventRunLoop, as name: String, threshold: Duration?) {
         let thread = RegisteredThread.current()
         let target = ThreadTarget(
@@ -210,7 +208,7 @@ public final class StallMonitor: Sendable {
         watch(
             target, LoopBeacon(loop.beacon), as: name, threshold: threshold, key: key,
             thread: thread.id)
-        // The thread may mark work of its own as well: that is another watch.
+        // The thread may also mark work of its own, which is another registration.
         guard let watched = watches[key] else { return }
         ThreadEnd.run(for: self) { [weak self, weak watched] in
             guard let self, let watched else { return }
@@ -218,12 +216,12 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// The threshold that counts now, by all that was said of loops of this name; never below 20 ms.
+    /// The threshold in force for this name, from all sources; never below 20 ms.
     func effectiveThreshold(_ asked: Duration?, of name: String) -> Duration {
         policies.withLock { $0.policies(for: name, asked: asked).base.threshold }
     }
 
-    /// Registers a target, instead of an earlier registration with the same key.
+    /// Registers a target, replacing an earlier registration with the same key.
     func watch(
         _ target: any MonitoredTarget, _ beacon: LoopBeacon, as name: String, threshold: Duration?,
         key: RegistrationKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
@@ -243,7 +241,7 @@ public final class StallMonitor: Sendable {
         if superseded?.loop !== loop { agent.watchdog.watch(loop) }
     }
 
-    /// Ends the watch with this key, if there is one.
+    /// Ends the registration with this key, if any.
     func unwatch(_ key: RegistrationKey) {
         if let watch = watches.remove(key) { end(watch) }
     }
@@ -253,10 +251,11 @@ public final class StallMonitor: Sendable {
         agent?.watchdog.unwatch(watch.loop)
     }
 
-    /// Labels what the calling thread's watched loop does while `body` runs: reports of stalls in it carry the label.
+    /// Labels the activity of the calling thread's watched loop while `body` runs; reports of stalls in it carry the
+    /// label.
     ///
-    /// Labels nest; the innermost counts. At most 63 bytes of UTF-8 are kept. On a thread whose loop is not watched
-    /// only `body` runs. Cost: one system call and a copy of the label.
+    /// Labels nest; the innermost counts. At most 63 bytes of UTF-8. On a thread without a watched loop only `body`
+    /// runs. Cost: one system call and a copy of the label.
     @discardableResult
     public func withActivity<Result, Failure: Error>(
         _ label: String, _ body: () throws(Failure) -> Result
@@ -271,38 +270,38 @@ public final class StallMonitor: Sendable {
     /// Calls `body` for every stall whose report has become durable.
     ///
     /// - Parameters:
-    ///   - state: `.ended` to hear of each stall once, when it is over; `.open` to hear while it lasts.
-    ///   - body: Called on a thread of the agent's own, with a report whose samples are symbolized as far as they can
-    ///     be. While it runs, later calls wait; when too many wait, they are dropped. When it takes longer than
-    ///     ``Configuration/callbackDeadline``, it is not called again, and the others go on without it. Both are counted,
-    ///     and `stallctl status` says how often.
+    ///   - state: `.ended` for one call per stall, when it is over; `.open` for a call while it lasts.
+    ///   - body: Called on one of the agent's threads, with a report that is symbolized as far as possible. While it
+    ///     runs, later calls are queued; if the queue is full, they are dropped. If it takes longer than
+    ///     ``Configuration/callbackDeadline``, it is not called again, and other callbacks continue without it. Both
+    ///     are counted and shown by `stallctl status`.
     public func onStall(
         at state: StallState = .ended, _ body: @escaping @Sendable (StallReport) -> Void
     ) {
         agent?.recorder.notifier.add(state: state, body)
     }
 
-    /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads, within ten
-    /// seconds, or five more than ``Configuration/callbackDeadline`` when that is longer. ``stop(within:)`` says
-    /// whether that was enough.
+    /// Ends open stalls, writes pending reports, closes the store and ends the agent's threads, within ten seconds, or
+    /// ``Configuration/callbackDeadline`` plus five if that is longer. ``stop(within:)`` returns whether that was
+    /// enough.
     public func stop() {
         _ = stop(within: max(.seconds(10), configuration.callbackDeadline + .seconds(5)))
     }
 
-    /// Ends stalls that are open, writes what is waiting, closes the store and ends the agent's threads.
+    /// Ends open stalls, writes pending reports, closes the store and ends the agent's threads.
     ///
-    /// Waits for the writes, and for callbacks up to their deadline, but no longer than it may: a disk that hangs, a
-    /// log handler that waits for this thread, or a callback that is stuck does not keep the app from ending. What is
-    /// not done by then goes on on the agent's threads, as far as the process lives. Nothing is allocated here.
+    /// Waits for the writes, and for callbacks up to their deadline, but no longer than `limit`: neither a hanging
+    /// disk, nor a log handler that waits for this thread, nor a stuck callback prevents the app from ending. The rest
+    /// continues on the agent's threads as long as the process lives. This method allocates nothing.
     ///
-    /// Calls after the first wait as well. On the thread of an ``onStall(at:_:)`` callback it returns before that
-    /// thread has ended.
+    /// Later calls wait as well. On the thread of an ``onStall(at:_:)`` callback it returns before that thread has
+    /// ended.
     ///
-    /// - Parameter limit: How long it may take.
-    /// - Returns: Whether everything that was waiting is written and the agent's threads have ended.
+    /// - Parameter limit: The time limit.
+    /// - Returns: Whether all pending reports are written and the agent's threads have ended.
     @discardableResult
     public func stop(within limit: Duration) -> Bool {
-        // In a forked child there is nothing of its own to stop.
+        // A forked child has nothing to stop.
         guard let agent = anyAgent, agent.generation == stall_fork_generation() else { return true }
         let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
         if agent.isStopped.claim() {
@@ -315,7 +314,7 @@ public final class StallMonitor: Sendable {
     }
 }
 
-/// Something that is done once, by the first that comes.
+/// A flag that only the first caller can claim.
 private final class Once: Sendable {
     private let isDone = Atomic<Bool>(false)
     func claim() -> Bool { !isDone.exchange(true, ordering: .acquiringAndReleasing) }

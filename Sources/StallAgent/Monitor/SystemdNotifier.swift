@@ -1,5 +1,4 @@
-// Tells systemd that the app is ready, and that it is alive: WATCHDOG=1 goes out only while every watched loop makes
-// progress.
+// Notifies systemd that the app is ready and alive: WATCHDOG=1 is sent only while every watched loop makes progress.
 
 internal import CLinux
 internal import Glibc
@@ -7,7 +6,7 @@ internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// Sends messages to the socket that systemd names in `NOTIFY_SOCKET` (sd_notify(3)), from a thread of its own.
+/// Sends messages to the socket in `NOTIFY_SOCKET` (sd_notify(3)) on a thread of its own.
 final class SystemdNotifier: Sendable {
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
@@ -16,10 +15,10 @@ final class SystemdNotifier: Sendable {
     private let isStopped = Atomic<Bool>(false)
     private let thread = Mutex<AgentThread?>(nil)
 
-    /// What systemd asked for: nil without it.
+    /// systemd's request; nil without one.
     struct Request: Hashable {
         var socket: String
-        /// How often it wants to hear of the app; nil when it does not.
+        /// The watchdog timeout; nil without `WatchdogSec=`.
         var deadline: Duration?
 
         static let variables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
@@ -32,16 +31,16 @@ final class SystemdNotifier: Sendable {
             guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text),
                 microseconds > 0
             else { return }
-            // It may be meant for the parent.
+            // The variables may be meant for the parent process.
             if let owner = environment["WATCHDOG_PID"], owner != "\(process)" { return }
             deadline = .microseconds(microseconds)
         }
 
-        /// Four messages a deadline: one that is withheld for a short stall does not end the app.
+        /// Four messages per deadline: withholding one during a short stall does not end the app.
         var period: Duration? { deadline.map { max($0 / 4, .milliseconds(1)) } }
     }
 
-    /// - Parameter isAlive: Asked on the notifier's thread before each message.
+    /// - Parameter isAlive: Called on the notifier's thread before each message.
     init(_ request: Request, isAlive: @escaping @Sendable () -> Bool) {
         socket = request.socket
         wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
@@ -61,7 +60,7 @@ final class SystemdNotifier: Sendable {
         self.thread.withLock { $0 = thread }
     }
 
-    /// Says that the app ends, and ends the thread.
+    /// Sends STOPPING=1 and ends the thread.
     func stop() {
         guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
         send("STOPPING=1")
@@ -74,15 +73,15 @@ final class SystemdNotifier: Sendable {
 }
 
 extension StallMonitor {
-    /// Tells systemd that the service is ready, and from then on that it is alive, as long as it is: `Type=notify` and
-    /// `WatchdogSec=` of its unit. Call it when the app serves.
+    /// Notifies systemd that the service is ready, and from then on that it is alive, while it is: `Type=notify` and
+    /// `WatchdogSec=` in its unit. Call it when the app accepts requests.
     ///
-    /// `WATCHDOG=1` is sent four times a deadline, while no watched loop has been busy for its threshold and the
-    /// agent's own watchdog comes back. A loop that stalls for the whole deadline lets systemd end the service; its
+    /// `WATCHDOG=1` is sent four times per deadline, while no watched loop has been busy for its threshold and the
+    /// agent's own watchdog is not overdue. If a loop stalls for the whole deadline, systemd ends the service; its
     /// report is in the store by then, since it is written at the threshold. A short stall withholds one message of
     /// four.
     ///
-    /// - Returns: Whether systemd asked for it: without `NOTIFY_SOCKET` nothing is done.
+    /// - Returns: Whether systemd requested notifications: without `NOTIFY_SOCKET` this does nothing.
     @discardableResult
     public func notifiesSystemd() -> Bool {
         let environment = processEnvironment(SystemdNotifier.Request.variables)
@@ -98,7 +97,7 @@ extension StallMonitor {
         return true
     }
 
-    /// No watched loop has been busy for its threshold, and the watchdog would see it.
+    /// No watched loop has been busy for its threshold, and the watchdog is not overdue.
     private var isMakingProgress: Bool {
         guard let agent else { return false }
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())

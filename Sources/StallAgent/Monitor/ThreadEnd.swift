@@ -1,8 +1,8 @@
-// Tells when a thread ends, on the thread itself: what was watched must not be watched any longer than it lives.
+// Notices the end of a thread, on the thread itself: its targets must not be watched longer than it lives.
 
 internal import Glibc
 
-/// Runs blocks at the end of the threads that asked for it.
+/// Runs blocks at the end of the threads that registered them.
 enum ThreadEnd {
     private struct Block {
         weak var owner: AnyObject?
@@ -23,13 +23,13 @@ enum ThreadEnd {
         return error == 0 ? key : nil
     }()
 
-    /// Runs `block` when the calling thread ends, in the place of an earlier one of the same owner. The main thread
-    /// ends with its process, and then it does not run.
+    /// Runs `block` when the calling thread ends, replacing an earlier block of the same owner. Not on the main thread,
+    /// which ends with its process.
     static func run(for owner: AnyObject, _ block: @escaping () -> Void) {
         guard let key else { return }
         if let known = pthread_getspecific(key) {
             let blocks = Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue()
-            // A thread may outlive many owners.
+            // A thread can outlive many owners.
             blocks.all = blocks.all.filter { $0.value.owner != nil }
             blocks.all[ObjectIdentifier(owner)] = Block(owner: owner, run: block)
             return
@@ -39,7 +39,7 @@ enum ThreadEnd {
         pthread_setspecific(key, Unmanaged.passRetained(blocks).toOpaque())
     }
 
-    /// How many blocks the calling thread has.
+    /// The number of blocks of the calling thread.
     static var count: Int {
         guard let key, let known = pthread_getspecific(key) else { return 0 }
         return Unmanaged<Blocks>.fromOpaque(known).takeUnretainedValue().all.count

@@ -1,11 +1,11 @@
-// Hands work from one thread to the next. It never waits for room: when it is full, the newest item is dropped and
-// counted. It has a lock and allocates, so the watchdog does not touch it (HandoverRing.swift).
+// Hands work from one thread to another. It never waits for room: if it is full, the newest item is dropped and
+// counted. It locks and allocates, so the watchdog must not use it (HandoverRing.swift).
 
 internal import Glibc
 
 /// A first-in first-out queue of limited size between two threads of the agent.
 final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
-    // Unchecked because the compiler does not see that `mutex` guards all that changes.
+    // Unchecked because the compiler does not see that `mutex` guards all mutable state.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var items: [Item] = []
@@ -27,7 +27,7 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Adds an item, or puts it in the place of one that it supersedes. Drops it when the queue is full.
+    /// Adds an item, or replaces the one that it supersedes. Drops it if the queue is full.
     func push(_ item: Item, superseding isSuperseded: (Item) -> Bool = { _ in false }) {
         locked {
             if let index = items.firstIndex(where: isSuperseded) {
@@ -41,7 +41,7 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Adds an item if there is room; false otherwise, and then nothing was lost: the caller still has it.
+    /// Adds an item if there is room; false otherwise, and then nothing is counted as lost: the caller still has it.
     func offer(_ item: Item) -> Bool {
         locked {
             guard items.count < capacity, !isClosed else { return false }
@@ -51,7 +51,7 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for an item; nil once the queue is closed and empty.
+    /// Waits for an item; nil when the queue is closed and empty.
     func pop() -> Item? {
         locked {
             while items.isEmpty, !isClosed { pthread_cond_wait(changed, mutex) }
@@ -59,12 +59,12 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// An item if there is one.
+    /// The next item without waiting, if any.
     func poll() -> Item? { locked { items.isEmpty ? nil : items.removeFirst() } }
 
     var isEmpty: Bool { locked { items.isEmpty } }
 
-    /// Lets `pop` return what is left, then nil.
+    /// Makes `pop` return the remaining items, then nil.
     func close() {
         locked {
             isClosed = true
@@ -72,7 +72,7 @@ final class BoundedQueue<Item: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// How many items were dropped since the last call.
+    /// The number of items dropped since the last call.
     func takeDropped() -> Int {
         locked {
             defer { dropped = 0 }

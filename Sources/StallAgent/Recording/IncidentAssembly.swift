@@ -1,4 +1,4 @@
-// Turns one loop's records back into values. Runs on the recorder's thread, which may allocate, and may wait for it.
+// Decodes the records of one loop. Runs on the recorder's thread, which may allocate and wait.
 
 internal import CLinux
 internal import StallCapture
@@ -6,7 +6,7 @@ internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// A stall on its way to the store: nothing symbolized yet.
+/// A stall on its way to the store, before symbolication.
 struct PendingReport: Sendable {
     let id: UniqueID
     let start: UnixTime
@@ -14,15 +14,15 @@ struct PendingReport: Sendable {
     let mode: String
     let incident: StallIncident
     let samples: [RawSample]
-    /// The threads of the pool that the work belongs to, when it is a pool's.
+    /// The threads of the pool that runs the work, if it is a pool's.
     let members: [SeenThread]
-    /// The app's other threads, when it asked for all.
+    /// The app's other threads, if all are configured.
     let others: ThreadRound
     let othersCost: Duration
     let trail: EvidenceLog
 }
 
-/// A stretch of a loop's watched time on its way to the store.
+/// An interval of a loop's watched time on its way to the store.
 struct PendingMeasure: Sendable {
     let loop: String
     let threshold: Duration
@@ -30,7 +30,7 @@ struct PendingMeasure: Sendable {
     let measure: LoopMeasure
 }
 
-/// What was handed over of one loop and is not yet told.
+/// The records of one loop that were received but not reported yet.
 final class IncidentAssembly: @unchecked Sendable {
     // Unchecked because only the recorder's thread touches it after `init`.
     private let name: String
@@ -38,7 +38,7 @@ final class IncidentAssembly: @unchecked Sendable {
     private var seen: [IncidentKind: Seen] = [:]
     private var open: [IncidentKind: OpenStall] = [:]
     private var others = Others()
-    /// Where the last sample went: its observation and suspects follow it.
+    /// The kind of the last sample; its observation and suspects follow it.
     private var last = IncidentKind.stall
     private var owners: [ThreadID: OwnerOfLock] = [:]
     private var random = SystemRandomNumberGenerator()
@@ -51,12 +51,12 @@ final class IncidentAssembly: @unchecked Sendable {
     private struct Seen {
         var samples: [RawSample] = []
         var observations: [Observation?] = []
-        /// Who held the file's lock when it was asked for, and how often it was.
+        /// The holder of the file lock when it was queried, and the number of queries.
         var lock: (arguments: [UInt64], holder: HoldingProcess)?
         var lockQuestions = 0
 
-        /// A holder that is known is enough, and a few questions: each may take the recorder seconds on a loaded
-        /// machine.
+        /// Limits the queries: none once the holder is known, and four at most. Each may take the recorder seconds on a
+        /// loaded machine.
         func mayAsk(about snapshot: stall_wait_snapshot) -> Bool {
             guard snapshot.waits_for_file, lockQuestions < 4 else { return false }
             guard let lock else { return true }
@@ -73,7 +73,7 @@ final class IncidentAssembly: @unchecked Sendable {
         var cost = Duration.zero
     }
 
-    /// What stays the same from an incident's first word to its last.
+    /// What stays the same from an incident's first report to its last.
     private struct OpenStall {
         let id: UniqueID
         let start: UnixTime
@@ -88,7 +88,7 @@ final class IncidentAssembly: @unchecked Sendable {
         let stack: Result<CapturedStack, CaptureError>?
     }
 
-    /// Takes a record in. Returns a report when it completes one.
+    /// Decodes a record. Returns a request if the record completes one.
     func take(_ record: HandoverRing.Record) -> RecorderRequest? {
         switch record.kind {
         case .sample: add(record.value.load(as: SampleRecord.self), record.tails.0)
@@ -164,7 +164,7 @@ final class IncidentAssembly: @unchecked Sendable {
         var wait = Wait(WaitCopy(snapshot: snapshot, descriptors: found))
         var counters = Counters(record.wait.thread)
         wait.unreadable.formUnion(counters.add(record.process))
-        // Who held the lock then holds it still, or the wait would be another one.
+        // The earlier holder still holds the lock, or the arguments of the wait would differ.
         if let holder = wait.fileLockHolder ?? wait.databaseLockHolder {
             all.lock = (wait.arguments, holder)
         }
@@ -237,7 +237,7 @@ final class IncidentAssembly: @unchecked Sendable {
                 lastPoll: record.lastPoll))
     }
 
-    /// One incident, one id.
+    /// Each incident has one id.
     private func openStall(_ record: IncidentRecord) -> OpenStall {
         let began = record.incident.began
         defer { if record.incident.hasEnded { open[record.kind] = nil } }

@@ -1,4 +1,4 @@
-// Brings the names of functions to the evidence, so that the cause can be decided. Runs on the recorder's thread.
+// Adds function names to the evidence, which the decision on the cause needs. Runs on the recorder's thread.
 
 internal import StallCause
 internal import StallDetection
@@ -6,7 +6,7 @@ internal import StallModel
 internal import StallSymbols
 
 extension PendingReport {
-    /// Every place on the stacks of threads that the stalled one may have waited for.
+    /// All locations on the stacks of threads that the stalled one may have waited for.
     func suspectLocations(_ images: ImageTable) -> [CodeLocation] {
         trail.observations.compactMap(\.self).flatMap { observation in
             observation.suspects.flatMap { $0.stack.map(images.locate) ?? [] }
@@ -17,7 +17,8 @@ extension PendingReport {
     func explain(
         _ report: inout StallReport, images: ImageTable, frames: ([CodeLocation]) -> [Frame]
     ) {
-        // A thread may have ended its work before its evidence was gathered: then there is less of it.
+        // There may be fewer observations than samples: a thread may have finished its work before its evidence was
+        // read.
         let count = min(report.samples.count, trail.observations.count)
         func functions(_ locations: [CodeLocation]) -> [String] {
             frames(locations).map { $0.function ?? "" }
@@ -52,8 +53,8 @@ extension PendingReport {
         report.threads = holders + report.threads.filter { !known.contains($0.thread) }
     }
 
-    /// The counters at the end of the stall. A last look that came long after it has counted other work as well; then
-    /// those of the last sample must do.
+    /// The counters at the end of the stall. If the last poll came long after the end, its counters include other work;
+    /// then those of the last sample are used.
     private var lastCounters: (Counters, at: MonotonicInstant) {
         let ended = incident.began + incident.duration
         if incident.hasEnded, trail.lastPoll > ended + .milliseconds(20),

@@ -1,17 +1,17 @@
-// What `exit` and a return from `main` owe the store: the stalls that are open or hardly over, with their true ends.
-// The exit waits for that as long as it must be, and no longer.
+// At `exit` and at the return from `main`: records the true ends of stalls that are open or have just ended. The exit
+// waits for that, up to a limit.
 
 internal import CLinux
 internal import Glibc
 internal import StallDetection
 internal import Synchronization
 
-/// The monitors that a process which exits has to stop.
+/// The monitors that must be stopped when the process exits.
 enum ProcessExit {
     private struct State {
-        /// Kept alive: an app may drop its monitor, whose threads go on.
+        /// Retained: an app may release its monitor, whose threads continue.
         var monitors: [StallMonitor] = []
-        /// The process that the handler was registered in; a forked child has it, too, and none of the threads.
+        /// The process that registered the handler. A forked child inherits the handler, but none of the threads.
         var process: pid_t = 0
     }
 
@@ -40,8 +40,8 @@ enum ProcessExit {
         }
         guard !monitors.isEmpty else { return }
         stall_last_words_note_exit()
-        // What is stuck, the disk or a callback, must not keep the process: what then is not in the store is in the
-        // last words.
+        // A stuck disk or callback must not keep the process alive. What is not in the store by then is in the process
+        // record.
         let thread = AgentThread(name: "stall-exit") {
             for monitor in monitors { monitor.stop() }
         }

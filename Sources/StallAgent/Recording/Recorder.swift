@@ -1,5 +1,5 @@
-// Turns what the watchdog saw into durable reports: the raw stack first, names when they are known. All of it happens
-// on the recorder's own thread; the watchdog only ever writes into a ring of bounded size.
+// Turns the watchdog's records into durable reports: first the raw stack, then function names. All of it happens on the
+// recorder's own thread; the watchdog only writes into a ring of bounded size.
 
 internal import CLinux
 internal import Logging
@@ -10,7 +10,7 @@ internal import StallStore
 internal import StallSymbols
 internal import Synchronization
 
-/// What the recorder is asked to do.
+/// A request to the recorder.
 enum RecorderRequest: Sendable {
     case openStore
     case record(PendingReport)
@@ -18,16 +18,16 @@ enum RecorderRequest: Sendable {
     case limit(RateLimits, DebuggerPolicy)
 }
 
-/// The recorder's thread and what reaches it.
+/// The recorder's thread and its input queues.
 final class Recorder: Sendable {
     let handover: Handover
     let notifier: StallNotifier
     let end = RecorderEnd()
-    /// What app threads ask for. The watchdog does not touch it: it has a lock.
+    /// Requests of app threads. The watchdog must not use it, because it has a lock.
     private let requests = BoundedQueue<RecorderRequest>(capacity: 64)
     private let thread: AgentThread
 
-    /// Starts the thread; nil when the system gives none.
+    /// Starts the thread; nil if the system refuses.
     init?(_ configuration: StallMonitor.Configuration, watchdog: Watchdog) {
         guard let wakeup = stall_wakeup_create(), let ring = HandoverRing() else { return nil }
         let handover = Handover(ring: ring, wakeup: wakeup)
@@ -55,20 +55,20 @@ final class Recorder: Sendable {
         stall_wakeup_signal(handover.wakeup)
     }
 
-    /// Lets it write what is waiting, run the callbacks that are due, end the agent's other parts and then itself.
-    /// Allocates nothing and waits for nothing.
+    /// Makes the recorder write pending reports, run the callbacks that are due, end the agent's other parts and then
+    /// itself. Neither allocates nor waits.
     func beginStop() {
         end.ask()
         stall_wakeup_signal(handover.wakeup)
     }
 
-    /// Waits for the end. Nil when it has not come by then; else whether everything was written.
+    /// Waits for the end. Nil if it has not come by the deadline; else whether everything was written.
     func waitForEnd(until deadline: MonotonicInstant) -> Bool? {
-        // Its own log handler may have called.
+        // The caller may be the recorder's own log handler.
         thread.isCurrent ? nil : end.wait(until: deadline)
     }
 
-    /// Nobody will wait for the thread any more.
+    /// Detaches the thread: it will not be joined.
     func detach() { thread.detach() }
 }
 
@@ -83,14 +83,14 @@ private struct Recording {
     private let ring: HandoverRing
     private let watchdog: Watchdog
     private var health = WatchdogHealth()
-    /// What was handed over, in the order it came.
+    /// Requests from the ring, in order of arrival.
     private var waiting: [RecorderRequest] = []
     private static let waitingLimit = 256
-    /// Stalls that could not be handed over.
+    /// The number of stalls that could not be handed over.
     private var lost = 0
-    /// What names of open reports have cost so far.
+    /// The symbolication time of open reports so far.
     var namingTime: [UniqueID: Duration] = [:]
-    /// What is already named, for reports handed to callbacks. The store has all of it.
+    /// Names found so far, for reports passed to callbacks. The store has them all.
     var names: [CodeLocation: [Frame]] = [:]
 
     init(
@@ -116,7 +116,7 @@ private struct Recording {
             logger: configuration.logger)
     }
 
-    /// Does what comes until the end is wanted.
+    /// Handles requests until the end is requested.
     mutating func run(
         _ requests: BoundedQueue<RecorderRequest>, _ wakeup: UnsafeMutablePointer<stall_wakeup>,
         until end: RecorderEnd
@@ -135,7 +135,7 @@ private struct Recording {
         }
     }
 
-    /// The oldest of what was handed over. A report that has been superseded meanwhile is left out.
+    /// The oldest request from the ring. Superseded reports are left out.
     private mutating func nextHandedOver() -> RecorderRequest? {
         drain()
         return waiting.isEmpty ? nil : waiting.removeFirst()
@@ -166,7 +166,7 @@ private struct Recording {
         waiting.append(request)
     }
 
-    /// Says so once when the watchdog does not come back. Returns when to look again.
+    /// Logs once if the watchdog is overdue. Returns when to check again.
     private mutating func checkWatchdog() -> MonotonicInstant {
         let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let delay = watchdog.delay(at: now)
@@ -193,7 +193,7 @@ private struct Recording {
         notifyDurable()
     }
 
-    /// Callbacks hear of reports that are in the store, and of no others.
+    /// Calls callbacks only for reports that are in the store.
     private mutating func notifyDurable() {
         for report in store.takeDurable() { notifier.notify(report) }
     }
@@ -249,7 +249,7 @@ private struct Recording {
         let locations = Set(report.locations + pending.suspectLocations(images))
         let unknown = locations.filter { names[$0] == nil }
         if !unknown.isEmpty {
-            // Looking names up takes time, and the cause needs the names: what is known is safe first.
+            // Symbolication takes time, and the cause needs the names: first store what is known.
             keep(report, images, of: pending)
             let began = ContinuousClock.now
             names.merge(symbolizer.frames(for: Array(unknown), images: images)) { $1 }
@@ -274,8 +274,8 @@ private struct Recording {
         store.noticeOnceDurable(report)
     }
 
-    /// Writes the report, and leaves word of it for the process that comes after this one: first, as this one may be
-    /// killed before it is written.
+    /// Writes the report. Before that, notes its id in the process record, because the process may be killed before the
+    /// write.
     private mutating func keep(
         _ report: StallReport, _ images: ImageTable, of pending: PendingReport
     ) {
@@ -310,7 +310,7 @@ extension LoopExposure {
 }
 
 extension StallReport {
-    /// A report of what the watchdog saw, with every address placed in its image.
+    /// A report of the watchdog's records, with every address located in its image.
     fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
         let incident = pending.incident
         let weights = sampleWeights(
@@ -345,7 +345,7 @@ extension StallReport {
 }
 
 extension ThreadSnapshot {
-    /// A thread with its stack, every address placed in its image.
+    /// A thread with its stack, every address located in its image.
     init(
         thread: ThreadID, name: String?, role: ThreadRole, stack: CapturedStack?, failure: String?,
         images: ImageTable
@@ -356,7 +356,7 @@ extension ThreadSnapshot {
             locations: stack.map(images.locate) ?? [])
     }
 
-    /// A thread as it was seen in a look at many of them.
+    /// A thread from a round over many threads.
     fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
         var failure: String?
         if case .failure(let error) = seen.stack { failure = error.description }
@@ -366,8 +366,8 @@ extension ThreadSnapshot {
     }
 }
 
-/// What the loop was labelled with for the longest part of the stall; nil when that was nothing, or no sample has
-/// weight. The last sample may be of the moment after the labelled work.
+/// The label of the longest part of the stall; nil if that part had none, or no sample has weight. The last sample may
+/// lie just after the labelled work.
 func heaviestLabel(_ samples: [RawSample], _ weights: [Int64]) -> String? {
     var sums: [String: Int64] = [:]
     for (sample, weight) in zip(samples, weights) { sums[sample.label ?? "", default: 0] += weight }

@@ -1,12 +1,12 @@
-// How the recorder's thread is told to end, by threads that may not wait for it, and how they learn that it has.
+// Requests the end of the recorder's thread from threads that must not wait for it, and lets others wait for it.
 
 internal import CLinux
 internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// The end of an agent. Asking for it and waiting for it allocates nothing: a thread of the app may hold the heap's
-/// lock for ever.
+/// The end of an agent. Neither the request nor the wait allocates: a thread of the app may hold the heap's lock
+/// forever.
 final class RecorderEnd: @unchecked Sendable {
     // Unchecked because of the gate, which is a futex.
     private let isAsked = Atomic<Bool>(false)
@@ -21,7 +21,8 @@ final class RecorderEnd: @unchecked Sendable {
 
     deinit { gate.deallocate() }
 
-    /// - Parameter teardown: Ends the other parts of the agent. Runs on the recorder's thread, since it may wait for the app.
+    /// - Parameter teardown: Ends the other parts of the agent. Runs on the recorder's thread, since it may wait for
+    ///   the app.
     func prepare(_ teardown: @escaping @Sendable () -> Void) {
         self.teardown.withLock { $0 = teardown }
     }
@@ -31,13 +32,13 @@ final class RecorderEnd: @unchecked Sendable {
 
     func runTeardown() { teardown.withLock { $0.take() }?() }
 
-    /// The recorder is done.
+    /// The recorder has ended.
     func reach(wasFlushed flushed: Bool) {
         wasFlushed.store(flushed, ordering: .releasing)
         stall_gate_open(gate)
     }
 
-    /// Waits for the recorder up to an instant. Nil when it is not done by then; else whether everything was written.
+    /// Waits for the recorder up to a deadline. Nil if it has not ended by then; else whether everything was written.
     func wait(until deadline: MonotonicInstant) -> Bool? {
         guard stall_gate_wait(gate, deadline.nanoseconds) else { return nil }
         return wasFlushed.load(ordering: .acquiring)

@@ -1,9 +1,9 @@
-// Which stalls get a report. Pure: it is told the time. A stall that is longer than twice the longest one reported from
-// its place gets one in any case: limits hide repetition, not news.
+// Decides which stalls get a report. Pure: takes the time as input. A stall more than twice as long as the longest one
+// reported from its location always gets one: limits suppress repetition, not news.
 
 internal import StallModel
 
-/// Admits reports within the limits, and remembers its word on each for as long as the stall is open.
+/// Admits reports within the limits, and remembers the decision on each stall while it is open.
 struct ReportLimiter {
     var limits: RateLimits
     var debuggerPolicy: DebuggerPolicy
@@ -15,20 +15,20 @@ struct ReportLimiter {
     private struct Place {
         var seen = 0
         var longestReported = Duration.zero
-        /// The next one to be reported beyond the limit.
+        /// The number of the next stall that is reported although the limit is reached.
         var nextReported: Int
     }
 
-    /// What was decided on a stall.
+    /// The decision on a stall.
     struct Decision {
         var place: Int64
-        /// Nil: it is reported.
+        /// Nil if it is reported.
         var reason: SuppressionReason?
-        /// What was counted of it while it had no report, and why.
+        /// What was counted as suppressed while it had no report, and why.
         var counted: (time: Duration, reason: SuppressionReason)?
     }
 
-    /// What to do with the news of a stall.
+    /// What to do with an update of a stall.
     struct Answer {
         var place: Int64
         /// Write the report.
@@ -62,7 +62,7 @@ struct ReportLimiter {
             )
             decision.counted = (report.duration, reason)
         } else {
-            // What was counted before it proved to be news is taken back.
+            // Revoke what was counted as suppressed before the stall became long enough for a report.
             if let counted = countedBefore {
                 answer.count = (-1, .zero - counted.time, counted.reason)
             }
@@ -101,8 +101,8 @@ struct ReportLimiter {
 }
 
 extension StallReport {
-    /// A hash of where in the app's code it happened: the calls that its heaviest stack makes in the app's own images,
-    /// innermost first; of any images where the app has none.
+    /// A hash of the stall's location in the app's code: the innermost calls of its heaviest stack in the app's own
+    /// images; in any images if the app has none on the stack.
     var place: Int64 {
         let samples = samples.filter { !$0.isLate && !$0.locations.isEmpty }
         let stack = samples.max { $0.weight < $1.weight }?.locations ?? []
@@ -118,7 +118,7 @@ extension StallReport {
     }
 }
 
-/// Not a library of the system or of Swift.
+/// Whether the image belongs neither to the system nor to Swift.
 private func isAppImage(_ path: String) -> Bool {
     let systemDirectories = ["/lib", "/usr/lib", "[vdso]"]
     if systemDirectories.contains(where: path.hasPrefix) { return false }

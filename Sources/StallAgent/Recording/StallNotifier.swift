@@ -1,8 +1,8 @@
-// Calls the app back about its stalls, on a thread of its own: a callback that never returns costs its own later calls,
-// not reports, and not the callbacks of others.
+// Calls the app's callbacks on a thread of their own: a callback that never returns affects neither reports nor other
+// callbacks.
 //
 //     recorder -> queue -> stall-callback thread -> a callback
-//                          still in it after the deadline: it is called no more, the rest goes on on a new thread
+//                          exceeds the deadline: it is not called again, a new thread continues with the others
 
 internal import CLinux
 internal import StallDetection
@@ -11,11 +11,11 @@ internal import Synchronization
 
 /// The callbacks of `onStall` and the thread that runs them.
 final class StallNotifier: Sendable {
-    /// One callback of the app's.
+    /// One callback of the app.
     private final class Handler: Sendable {
         let state: StallState
         let body: @Sendable (StallReport) -> Void
-        /// Who asked for it blocks these signals: what is started in the callback is to inherit no other mask.
+        /// The signal mask of the thread that registered it, so that threads started in the callback inherit that one.
         let mask = SignalMask.current()
         init(state: StallState, _ body: @escaping @Sendable (StallReport) -> Void) {
             self.state = state
@@ -23,22 +23,22 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// A call that is going on.
+    /// A call in progress.
     private struct Call {
         let handler: Handler
         let began: MonotonicInstant
-        /// What the report would still have been told to.
+        /// The handlers that would have received the report after this one.
         var rest: ArraySlice<Handler>
         let report: StallReport
     }
 
     private struct State {
         var handlers: [Handler] = []
-        /// The number of the thread that may go on; an earlier one is stuck in a callback, and ends when that returns.
+        /// The number of the current thread; an earlier one is stuck in a callback, and ends when that returns.
         var generation = 0
         var call: Call?
         var thread: AgentThread?
-        /// Callbacks that were due and were not made.
+        /// The number of callbacks that were due but not made.
         var missed = 0
     }
 
@@ -65,7 +65,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Whether anyone wants to hear of reports in this state.
+    /// Whether any callback is registered for this state.
     func isWanted(_ wanted: StallState) -> Bool {
         state.withLock { state in state.handlers.contains { $0.state == wanted } }
     }
@@ -76,7 +76,7 @@ final class StallNotifier: Sendable {
         queue.push(report)
     }
 
-    /// How many callbacks were due and not made, since the last call: because the one before took too long.
+    /// The number of callbacks since the last call that were due but not made, because the one before took too long.
     func takeMissed() -> Int {
         state.withLock { state in
             defer { state.missed = 0 }
@@ -84,7 +84,8 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Runs the callbacks that are due and ends the thread. One that is still running at its deadline is left behind.
+    /// Runs the callbacks that are due and ends the thread. A callback that is still running at its deadline is
+    /// abandoned.
     func stop() {
         queue.close()
         while let thread = state.withLock({ $0.thread }) {
@@ -93,7 +94,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Called by one of the callbacks, which end the agent: its thread cannot be waited for.
+    /// Called from a callback that stops the agent: its own thread cannot be joined.
     func leaveIfCurrent() {
         state.withLock { state in
             guard let thread = state.thread, thread.isCurrent else { return }
@@ -102,13 +103,13 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// How long the call that is going on may still take.
+    /// The remaining time of the call in progress.
     private var remainingTime: Duration {
         let began = state.withLock { $0.call?.began }
         return max(.milliseconds(1), began.map { $0 + deadline - clock() } ?? .milliseconds(100))
     }
 
-    /// Leaves a callback alone that has taken longer than it may, and goes on without it.
+    /// Abandons a callback that has exceeded its deadline, and continues without it.
     private func giveUpOverdue() {
         state.withLock { state in
             guard let call = state.call, clock() - call.began >= deadline else { return }
@@ -120,7 +121,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Starts a thread that finishes the rest of a call and then takes reports from the queue.
+    /// Starts a thread that finishes the rest of a call and then reads reports from the queue.
     private func start(_ state: inout State, with call: Call?) {
         state.generation += 1
         let generation = state.generation
@@ -135,7 +136,7 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Calls handlers one after the other. Returns false when another thread has taken over.
+    /// Calls handlers one after another. Returns false if another thread has taken over.
     private func make(
         _ handlers: ArraySlice<Handler>, _ report: StallReport, _ generation: Int
     ) -> Bool {

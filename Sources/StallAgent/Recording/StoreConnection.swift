@@ -1,5 +1,5 @@
 // The agent's side of a store that may fail: a full disk, a read-only directory, a lock held for too long. The app runs
-// on; the logger hears of a condition once; what could not be written is counted and tried again later.
+// on; each condition is logged once; what could not be written is counted and retried later.
 
 internal import CLinux
 internal import Glibc
@@ -8,7 +8,7 @@ internal import StallModel
 internal import StallStore
 internal import StallSymbols
 
-/// A store that is opened again after failures, with growing pauses.
+/// A store that is reopened after failures, at growing intervals.
 struct StoreConnection {
     private var path: String
     private let limits: StoreLimits
@@ -18,24 +18,24 @@ struct StoreConnection {
     private var nextAttempt = MonotonicInstant(nanoseconds: 0)
     private var pause = Duration.seconds(1)
     private var lastComplaint: String?
-    /// Reports that could not be written yet, in the order they came.
+    /// Reports that could not be written yet, in order of arrival.
     private var waiting: [(report: StallReport, images: ImageTable)] = []
-    /// What callbacks are to hear of once it is written, by the report's id.
+    /// Reports to pass to callbacks once they are written, by id.
     private var notices: [UniqueID: StallReport] = [:]
     private var durable: [StallReport] = []
     /// Exposure and counts that could not be written yet.
     private var waitingCounts: [(AgentStore) throws(StoreError) -> Void] = []
-    /// What was not kept and is not counted in the store yet.
+    /// Losses that are not counted in the store yet.
     private var losses: [LossReason: Int] = [:]
     /// How often the app has closed the store's descriptors.
     private var closures = 0
     private let firstPath: String
-    /// Whether a store has the row of this run, so that the next agent finds what the process left behind.
+    /// Whether a store has the row of this run, so that the next agent finds this process's record.
     private(set) var knowsRun = false
 
     private static let waitingLimit = 32
     private static let waitingCountLimit = 2048
-    /// A store whose descriptors were closed is left open for ever, so there are few of them.
+    /// A store whose descriptors were closed stays open forever, so their number is limited.
     private static let closureLimit = 8
 
     init(
@@ -48,7 +48,7 @@ struct StoreConnection {
         self.logger = logger
     }
 
-    /// Opens the store if it is time to try; open reports of dead processes become hangs.
+    /// Opens the store if an attempt is due; open reports of dead processes become hangs.
     mutating func open() {
         guard store == nil, now >= nextAttempt, closures <= Self.closureLimit else { return }
         attempt { connection throws(StoreError) in
@@ -58,18 +58,18 @@ struct StoreConnection {
             connection.store = store
             try store.closeAbandoned()
             connection.knowsRun = true
-            // Only what is written proves that it can be: a full disk lets a store be opened.
+            // Only a successful write proves that the store is writable: a store can be opened on a full disk.
         }
     }
 
-    /// Keeps a report. One that cannot be written now waits for a later try: an end that is never written would make
-    /// the stall look like a hang. When too many wait, the oldest are counted as lost.
+    /// Records a report. If it cannot be written now, it is retried later: without its end the stall would look like a
+    /// hang. If too many wait, the oldest are counted as lost.
     mutating func record(_ report: StallReport, images: ImageTable) {
         waiting.removeAll { $0.report.id == report.id }
         waiting.append((report, images))
         open()
         flush()
-        // The file was deleted: then a new one takes what waits.
+        // If the file was deleted, a new one receives the waiting reports.
         open()
         flush()
         while waiting.count > Self.waitingLimit {
@@ -78,7 +78,7 @@ struct StoreConnection {
         }
     }
 
-    /// Hands the report to `takeDurable` as soon as it is written: at once, later, or never.
+    /// Passes the report to `takeDurable` once it is written, now or later.
     mutating func noticeOnceDurable(_ report: StallReport) {
         if waiting.contains(where: { $0.report.id == report.id }) {
             notices[report.id] = report
@@ -87,13 +87,13 @@ struct StoreConnection {
         }
     }
 
-    /// The noticed reports that have become durable since the last call.
+    /// The reports that have become durable since the last call.
     mutating func takeDurable() -> [StallReport] {
         defer { durable = [] }
         return durable
     }
 
-    /// Keeps a stretch of watched time, now or later.
+    /// Records an interval of watched time, now or later.
     mutating func record(_ exposure: LoopExposure) {
         write { store throws(StoreError) in try store.record(exposure) }
     }
@@ -142,7 +142,7 @@ struct StoreConnection {
         writeLosses()
     }
 
-    /// Those of the locations whose names the store lacks; none when there is no store.
+    /// The locations that have no names in the store; empty without a store.
     mutating func unsymbolized(_ locations: [CodeLocation]) -> [CodeLocation] {
         attempt { connection throws(StoreError) in
             try connection.store?.unsymbolized(locations) ?? []
@@ -153,7 +153,7 @@ struct StoreConnection {
         attempt { connection throws(StoreError) in try connection.store?.symbolize(frames) }
     }
 
-    /// Counts what was not kept: in the store, as soon as there is one.
+    /// Counts losses in the store, as soon as there is one.
     mutating func countLosses(_ count: Int, reason: LossReason) {
         guard count > 0 else { return }
         losses[reason, default: 0] += count
@@ -169,7 +169,7 @@ struct StoreConnection {
         }
     }
 
-    /// Tries once more to write what waits, however recently that failed.
+    /// Retries everything that waits, regardless of the retry interval.
     mutating func flushForEnd() {
         guard !waiting.isEmpty || !losses.isEmpty || !waitingCounts.isEmpty else { return }
         nextAttempt = now
@@ -177,19 +177,19 @@ struct StoreConnection {
         flush()
     }
 
-    /// Whether the report is in the store, as it was recorded last.
+    /// Whether the report is in the store, with its last update.
     func hasWritten(_ id: UniqueID) -> Bool {
         store != nil && !waiting.contains { $0.report.id == id }
     }
 
-    /// Tries once more to write what waits, and closes the store.
+    /// Retries everything that waits, and closes the store.
     ///
-    /// - Returns: Whether all of it is in the store.
+    /// - Returns: Whether everything is in the store.
     @discardableResult
     mutating func close() -> Bool {
         flushForEnd()
         let lost = losses.values.reduce(waiting.count, +)
-        // The condition itself was told when it was met; once is enough for the app's log.
+        // The condition itself was already logged; once is enough for the app's log.
         if lost > 0 { logger.debug("\(path): reports that could not be written: \(lost)") }
         let isClosed = waiting.isEmpty && losses.isEmpty && waitingCounts.isEmpty
         attempt { connection throws(StoreError) in try connection.store?.close() }
@@ -197,7 +197,7 @@ struct StoreConnection {
         return isClosed
     }
 
-    /// Makes the store's directory, for its owner only. Where that fails, opening the store says why.
+    /// Creates the store's directory with mode 0700. If that fails, opening the store reports why.
     private func createDirectory() {
         let directory = path.directoryPath
         guard access(directory, F_OK) != 0 else { return }
@@ -215,14 +215,14 @@ struct StoreConnection {
         pause = .seconds(1)
     }
 
-    /// SQLite shares what it knows of a file among all connections of a process: the numbers that are the app's by now
-    /// as well.
+    /// SQLite shares its state of a file among all connections of a process, including descriptor numbers that belong
+    /// to the app by now. So use another file.
     private mutating func goElsewhere() {
         closures += 1
         path = firstPath.withMark("-reopened\(closures)")
     }
 
-    /// Runs a store operation. A failure closes the store until the next attempt, and is told once.
+    /// Runs a store operation. A failure closes the store until the next attempt, and is logged once.
     @discardableResult
     private mutating func attempt<Result>(
         _ body: (inout Self) throws(StoreError) -> Result

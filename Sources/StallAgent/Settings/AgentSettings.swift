@@ -1,10 +1,10 @@
-// The operator's file: thresholds and limits that apply to a running app. docs/settings.md describes it.
+// The operator's settings file: thresholds and limits that apply to a running app. See docs/settings.md.
 
 internal import FoundationEssentials
 internal import StallModel
 internal import StallRunLoop
 
-/// What a settings file says. Everything may be missing.
+/// The content of a settings file. Every key is optional.
 struct AgentSettings: Hashable, Decodable {
     var thresholdMs: Double?
     var loops: [String: Loop]?
@@ -25,7 +25,7 @@ struct AgentSettings: Hashable, Decodable {
     /// No settings.
     init() {}
 
-    /// - Throws: ``SettingsError`` with what is wrong, in a clause.
+    /// - Throws: ``SettingsError`` with the reason, as a clause.
     init(json: [UInt8]) throws(SettingsError) {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -55,7 +55,7 @@ struct AgentSettings: Hashable, Decodable {
         }
     }
 
-    /// Changes a loop's policy to what the file says of it.
+    /// Applies the file's settings for a loop to its policy.
     func adjust(_ policy: inout StallPolicy, of name: String) {
         let loop = loops?[name]
         if let threshold = loop?.thresholdMs ?? thresholdMs {
@@ -73,7 +73,7 @@ struct AgentSettings: Hashable, Decodable {
     }
 }
 
-/// What is wrong with a settings file.
+/// Why a settings file is invalid.
 struct SettingsError: Error, Equatable, CustomStringConvertible {
     let description: String
 }

@@ -1,10 +1,10 @@
-// Which policy a loop is judged by. The last word has the operator: the settings file, then the environment. Then comes
-// what the app set at run time, then what it said when it asked to watch.
+// Resolves the policy of a loop. Precedence: the operator's settings file, the environment, the app's changes at run
+// time, the value passed to `watch`.
 
 internal import StallDetection
 internal import StallModel
 
-/// The policies of one monitor's loops, by the names that they are watched under.
+/// The policies of one monitor's loops, by target name.
 struct PolicyResolver {
     private let configuration: StallMonitor.Configuration
     private var changed: [String: StallPolicy] = [:]
@@ -12,7 +12,7 @@ struct PolicyResolver {
 
     init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
 
-    /// - Parameter asked: The threshold that `watch` was told.
+    /// - Parameter asked: The threshold passed to `watch`.
     func policies(for name: String, asked: Duration?) -> ModePolicies {
         var policy = policy(of: name, asked: asked)
         if let threshold = configuration.operatorThreshold { policy.threshold = threshold }
@@ -20,7 +20,7 @@ struct PolicyResolver {
         return policy.detection
     }
 
-    /// Judges the loops of this name by another policy from now on.
+    /// Applies another policy to the loops of this name from now on.
     mutating func change(_ policy: StallPolicy, of name: String) { changed[name] = policy }
 
     mutating func changeThreshold(_ threshold: Duration, of name: String) {

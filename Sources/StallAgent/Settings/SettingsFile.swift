@@ -1,17 +1,16 @@
-// Watches the operator's file, on a thread that sleeps until its directory changes.
+// Watches the operator's settings file with inotify, on a thread of its own.
 
 internal import CLinux
 internal import Glibc
 internal import Logging
 internal import StallDetection
 
-/// Reads a settings file now and whenever it changes. A file that cannot be understood changes nothing and costs one
-/// line in the app's log.
+/// Reads a settings file at the start and at every change. An invalid file changes nothing and is logged once.
 final class SettingsFile: Sendable {
     private let end: CInt
     private let thread: AgentThread?
 
-    /// - Parameter apply: Called with what the file says: before this returns if it is there, and later on a thread of its own.
+    /// - Parameter apply: Called with the settings: before this returns if the file exists, later on the thread.
     init(
         path: String, logger: Logger, apply: @escaping @Sendable (AgentSettings) -> Void
     ) {
@@ -49,15 +48,15 @@ final class SettingsFile: Sendable {
     /// Ends the thread.
     func stop() {
         var one: UInt64 = 1
-        // The number may be a file of the app's by now, which must not be written.
+        // The number may belong to a file of the app by now, which must not be written.
         let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
         guard let thread, !isWoken || !thread.join(within: .seconds(1)) else { return }
-        // One that is stuck on the file's disk is left behind, with the descriptor that it waits for.
+        // A thread that is stuck on the file's disk is detached, with the descriptor that it waits for.
         thread.detach()
         _ = Unmanaged.passRetained(self)
     }
 
-    /// Reads the file, and complains of each fault once: one change of a file may be several events.
+    /// Reads the file, and logs each fault once: one change of a file can be several events.
     private struct Reader {
         let path: String
         let logger: Logger
@@ -68,7 +67,7 @@ final class SettingsFile: Sendable {
             self.logger = logger
         }
 
-        /// Nil when the file is there and cannot be understood; no settings when it is not there.
+        /// Nil if the file is invalid; empty settings if it does not exist.
         mutating func read() -> AgentSettings? {
             guard access(path, F_OK) == 0 else { return AgentSettings() }
             do {
@@ -88,7 +87,7 @@ final class SettingsFile: Sendable {
         }
     }
 
-    /// Returns false at the end.
+    /// Returns false when the end is requested.
     private static func waitForChange(of name: String, _ changes: CInt, _ end: CInt) -> Bool {
         while true {
             var waits = [
@@ -104,7 +103,7 @@ final class SettingsFile: Sendable {
         }
     }
 
-    /// The file names in a buffer of inotify events: 16 bytes of header whose last four are the name's length.
+    /// The file names in a buffer of inotify events. The last four of an event's 16 header bytes are the name's length.
     private static func names(in events: ArraySlice<UInt8>) -> [String] {
         var names: [String] = []
         var rest = events

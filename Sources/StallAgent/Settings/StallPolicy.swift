@@ -1,4 +1,4 @@
-// When a watched loop is called stalled, and how many reports of that are kept: what apps and operators decide.
+// When a loop is called stalled, and how many reports are recorded, as apps and operators configure it.
 
 internal import StallDetection
 internal import StallModel
@@ -8,18 +8,18 @@ public import StallRunLoop
 public struct StallPolicy: Hashable, Sendable {
     /// How long the loop may be busy without progress. At least 20 ms.
     public var threshold: Duration
-    /// Other thresholds, for the time in which the loop runs in these modes.
+    /// Thresholds for the time in which the loop runs in these modes.
     public var modes: [LoopMode: Duration] = [:]
-    /// Nothing is reported that ends before this time has passed since watching began: the app is starting.
+    /// Stalls that end before this time has passed since watching began are not reported: the app is starting.
     public var grace = Duration.zero
-    /// The short timeouts that make up the threshold; 1 for a threshold that is crossed once.
+    /// The number of short timeouts that make up the threshold; 1 for a single threshold.
     private var timeoutCount = 1
 
-    /// One threshold, crossed once.
+    /// One threshold, exceeded once.
     public init(threshold: Duration) { self.threshold = threshold }
 
-    /// So many short timeouts in a row without progress, as in the classic recipe of 5 x 50 ms. The stack is looked at
-    /// from the first one on.
+    /// A number of short timeouts in a row without progress, for example 5 x 50 ms. Sampling starts with the first
+    /// timeout.
     public static func consecutive(_ count: Int, of timeout: Duration) -> StallPolicy {
         var policy = StallPolicy(threshold: timeout * max(1, count))
         policy.timeoutCount = max(1, count)
@@ -39,25 +39,25 @@ public struct StallPolicy: Hashable, Sendable {
     }
 }
 
-/// What becomes of stalls in a process that a debugger is attached to.
+/// How stalls are handled while a debugger is attached to the process.
 public enum DebuggerPolicy: String, Hashable, Sendable {
-    /// They are reported, under a verdict of their own that is not ranked.
+    /// They are reported, with a verdict of their own that is not ranked.
     case record
-    /// They are counted, and not reported.
+    /// They are counted, but not reported.
     case ignore
 }
 
-/// How many reports are kept. What is not kept is counted, with its duration, by place.
+/// Limits on the number of reports. Suppressed stalls are counted, with their duration, by code location.
 public struct RateLimits: Hashable, Sendable {
-    /// Reports an hour of stalls at one place in the app's code. After those every report costs twice as many stalls as
-    /// the one before it: the 2nd, 4th, 8th multiple of the limit.
+    /// Reports per hour at one location in the app's code. Beyond it, each further report takes twice as many stalls as
+    /// the one before: it comes at the 2nd, 4th, 8th multiple of the limit.
     public var perPlace = 30
-    /// Reports an hour of the process, whatever the place.
+    /// Reports per hour of the process, at all locations.
     public var perHour = 600
 
     /// The default limits.
     public init() {}
-    /// Limits of the app's own.
+    /// Creates limits.
     public init(perPlace: Int, perHour: Int) {
         self.perPlace = perPlace
         self.perHour = perHour

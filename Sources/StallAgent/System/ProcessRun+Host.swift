@@ -1,11 +1,11 @@
-// What identifies this process among all others. Neither argv nor the environment: they hold secrets.
+// Identifies this process among all others. Neither argv nor the environment: they may contain secrets.
 
 internal import CLinux
 internal import Glibc
 internal import StallModel
 
 extension ProcessRun {
-    /// The process that this code runs in.
+    /// The calling process.
     static func current(app: String, version: String, buildID: BuildID?) -> ProcessRun {
         let now = UnixTime(microseconds: stall_unix_us())
         var random = SystemRandomNumberGenerator()
@@ -25,7 +25,7 @@ extension ProcessRun {
         }
     }
 
-    /// Field 22 of `/proc/self/stat`. The name in field 2 may hold spaces and parentheses: count from the last one.
+    /// Field 22 of `/proc/self/stat`. The name in field 2 may contain spaces and parentheses: count from the last one.
     private static func startTicks() -> UInt64 {
         guard let line = firstLine(of: "/proc/self/stat"), let name = line.lastIndex(of: ")") else {
             return 0

@@ -1,5 +1,4 @@
-// The agent's threads block the signals that are sent to the app. What the app does on one of them it does with its own
-// mask.
+// The agent's threads block the signals that are sent to the app. Callbacks of the app run with the app's own mask.
 
 internal import Glibc
 
@@ -9,7 +8,7 @@ struct SignalMask: Sendable {
 
     init(_ set: sigset_t = sigset_t()) { self.set = set }
 
-    /// The calling thread's.
+    /// The calling thread's mask.
     static func current() -> SignalMask {
         var mask = SignalMask()
         pthread_sigmask(SIG_SETMASK, nil, &mask.set)

@@ -1,9 +1,9 @@
-// What the agent asks the system for at its start: paths, variables, small files. By libc: the first use of
-// Foundation's makes locales, bundles and a file manager, in an app that may never need them.
+// System queries at the agent's start: paths, variables, small files. Through libc, because the first use of
+// Foundation's equivalents creates locales, bundles and a file manager, in an app that may never need them.
 
 internal import Glibc
 
-/// The values of those of the environment's variables that are set.
+/// The values of those environment variables that are set.
 func processEnvironment(_ names: [String]) -> [String: String] {
     var values: [String: String] = [:]
     for name in names {
@@ -12,14 +12,14 @@ func processEnvironment(_ names: [String]) -> [String: String] {
     return values
 }
 
-/// The process's working directory; empty when it has none any more.
+/// The working directory; empty if it does not exist any more.
 func currentDirectory() -> String {
     guard let path = getcwd(nil, 0) else { return "" }
     defer { free(path) }
     return String(cString: path)
 }
 
-/// What a file holds. Nil when it cannot be read, or holds `limit` bytes or more.
+/// The content of a file. Nil if it cannot be read, or has `limit` bytes or more.
 func fileContent(_ path: String, below limit: Int) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
@@ -38,17 +38,17 @@ func fileContent(_ path: String, below limit: Int) -> [UInt8]? {
 }
 
 extension String {
-    /// The directory of a path, without a slash at its end; a dot where the path names none.
+    /// The directory of a path, without a trailing slash; a dot if the path has none.
     var directoryPath: String {
         guard let slash = lastIndex(of: "/") else { return "." }
         let directory = self[..<slash]
         return directory.allSatisfy { $0 == "/" } ? "/" : String(directory)
     }
 
-    /// The last part of a path.
+    /// The last component of a path.
     var fileName: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self }
 
-    /// The last part of a path, before and from its last dot. A name that begins with its only dot is all name.
+    /// The last component of a path, before and from its last dot. A name that begins with its only dot has no suffix.
     var fileNameParts: (name: String, suffix: String) {
         let name = fileName
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name, "") }

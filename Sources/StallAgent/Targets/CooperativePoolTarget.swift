@@ -1,4 +1,4 @@
-// The threads of the Swift cooperative pool. It is exhausted when a task waits for a thread and none takes it.
+// The threads of the Swift cooperative pool. It is exhausted if a task waits for a thread and none becomes free.
 
 internal import CLinux
 internal import Dispatch
@@ -7,20 +7,20 @@ internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// The cooperative pool under watch. On Linux it is a concurrent queue of Swift's own, as wide as there are CPUs, in
+/// The watched cooperative pool. On Linux it is a concurrent queue of the Swift runtime, as wide as there are CPUs, in
 /// front of Dispatch's global queue of default quality of service, whose workers are its threads.
 final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches `shown`, and a queue's address is a plain value.
     private let beacon: SharedBeacon
-    /// Dispatch's own object of the global queue, which lives for ever.
+    /// Dispatch's own object of the global queue; never freed.
     private let shared = DispatchQueue.global().dispatchObject
-    /// The address of Swift's queue, which lives for ever; 0 until a task has told it.
+    /// The address of Swift's queue, which is never freed; 0 until a task has stored it.
     private let pool = Atomic<UInt>(0)
-    /// The probe's own item in a list; 0 when it is not known, or has run.
+    /// The probe's own item in a list; 0 if unknown, or after it has run.
     private let probeItem = Atomic<UInt64>(0)
-    /// Odd while a probe is out.
+    /// Odd while a probe is enqueued.
     private let probeNumber = Atomic<UInt64>(0)
-    /// The member that samples show, as long as it is at work.
+    /// The member that samples show, while it is busy.
     private var shown: RegisteredThread?
 
     init(beacon: SharedBeacon) {
@@ -32,14 +32,14 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
         }
     }
 
-    /// A task waits in one of two lists: in Swift's while all threads that Swift wants are taken, in Dispatch's while
-    /// other work of the app has them. The first list alone tells whether the pool gets on: Dispatch adds a worker when
-    /// its own are blocked for about half a second, which finds the pool's width taken and leaves it.
+    /// A task waits in one of two lists: in Swift's while all threads that Swift wants are occupied, in Dispatch's
+    /// while other work of the app occupies them. Only the first list shows whether the pool makes progress: if its own
+    /// workers are blocked for about half a second, Dispatch adds one, which finds the pool's width used up and leaves.
     func poll() -> ProbeResult? {
         guard let (tasks, all) = lists else { return .unknown }
         let list = tasks.is_empty ? all : tasks
         if list.is_empty { return .idle }
-        // Only our own probe waits: all threads may be taken, but no task is late.
+        // Only this probe waits: all threads may be occupied, but no task is delayed.
         let probe = probeItem.load(ordering: .acquiring)
         if probe != 0, list.head == probe, list.tail == probe { return .idle }
         return .working(head: list.head)
@@ -55,13 +55,13 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
 
     var mustAnswerFirst: Bool { false }
 
-    /// The item that the probe is shows itself as the new tail of the list that it waits in.
+    /// The probe's item appears as the new tail of the list that it waits in.
     func post(_ probe: @escaping @Sendable () -> Void) {
         let before = lists
         probeItem.store(0, ordering: .releasing)
         let number = probeNumber.add(1, ordering: .relaxed).newValue
         Task.detached { [self] in
-            // A later item may come to lie where this one was.
+            // A later item may reuse this one's address.
             probeNumber.add(1, ordering: .relaxed)
             probeItem.store(0, ordering: .releasing)
             probe()
@@ -71,25 +71,25 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
             after.tasks.tail != before.tasks.tail
             ? after.tasks.tail : after.all.tail != before.all.tail ? after.all.tail : 0
         probeItem.store(item, ordering: .releasing)
-        // It may have run in between.
+        // The probe may have run in between.
         if probeNumber.load(ordering: .relaxed) != number {
             probeItem.store(0, ordering: .releasing)
         }
     }
 
-    /// One member for all: the one with the lowest id that is at work.
+    /// One member stands for all: the busy one with the lowest id.
     func findThread() -> RegisteredThread? {
         if let shown, !shown.hasEnded, PoolThreads.isCooperative(shown.id), !isIdle(shown) {
             return shown
         }
         shown = nil
-        // They come in the order of their ids.
+        // `forEachMember` visits in order of thread id.
         forEachMember { if shown == nil { shown = $0 } }
         if let shown { stall_beacon_publish_thread(beacon.pointer, shown.id.rawValue) }
         return shown
     }
 
-    /// Says on the report how many threads there are. While jobs are watched, those that hold the threads are reported
+    /// Writes the number of threads into the label. While jobs are watched, the threads that run them are reported
     /// themselves.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         let own = UnsafeRawPointer(bitPattern: pool.load(ordering: .acquiring))
@@ -105,7 +105,7 @@ final class CooperativePoolTarget: MonitoredTarget, ProbeTarget, @unchecked Send
 
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
-    /// The threads that are at work: workers that sleep until there is some hold nothing up.
+    /// The busy threads: idle workers block nothing.
     func forEachMember(_ body: (RegisteredThread) -> Void) {
         PoolThreads.forEachCooperative { if !isIdle($0) { body($0) } }
     }

@@ -1,4 +1,4 @@
-// A Dispatch queue, or what runs on one (MainActor, the cooperative pool), as the probe thread and the watchdog see it.
+// A Dispatch queue, or what runs on one (the main actor, the cooperative pool), for the probe thread and the watchdog.
 
 internal import CLinux
 internal import Dispatch
@@ -8,16 +8,16 @@ internal import StallModel
 internal import StallRunLoop
 internal import Synchronization
 
-/// A queue under watch. It does not keep the queue alive: when the app lets go of it, watching ends.
+/// A watched queue. It is not retained: when the app releases it, watching ends.
 final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
-    // Unchecked because of `queue`, which is only ever set to nil, by the runtime, atomically.
+    // Unchecked because of `queue`, which only the runtime changes, to nil and atomically.
     private weak var queue: DispatchQueue?
-    /// The main and the global queues live for ever, but each mention of one is a new object of Swift's.
+    /// The main and the global queues are never freed, but each access creates a new Swift object.
     private let immortal: DispatchQueue?
     /// Dispatch's own object, valid while `queue` is.
     private let object: UnsafeRawPointer?
     private let isMain: Bool
-    /// The address of a retained reference that the watchdog left behind, or 0.
+    /// The address of a retained reference that the watchdog passed to the probe thread, or 0.
     private let lent = Atomic<UInt>(0)
     private let beacon: SharedBeacon
     private let postProbe: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
@@ -49,7 +49,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
                 return .unknown
             }
             if poll.is_suspended { return .halted }
-            // While a run loop serves the main queue, the queue always names the main thread.
+            // While a run loop serves the main queue, the queue always names the main thread as its drainer.
             if isMain, poll.drainer == getpid() {
                 if isMainLoopWaiting { return poll.is_empty ? .idle : .halted }
                 return .unknown
@@ -58,7 +58,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         }
     }
 
-    /// A main queue that no thread serves answers nothing.
+    /// A main queue that no thread serves never runs a probe.
     var mustAnswerFirst: Bool { isMain }
 
     func post(_ probe: @escaping @Sendable () -> Void) {
@@ -78,7 +78,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         let drainer = withExtendedLifetime(queue) {
             object.map { stall_queue_find_drainer($0) } ?? 0
         }
-        // Where the queue does not tell, the thread that ran the last probe is the best guess; see `members`.
+        // If the queue's fields are unknown, the thread that ran the last probe is the best guess; see `forEachMember`.
         let isKnown = object.map { stall_queue_read($0).is_known } ?? false
         let id = isKnown ? drainer : stall_beacon_thread(beacon.pointer)
         guard id != 0, let thread = try? RegisteredThread.found(ThreadID(rawValue: id)) else {
@@ -88,20 +88,20 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         return thread
     }
 
-    /// Something waits, no thread has taken it, and one is ready to run: it only needs a CPU.
+    /// An item waits, no thread has dequeued it, and a worker is runnable: it only lacks a CPU.
     func isStarved() -> Bool { PoolThreads.areWaitingForCPU() }
 
     func forEachMember(_ body: (RegisteredThread) -> Void) {
         if findThread() == nil { PoolThreads.forEach(body) }
     }
 
-    /// Leaves a reference to the queue behind, for the probe thread to release: the watchdog's must not be the last,
-    /// since the end of a queue frees memory and runs the app's finalizer.
+    /// Passes a reference to the queue to the probe thread, which releases it. The watchdog's reference must not be the
+    /// last, since the end of a queue frees memory and runs the app's finalizer.
     private func lend(_ queue: DispatchQueue) {
         let address = UInt(bitPattern: Unmanaged.passRetained(queue).toOpaque())
         let (isLent, _) = lent.compareExchange(
             expected: 0, desired: address, ordering: .acquiringAndReleasing)
-        // What is lent already is the same queue.
+        // A reference that was passed on before is to the same queue.
         if !isLent { Unmanaged.passUnretained(queue).release() }
     }
 
@@ -113,7 +113,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
 }
 
 extension DispatchQueue {
-    /// The C object that this one wraps; nil in a Swift whose overlay has another shape.
+    /// The C object that this one wraps; nil if the Swift overlay has another layout.
     var dispatchObject: UnsafeRawPointer? {
         let wrapped = Mirror(reflecting: self).children.first { $0.label == "__wrapped" }?.value
         return (wrapped as? OpaquePointer).map { UnsafeRawPointer($0) }

@@ -1,4 +1,4 @@
-// Where watched work runs: on one thread for ever, or on whichever thread a pool lends. TargetMonitor asks.
+// Where watched work runs: always on one thread, or on any thread of a pool. Queried by TargetMonitor.
 
 internal import CLinux
 internal import StallCapture
@@ -6,24 +6,23 @@ internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// What is watched, as far as the watchdog must know it. All but `modeName` is called on the watchdog's thread only,
-/// while the watched thread may hold any lock of the app, the heap's included: nothing may be allocated, freed or
-/// waited for.
+/// A watched target, as the watchdog uses it. All but `modeName` is called on the watchdog's thread only, while the
+/// watched thread may hold any lock of the app, the heap's included: implementations must not allocate, free or wait.
 protocol MonitoredTarget: Sendable {
-    /// The thread that is at the work now; nil when none is.
+    /// The thread that runs the work now; nil if none does.
     func findThread() -> RegisteredThread?
-    /// Whether the work could go on and only waits for a thread to get a CPU. Asked when there is no thread.
+    /// Whether the work only waits for a thread to get a CPU. Called if there is no thread.
     func isStarved() -> Bool
-    /// Visits the threads among which the work is shared; none when it is one thread's.
+    /// Visits the threads that share the work; none if it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
-    /// Sets a beacon right that has said busy since long, when there is a reason not to believe it. False when that is
-    /// not known yet.
+    /// Corrects a beacon that has been busy for long, if the work is not busy after all. False while that is not known
+    /// yet.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
-    /// The beacon is written by the work itself, and never has to be set right.
+    /// Whether the work itself writes the beacon, so that no correction is needed.
     var isExact: Bool { get }
-    /// Writes what the work is labelled, zero-ended text of at most 64 bytes; empty for nothing.
+    /// Writes the activity label, zero-ended text of at most 64 bytes; empty for none.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)
-    /// The name of the mode that the beacon shows as `number`. Called on the recorder's thread, which may wait.
+    /// The name of the mode with this number in the beacon. Called on the recorder's thread, which may wait.
     func modeName(_ number: UInt32) -> String?
 }
 
@@ -38,7 +37,7 @@ extension MonitoredTarget {
     var isExact: Bool { false }
 }
 
-/// Work that belongs to one thread: a run loop's, or what a thread marks itself.
+/// Work of one thread: a run loop, or work that a thread marks itself.
 final class ThreadTarget: MonitoredTarget {
     private let thread: RegisteredThread
     private let beacon: SharedBeacon
@@ -57,7 +56,7 @@ final class ThreadTarget: MonitoredTarget {
     func findThread() -> RegisteredThread? { thread }
     func modeName(_ number: UInt32) -> String? { name(number) }
 
-    /// A thread that ended in the middle of its work is not stalled. Another one may have its id by now.
+    /// A thread that ended during its work is not stalled. Another thread may have its id by now.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         if thread.hasEnded { beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now) }
         return true
@@ -65,7 +64,7 @@ final class ThreadTarget: MonitoredTarget {
 }
 
 extension RegisteredThread {
-    /// Whether the thread is gone. False when `/proc` does not tell.
+    /// Whether the thread has ended. False if `/proc` cannot be read.
     var hasEnded: Bool {
         do {
             return try RegisteredThread.found(id).startTicks != startTicks && startTicks != 0
@@ -77,10 +76,10 @@ extension RegisteredThread {
 
 /// A counted reference to a beacon that the agent itself writes.
 final class SharedBeacon: @unchecked Sendable {
-    // Unchecked because a pointer is: every access behind it is one atomic operation.
+    // Unchecked because of the pointer. Every access through it is one atomic operation.
     let pointer: UnsafeMutablePointer<stall_beacon>
 
-    /// Takes a reference of its own.
+    /// Retains the beacon.
     init(_ pointer: UnsafeMutablePointer<stall_beacon>) {
         stall_beacon_retain(pointer)
         self.pointer = pointer

@@ -1,14 +1,13 @@
-// Which threads of the process belong to Dispatch, by the names it gives them. The Swift cooperative pool is made of
-// them.
+// Finds Dispatch's threads by their names. The Swift cooperative pool consists of them.
 
 internal import StallCapture
 internal import StallModel
 
-/// Nothing here allocates: the watchdog asks.
+/// Nothing here allocates, because the watchdog calls it.
 enum PoolThreads {
-    /// Visits Dispatch's workers in the order of their ids.
+    /// Visits Dispatch's workers in order of thread id.
     ///
-    /// Linux keeps 15 bytes of a name, and Dispatch keeps the last ones: `com.apple.root.default-qos` is seen as
+    /// Linux stores 15 bytes of a name, and Dispatch passes the last ones: `com.apple.root.default-qos` appears as
     /// `oot.default-qos`.
     static func forEach(_ body: (RegisteredThread) -> Void) {
         StackSampler.forEachThread { id in
@@ -25,12 +24,11 @@ enum PoolThreads {
         }
     }
 
-    /// A new thread has the name of the one that made it until it takes its own: Dispatch's manager looks like a worker
-    /// at first.
+    /// A new thread has its creator's name until it sets its own: Dispatch's manager looks like a worker at first.
     static func isCooperative(_ id: ThreadID) -> Bool { isThread(id, named: "oot.default-qos") }
 
-    /// Whether one of them is ready to run: what waits for a worker then only needs a CPU. So does a new worker, which
-    /// has no name until it has run.
+    /// Whether a worker is runnable: work that waits for one then only lacks a CPU. A new worker counts as well; it has
+    /// no name until it has run.
     static func areWaitingForCPU() -> Bool {
         var areWaiting = false
         StackSampler.forEachThread { id in

@@ -1,70 +1,70 @@
-// Tells from outside whether a queue gets on. Nobody can observe a queue's items begin and end, so it is looked at, and
-// a probe is put into it only while it is at work: an idle queue is not touched.
+// Detects from outside whether a Dispatch queue is making progress. The begin and end of its items cannot be observed,
+// so the queue is polled, and a probe is enqueued only while it is busy: an idle queue is not touched.
 //
-//     tick: nothing runs ------------------------------------------> nothing to do
-//           something runs -> a probe goes in behind what waits
-//           the probe is still there, and no item has begun since --> the beacon says busy, from about when it began
-//     probe: it runs -----------------------------------------------> the beacon says waiting
+//     tick:  no item runs ------------------------------------------> nothing to do
+//            an item runs -> enqueue a probe behind the waiting items
+//            the probe still waits, and no item has begun since ---> the beacon is busy, from about the item's begin
+//     probe: it runs -----------------------------------------------> the beacon is waiting
 //
-// While the probe waits, all items before it are different ones, so an unchanged head of the list means that the
-// item at work is the same: a long list of short items is never taken for a stall.
+// While the probe waits, all items before it have different addresses. So an unchanged head of the list means the same
+// running item, and a long list of short items is never mistaken for a stall.
 
 internal import CLinux
 internal import StallModel
 internal import Synchronization
 
-/// What a look at a queue found.
+/// The result of a poll of a queue.
 enum ProbeResult: Hashable, Sendable {
-    /// Nothing runs that could stall.
+    /// No item runs that could stall.
     case idle
-    /// What waits is not meant to run now: the queue is suspended, or its loop serves another mode.
+    /// The waiting items are not supposed to run now: the queue is suspended, or its loop serves another mode.
     case halted
-    /// Something runs, or should. `head` names the item that waits longest, 0 when none does.
+    /// An item runs, or should. `head` identifies the item that waits longest, 0 if none does.
     case working(head: UInt64)
-    /// Nothing can be seen from outside; only a probe tells.
+    /// The queue's state cannot be read; only a probe shows it.
     case unknown
 }
 
-/// A queue as its probe sees it. Called on the probe thread.
+/// A queue as its probe uses it. Called on the probe thread.
 protocol ProbeTarget: AnyObject, Sendable {
-    /// What it looks like now; nil when it is gone for good.
+    /// The queue's current state; nil if it is gone for good.
     func poll() -> ProbeResult?
-    /// Whether a first probe must have been answered before an unanswered one means anything: it may not be served at
+    /// Whether an unanswered probe means anything only after a first one was answered: the queue may not be served at
     /// all.
     var mustAnswerFirst: Bool { get }
-    /// Puts a probe behind what waits.
+    /// Enqueues a probe behind the waiting items.
     func post(_ probe: @escaping @Sendable () -> Void)
 }
 
-/// Who is to say next what the beacon says of the probe that is out.
+/// The state of the probe, which decides who updates the beacon next.
 enum ProbeState: UInt8, AtomicRepresentable {
-    /// No probe is out.
+    /// No probe is enqueued.
     case none
-    /// One is out. The beacon does not know of it.
+    /// A probe is enqueued; the beacon does not depend on it.
     case pending
-    /// One is out, and the beacon may say busy.
+    /// A probe is enqueued, and the beacon may be busy because of it.
     case reported
 }
 
-/// One queue's probe. `tick` is called by one thread only; a probe runs wherever the queue runs it.
+/// The probe of one queue. One thread calls `tick`; a probe runs on any thread of the queue.
 final class QueueProbe: @unchecked Sendable {
-    // Unchecked because all but `state` and `answered` is confined to the thread that ticks.
+    // Unchecked because all but `state` and `answered` is confined to the thread that calls `tick`.
     let period: Duration
     private let target: any ProbeTarget
     private let beacon: SharedBeacon
     private let clock: @Sendable () -> MonotonicInstant
     private let state = Atomic<ProbeState>(.none)
-    /// When the last probe ran, in nanoseconds; 0 until the first one has.
+    /// When the last probe ran, in nanoseconds; 0 before the first.
     private let answered = Atomic<UInt64>(0)
 
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
     private var lastTick: MonotonicInstant?
     private var lastPoll = ProbeResult.idle
-    /// How often in a row nothing ran.
+    /// The number of consecutive polls at which no item ran.
     private var idlePolls = 0
-    /// About when the item began that runs; nil while none does.
+    /// The estimated begin of the running item; nil if none runs.
     private var began: MonotonicInstant?
-    /// Its state as last written to the beacon.
+    /// The begin as last written to the beacon.
     private var reportedSince: MonotonicInstant?
 
     init(
@@ -79,27 +79,27 @@ final class QueueProbe: @unchecked Sendable {
         period = Self.period(threshold: threshold)
     }
 
-    /// An eighth of the threshold: a stall's beginning is known to a sixteenth of it, and the watchdog's first sample,
-    /// at half of it, still comes in time. Never below 5 ms nor above 100.
+    /// An eighth of the threshold: the begin of a stall is known to a sixteenth of it, and the watchdog's first sample,
+    /// at half of it, still comes in time. Between 5 and 100 ms.
     static func period(threshold: Duration) -> Duration {
         min(max(threshold / 8, .milliseconds(5)), .milliseconds(100))
     }
 
-    /// A queue that has been idle for so many looks is looked at half as often. Less often still, and the watchdog's
-    /// first sample would come too late: at a quarter of the threshold it is met, at three eighths known to be busy.
+    /// After this many idle polls a queue is polled half as often. Polling less often would delay the watchdog's first
+    /// sample: the item is found at a quarter of the threshold, and known to be busy at three eighths.
     private static let idlePollsUntilSlow = 40
 
-    /// Looks at the queue. Returns false when it is gone.
+    /// Polls the queue. Returns false if it is gone.
     func tick() -> Bool {
         guard let poll = target.poll() else {
             tell(nil)
             return false
         }
         let now = clock()
-        // The probe says when it ran: nothing before that can have stalled.
+        // The probe records when it ran: no item can have stalled before that.
         let answer = MonotonicInstant(nanoseconds: answered.load(ordering: .sequentiallyConsistent))
         let earliest = max(lastTick ?? now, answer)
-        // A thread that was kept from ticking cannot tell what happened meanwhile.
+        // A thread that was delayed does not know what happened meanwhile.
         let isBlind = lastTick != nil && now - nextTick > period
         let estimate = isBlind ? now : earliest + (now - earliest) / 2
         let isOut = state.load(ordering: .sequentiallyConsistent) != .none
@@ -130,7 +130,7 @@ final class QueueProbe: @unchecked Sendable {
         return true
     }
 
-    /// In an empty list the probe itself is the new head. Any other new head is an item that has begun meanwhile.
+    /// In an empty list the probe itself is the new head. Any other new head means that an item has begun meanwhile.
     private func followProbe(into before: ProbeResult) {
         guard let after = target.poll(), after != before else { return }
         if case .working(let head) = before, head != 0 { began = clock() }
@@ -141,7 +141,7 @@ final class QueueProbe: @unchecked Sendable {
         target.mustAnswerFirst && answered.load(ordering: .sequentiallyConsistent) == 0
     }
 
-    /// Lets the beacon say that an item has been at work since `began`, or that none is.
+    /// Publishes that an item has been running since `began`, or that none runs.
     private func tell(_ began: MonotonicInstant?) {
         guard reportedSince != began else { return }
         reportedSince = began
@@ -149,11 +149,11 @@ final class QueueProbe: @unchecked Sendable {
             return stall_beacon_publish(
                 beacon.pointer, UInt8(STALL_LOOP_WAITING), clock().nanoseconds)
         }
-        // From here on the probe itself says when it is over.
+        // From here on the probe itself updates the beacon when it runs.
         _ = state.compareExchange(
             expected: .pending, desired: .reported, ordering: .sequentiallyConsistent)
         stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)
-        // It may have run in between, and said nothing or said it too early.
+        // The probe may have run in between, without an update or with one that came too early.
         if state.load(ordering: .sequentiallyConsistent) == .none { tell(nil) }
     }
 
@@ -164,7 +164,7 @@ final class QueueProbe: @unchecked Sendable {
             stall_beacon_publish(beacon.pointer, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
         }
         answered.store(max(1, now.nanoseconds), ordering: .sequentiallyConsistent)
-        // A tell that came since the look above finds this and takes its word back.
+        // A concurrent `tell` finds this state and reverts its update.
         state.store(.none, ordering: .sequentiallyConsistent)
     }
 }

@@ -1,13 +1,13 @@
-// The thread that all queue probes of a monitor share, and the questions to Foundation's loops. It is not the
-// watchdog's: entering a queue may have to start a thread, a CFRunLoop has a lock, and what may wait for the app must
-// not keep the watchdog.
+// The thread of all queue probes of a monitor, and of the queries to Foundation's loops. It is separate from the
+// watchdog: enqueuing may have to start a thread, a CFRunLoop has a lock, and waiting for the app must not delay the
+// watchdog.
 
 internal import CLinux
 internal import StallDetection
 internal import StallModel
 internal import Synchronization
 
-/// Polls every target when it is due; there is no thread before the first one.
+/// Polls every queue when it is due. The thread is started with the first queue.
 final class QueueProbeThread: Sendable {
     private struct State {
         var probes: [QueueProbe] = []
@@ -18,10 +18,10 @@ final class QueueProbeThread: Sendable {
     private struct Wakeup: @unchecked Sendable { let pointer: UnsafeMutablePointer<stall_wakeup> }
 
     private let state = Mutex(State())
-    /// Never freed; nil without memory, and then nothing is probed.
+    /// Never freed; nil without memory: then nothing is probed.
     private let wakeup = stall_wakeup_create().map { Wakeup(pointer: $0) }
 
-    /// Ticks for this queue from now on.
+    /// Polls this queue from now on.
     func add(_ probe: QueueProbe) {
         guard let wakeup else { return }
         state.withLock { state in
@@ -32,7 +32,7 @@ final class QueueProbeThread: Sendable {
         stall_wakeup_signal(wakeup.pointer)
     }
 
-    /// Answers these questions from now on.
+    /// Answers these queries from now on.
     func add(_ correction: LoopCorrection) {
         guard let wakeup else { return }
         state.withLock { state in
@@ -55,7 +55,7 @@ final class QueueProbeThread: Sendable {
         }
     }
 
-    /// Ticks for it no more. A probe that is out runs when the queue comes to it.
+    /// Stops polling this queue. An enqueued probe still runs when its turn comes.
     func remove(_ probe: QueueProbe) {
         state.withLock { state in state.probes.removeAll { $0 === probe } }
     }
@@ -70,13 +70,13 @@ final class QueueProbeThread: Sendable {
         }
         guard let thread, let wakeup else { return }
         stall_wakeup_signal(wakeup.pointer)
-        // One that is stuck in Dispatch or behind a CFRunLoop's lock must not keep the store from being closed.
+        // A thread that is stuck in Dispatch or behind a CFRunLoop's lock must not keep the store from being closed.
         if !thread.join(within: .seconds(1)) { thread.detach() }
     }
 
     private func run(_ wakeup: UnsafeMutablePointer<stall_wakeup>) {
         while true {
-            // Announced before the list is read, so that a wake-up in between is not missed.
+            // Announced before the list is read, so that no wake-up is lost in between.
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
             let (probes, corrections, isStopped) = state.withLock {
                 ($0.probes, $0.corrections, $0.isStopped)

@@ -1,10 +1,10 @@
-// The runtime has one hook for the jobs of its tasks, and a process may have several monitors: each gets every thread
+// The Swift runtime has one hook for jobs of tasks, but a process may have several monitors: each watches every thread
 // that runs jobs.
 
 internal import CLinux
 internal import Synchronization
 
-/// The monitors that watch the jobs of tasks.
+/// The monitors that watch jobs of tasks.
 enum TaskJobs {
     private struct Watcher {
         weak var monitor: StallMonitor?
@@ -12,12 +12,11 @@ enum TaskJobs {
     }
     private static let watchers = Mutex<[ObjectIdentifier: Watcher]>([:])
 
-    /// The priorities of Swift's tasks: background, utility, default, user initiated, user interactive. Each has a
+    /// The priorities of Swift tasks: background, utility, default, user initiated, user interactive. Each has its own
     /// queue.
     private static let priorities: [UInt8] = [0x15, 0x09, 0x11, 0x19, 0x21]
 
-    /// Lets a monitor watch every thread that runs jobs, those of now and later ones. False where the runtime has no
-    /// hook.
+    /// Makes a monitor watch every thread that runs jobs, present and future. False if the runtime has no hook.
     static func begin(for monitor: StallMonitor, threshold: Duration?) -> Bool {
         watchers.withLock {
             $0[ObjectIdentifier(monitor)] = Watcher(monitor: monitor, threshold: threshold)
@@ -39,7 +38,7 @@ enum TaskJobs {
         return true
     }
 
-    /// Ends that. Takes the hook back when it was the last monitor.
+    /// Undoes `begin`. Removes the hook after the last monitor.
     static func end(for monitor: StallMonitor) {
         let isLast = watchers.withLock { watchers in
             guard watchers.removeValue(forKey: ObjectIdentifier(monitor)) != nil else {

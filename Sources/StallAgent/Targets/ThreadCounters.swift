@@ -1,17 +1,17 @@
-// What the kernel says of a target's thread, also when the target's work moves from one thread to another.
+// The kernel's counters of a target's thread, continuous when the work moves from one thread to another.
 
 internal import StallCapture
 internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// The CPU time and run delay of the thread that is at the work, as totals that never jump when the thread changes.
+/// The CPU time and run delay of the thread that runs the work, as totals that do not jump when the thread changes.
 struct ThreadCounters: ~Copyable {
-    /// The thread that was at the work at the last reading.
+    /// The thread that ran the work at the last reading.
     private(set) var thread: RegisteredThread?
     private let target: any MonitoredTarget
     private var reader: ThreadStatReader?
-    /// What earlier threads have used, less what the present one had used before it came.
+    /// The counters of earlier threads, less those of the current one from before it took over.
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
 
@@ -25,12 +25,12 @@ struct ThreadCounters: ~Copyable {
     /// Reads the counters now.
     ///
     /// - Parameters:
-    ///   - isSuspect: Whether everything is wanted, or counters will do.
-    ///   - isAsked: Whether the target says that it is busy: only then it matters why no thread is at the work.
+    ///   - isSuspect: Whether to read everything, or only the counters.
+    ///   - isAsked: Whether the target's beacon is busy: only then it matters why no thread runs the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(target.findThread())
         guard reader != nil else {
-            // No thread: the time counts, unless a thread would be at it if it only got a CPU.
+            // Without a thread the time counts, unless a thread would run the work if it got a CPU.
             return ThreadEvidence(
                 cpuTime: total.cpuTime, runDelay: total.runDelay,
                 waitsForCPU: isAsked && target.isStarved(),

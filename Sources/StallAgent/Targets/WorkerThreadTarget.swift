@@ -1,19 +1,19 @@
-// A thread that runs jobs of Swift's tasks, or the one that came after it (CLinux/stall_jobs.h).
+// A thread that runs jobs of Swift tasks, or its successor (CLinux/stall_jobs.h).
 
 internal import CLinux
 internal import StallCapture
 internal import StallDetection
 internal import StallModel
 
-/// A worker under watch. Its beacon says exactly when a job begins and ends; within one, an actor may run the work of
-/// many tasks one after the other, and that is progress.
+/// A watched worker. Its beacon shows exactly when a job begins and ends. Within one job, an actor may run the work of
+/// many tasks in turn, and that is progress.
 final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches what changes, and a worker lives as long as the process.
     private let worker: UnsafeMutablePointer<stall_worker>
     private let beacon: SharedBeacon
-    /// The worker's thread, and how many it had had before.
+    /// The worker's current thread, and the number of its predecessors.
     private var known: (thread: RegisteredThread?, generation: UInt64) = (nil, 0)
-    /// The task that was running at the last look, and what the beacon said then.
+    /// The task at the last poll, and the beacon's word then.
     private var seen: (word: UInt64, task: UInt64) = (0, 0)
 
     init(_ worker: UnsafeMutablePointer<stall_worker>) {
@@ -31,7 +31,7 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         return known.thread
     }
 
-    /// Another task than at the last look: the thread is held, but nothing has been at work for long.
+    /// If the task changed since the last poll, the thread is occupied but no single task has run for long.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
         if known.thread?.hasEnded == true {
             beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
@@ -47,7 +47,7 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         return true
     }
 
-    /// What the thread's code says of itself, or its task; otherwise that the pool is exhausted, when it is.
+    /// The label of the thread or of its task; otherwise, if the pool is exhausted, that.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {
         beacon.readLabel(into: text)
         if text[0] != 0 || stall_task_note_read(stall_worker_task(worker), text) { return }
@@ -55,7 +55,7 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         if count > 0 { stall_pool_make_label(text, UInt32(count)) }
     }
 
-    /// All threads of the queue, when it has no other one for a job that waits.
+    /// All threads of the queue, if no other one is left for a job that waits.
     func forEachMember(_ body: (RegisteredThread) -> Void) {
         guard stall_worker_exhausted_count(worker) > 0 else { return }
         var number: Int32 = 0

@@ -1,12 +1,12 @@
-// Gathers evidence of one target's thread, beside each sample, and hands it over. Runs on the watchdog's thread.
+// Collects evidence of one target's thread with each sample, and hands it over. Runs on the watchdog's thread.
 
 internal import CLinux
 internal import StallCapture
 internal import StallCause
 internal import StallModel
 
-/// The counters of the process, kept open once for all loops, and memory for looks. The watchdog's thread alone uses
-/// it.
+/// The counters of the process, from files opened once for all loops, and buffers for snapshots. Confined to the
+/// watchdog's thread.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private let gatherer: ProcessStateReader
@@ -21,23 +21,23 @@ final class ProcessEvidence: @unchecked Sendable {
     func read() -> ProcessSnapshot { gatherer.read() }
 }
 
-/// What was seen of a stall, for the decision on its cause.
+/// The evidence of one stall, for the decision on its cause.
 struct EvidenceLog: Sendable {
-    /// One for each sample, in their order; nil where no thread was at the work. Fewer when the first ones are gone.
+    /// One per sample, in their order; nil if no thread ran the work. Fewer if the first ones were discarded.
     var observations: [Observation?]
-    /// The counters at the last look, and when that was.
+    /// The counters at the last poll, and its time.
     var last: Counters
     var lastPoll: MonotonicInstant
 }
 
-/// Looks at the thread of one loop.
+/// Reads the state of one loop's thread.
 struct EvidenceCollector: ~Copyable {
     private let process: ProcessEvidence
     private var gatherer: ThreadStateReader?
 
     init(process: ProcessEvidence) { self.process = process }
 
-    /// Looks at the thread and adds what it saw to the group, behind the sample.
+    /// Reads the thread's state and appends it to the group, after the sample.
     mutating func observe(
         _ thread: RegisteredThread, into ring: HandoverRing, from sender: UInt,
         sampler: SharedSampler
@@ -60,7 +60,7 @@ struct EvidenceCollector: ~Copyable {
             SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
-    /// Goes once through what a stall will need.
+    /// Runs all steps of a stall once in advance.
     func rehearse(
         _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
     ) {
@@ -68,7 +68,7 @@ struct EvidenceCollector: ~Copyable {
             id, process.snapshot, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 
-    /// A last look at the counters.
+    /// The counters at the last poll.
     mutating func lastPoll(_ record: inout IncidentRecord) {
         let snapshot = process.snapshot
         snapshot.clear()
@@ -78,14 +78,14 @@ struct EvidenceCollector: ~Copyable {
         record.lastPoll = MonotonicInstant(nanoseconds: stall_monotonic_ns())
     }
 
-    /// Opens the thread's files, so that they are there when they are needed.
+    /// Opens the thread's files in advance.
     mutating func follow(_ thread: RegisteredThread) {
         guard gatherer?.thread != thread.id else { return }
         gatherer = ThreadStateReader(thread.id, sharing: thread.keptFiles)
     }
 }
 
-/// Adds the threads that may hold a lock to the group.
+/// Appends the threads that may hold a lock to the group.
 private struct SuspectWriter: SuspectSearch.Visitor {
     let ring: HandoverRing
     let sender: UInt

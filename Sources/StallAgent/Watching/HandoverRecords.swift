@@ -1,4 +1,4 @@
-// What the watchdog hands to the recorder. All of it is plain memory: no references, nothing that must be freed.
+// The records from the watchdog to the recorder. Plain memory only: no references, nothing to free.
 
 internal import CLinux
 internal import StallCapture
@@ -6,7 +6,7 @@ internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// Text that ends with a zero, in place.
+/// Zero-ended text, stored inline.
 struct ShortText<let capacity: Int> {
     private var bytes = InlineArray<capacity, CChar>(repeating: 0)
 
@@ -24,10 +24,10 @@ struct ShortText<let capacity: Int> {
     }
 }
 
-/// Why there is no stack, or that there is one.
+/// Whether there is a stack, and if not, why.
 enum StackPresence: UInt8 { case taken, noSampler, noThread }
 
-/// One look at the stalled thread. Tail: the frames.
+/// One sample of the stalled thread. Tail: the frames.
 struct SampleRecord {
     var kind: IncidentKind
     var offset: Duration
@@ -39,20 +39,20 @@ struct SampleRecord {
     var label: ShortText<64>
     var cost: Duration
     var presence: StackPresence
-    /// What is known of the stack; nil when no thread was looked at.
+    /// Nil if no thread was captured.
     var stack: StackCopy.Header?
 }
 
-/// The stack of the samples that the thread had not answered for. Tail: the frames.
+/// A stack for earlier samples whose capture timed out. Tail: the frames.
 struct LateRecord {
     var asked: MonotonicInstant
     var answered: MonotonicInstant
-    /// The loop had moved on by then.
+    /// The loop had made progress by then.
     var isLate: Bool
     var stack: StackCopy.Header
 }
 
-/// What the kernel said of the thread beside the sample before it. Tail: descriptors.
+/// The kernel's evidence on the thread, for the preceding sample. Tail: descriptors.
 struct ObservationRecord {
     var thread: ThreadID
     var at: MonotonicInstant
@@ -61,7 +61,7 @@ struct ObservationRecord {
     var process: ProcessSnapshot
 }
 
-/// A thread that may hold what the one of the observation before it waits for. Tails: descriptors, frames.
+/// A thread that may hold what the thread of the preceding observation waits for. Tails: descriptors, frames.
 struct OwnerRecord {
     var thread: ThreadID
     var name: ShortText<16>
@@ -69,7 +69,7 @@ struct OwnerRecord {
     var stack: StackCopy.Header?
 }
 
-/// Who may hold what. The owner's record came before.
+/// Which thread may hold what. The owner's record precedes it.
 struct SuspectRecord {
     var waiter: ThreadID
     var address: UInt64
@@ -77,32 +77,32 @@ struct SuspectRecord {
     var owner: ThreadID
 }
 
-/// Another thread of the process, seen for the incident that comes next. Tail: frames.
+/// Another thread of the process, captured for the next incident. Tail: frames.
 struct ThreadRecord {
     var role: ThreadRole
     var name: ShortText<16>
     var stack: StackCopy.Header
 }
 
-/// The end of a look at other threads.
+/// The end of a round over other threads.
 struct RoundRecord {
     var skippedCount: Int
     var cost: Duration
 }
 
-/// A stall began, goes on or ended.
+/// A stall began, continues or ended.
 struct IncidentRecord {
     var kind: IncidentKind
     var incident: StallIncident
     /// When it began, on the wall clock.
     var start: UnixTime
-    /// A last look at the counters.
+    /// The counters at the last poll.
     var thread: stall_thread_snapshot
     var process: ProcessSnapshot
     var lastPoll: MonotonicInstant
 }
 
-/// A stretch of watched time.
+/// An interval of watched time.
 struct MeasureRecord {
     var first: LoopCounters
     var last: LoopCounters
@@ -110,8 +110,8 @@ struct MeasureRecord {
     var start: UnixTime
 }
 
-/// The samples so far are of no incident.
+/// Discard the samples so far: they belong to no incident.
 struct ForgetRecord { var kind: IncidentKind }
 
-/// The sender writes no more.
+/// The sender writes no more records.
 struct UnwatchedRecord {}

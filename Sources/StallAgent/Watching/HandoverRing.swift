@@ -1,25 +1,25 @@
-// Hands what the watchdog saw to the recorder, as plain memory. The watchdog neither allocates, frees, locks nor waits
-// for it: when there is no room, what does not fit is left out, and the watchdog is told.
+// Hands the watchdog's records to the recorder as plain memory. The watchdog neither allocates, frees, locks nor waits:
+// without room a record is left out, and the watchdog learns that.
 //
-//     watchdog: begin, append ..., commit  ->  records in one piece of memory  ->  recorder: next ... release
+//     watchdog: begin, append ..., commit  ->  records in one block of memory  ->  recorder: next ... release
 
 internal import Glibc
 internal import Synchronization
 
-/// What a record is. The value behind the header has the type of the same name in HandoverRecords.swift.
+/// The kind of a record. The value after the header has the type of the same name in HandoverRecords.swift.
 enum RecordKind: UInt8 {
-    /// Nothing: the rest of the memory up to its end.
+    /// Padding up to the end of the memory.
     case gap
     case sample, late, observation, owner, suspect
     case thread, round, incident, measure, forget, unwatched
 }
 
-/// A ring of records between one thread that writes and one that reads.
+/// A ring of records between one writer thread and one reader thread.
 final class HandoverRing: @unchecked Sendable {
-    // Unchecked because the compiler does not see who writes what: `draft` and `fits` are the writer's, records belong
-    // to the writer until they are committed and to the reader until they are released.
+    // Unchecked because the compiler does not see the ownership: `draft` and `fits` are the writer's, a record belongs
+    // to the writer until it is committed and to the reader until it is released.
     private struct Header {
-        /// Of header, value and tails, in whole lines.
+        /// Length of header, value and tails, rounded up to lines.
         var length: UInt32
         var valueLength: UInt32
         var firstTail: UInt32
@@ -31,7 +31,7 @@ final class HandoverRing: @unchecked Sendable {
     /// One record, valid until it is released.
     struct Record {
         let kind: RecordKind
-        /// Who wrote it: the address of a `TargetMonitor`.
+        /// The writer: the address of a `TargetMonitor`.
         let sender: UInt
         let value: UnsafeRawPointer
         let tails: (UnsafeRawBufferPointer, UnsafeRawBufferPointer)
@@ -40,7 +40,7 @@ final class HandoverRing: @unchecked Sendable {
     private static let line = 32
     private let capacity: Int
     private let memory: UnsafeMutableRawPointer
-    /// Bytes since the beginning of time. The place of one is its remainder.
+    /// Total bytes since the start; the remainder by `capacity` is the position in memory.
     private let written = Atomic<Int>(0)
     private let read = Atomic<Int>(0)
     private let dropped = Atomic<Int>(0)
@@ -48,7 +48,7 @@ final class HandoverRing: @unchecked Sendable {
     private var fits = true
     private var reserve = 0
 
-    /// Nil without memory. Only what is used of it is ever touched.
+    /// Nil without memory. Only used pages are ever touched.
     init?(capacity: Int = 1 << 20) {
         let memory = mmap(
             nil, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
@@ -64,18 +64,18 @@ final class HandoverRing: @unchecked Sendable {
 
     /// Begins a group of records that is committed as a whole or not at all.
     ///
-    /// - Parameter reserve: How much room it must leave for what is more important.
+    /// - Parameter reserve: How much room to leave for more important records.
     func begin(reserve: Int = 0) {
         draft = written.load(ordering: .relaxed)
         fits = true
         self.reserve = reserve
-        // Nothing waits: the beginning is used again, so that half of the memory is rarely touched. What is skipped
-        // counts as taken until the reader has passed it, so there must be as much again.
+        // The ring is empty: reuse the beginning, so that half of the memory is rarely touched. The skipped part counts
+        // as occupied until the reader has passed it, so there must be as much again.
         let place = draft % capacity
         if place > capacity / 2, draft == read.load(ordering: .acquiring) { addGap() }
     }
 
-    /// Adds a record to the group: a value that is plain memory, and two tails.
+    /// Appends a record to the group: a value that is plain memory, and two tails.
     func append<Value>(
         _ kind: RecordKind, _ value: Value, from sender: UInt,
         _ first: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
@@ -104,14 +104,14 @@ final class HandoverRing: @unchecked Sendable {
         draft += length
     }
 
-    /// Hands the group over; false when it does not fit.
+    /// Publishes the group; false if it did not fit.
     func commit() -> Bool {
         guard fits else { return false }
         written.store(draft, ordering: .sequentiallyConsistent)
         return true
     }
 
-    /// The share of the memory that waits for the reader, in percent.
+    /// The occupied share of the memory, in percent.
     var load: Int {
         (written.load(ordering: .relaxed) - read.load(ordering: .relaxed)) * 100 / capacity
     }
@@ -139,7 +139,7 @@ final class HandoverRing: @unchecked Sendable {
 
     // MARK: The reader's side
 
-    /// The oldest record that was not released; nil when there is none.
+    /// The oldest record that was not released; nil if there is none.
     func next() -> Record? {
         while true {
             let at = read.load(ordering: .relaxed)
@@ -168,13 +168,13 @@ final class HandoverRing: @unchecked Sendable {
         read.load(ordering: .relaxed) == written.load(ordering: .sequentiallyConsistent)
     }
 
-    /// Gives the memory of the oldest record back.
+    /// Releases the memory of the oldest record.
     func release() {
         let at = read.load(ordering: .relaxed)
         let header = UnsafeRawPointer(memory + at % capacity).load(as: Header.self)
         read.store(at + Int(header.length), ordering: .releasing)
     }
 
-    /// How many stalls could not be handed over since the last call.
+    /// The number of stalls since the last call that could not be handed over.
     func takeDropped() -> Int { dropped.exchange(0, ordering: .relaxed) }
 }

@@ -1,10 +1,10 @@
-// The one sampler of the process, used by the watchdog's thread alone.
+// The process's only sampler, confined to the watchdog's thread.
 
 internal import StallCapture
 internal import StallCause
 internal import StallModel
 
-/// Captures stacks, and looks at the process, without allocating.
+/// Captures stacks and reads the process's state without allocating.
 final class SharedSampler: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
     private var sampler: StackSampler
@@ -15,17 +15,17 @@ final class SharedSampler: @unchecked Sendable {
         sampler = try StackSampler()
     }
 
-    /// The stack lies in the sampler's memory until the next call.
+    /// The stack is in the sampler's memory until the next call.
     func copyStack(of thread: RegisteredThread, within limit: Duration) -> StackCopy {
         sampler.copyStack(of: thread, timeout: limit)
     }
 
-    /// The late answer of a thread, if it has come.
+    /// The thread's late answer, if it has come.
     func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
         sampler.copyLateStack(of: thread)
     }
 
-    /// The stack of a thread that never registered itself.
+    /// The stack of a thread that did not register itself.
     func copyStack(ofFound id: ThreadID, within limit: Duration) -> StackCopy {
         do throws(CaptureError) {
             return sampler.copyStack(of: try .found(id), timeout: limit)
@@ -34,7 +34,7 @@ final class SharedSampler: @unchecked Sendable {
         }
     }
 
-    /// Visits all threads but the caller's and one more. Returns how many there was neither room nor time for.
+    /// Visits all threads but the caller's and `excluded`. Returns how many were skipped for lack of room or time.
     func visitThreads(except excluded: ThreadID?, _ visit: (StackCopy) -> Void) -> Int {
         sampler.visitThreads(except: { $0 == excluded }, visit)
     }

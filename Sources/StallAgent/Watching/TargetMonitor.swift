@@ -1,6 +1,6 @@
-// Answers the watchdog's questions about one loop's thread, and hands what it saw to the recorder. Everything here runs
-// on the watchdog's thread, while the loop's thread may hold any lock of the app, the heap's included: nothing is
-// allocated, freed or waited for. What the recorder makes of it is in IncidentAssembly.swift.
+// Answers the watchdog's queries about one loop's thread, and hands the results to the recorder. Everything here runs
+// on the watchdog's thread, while the loop's thread may hold any lock of the app, the heap's included: nothing may be
+// allocated, freed or waited for. IncidentAssembly.swift decodes the records.
 
 internal import CLinux
 internal import StallCapture
@@ -8,17 +8,17 @@ internal import StallCause
 internal import StallDetection
 internal import StallModel
 
-/// The way from the watchdog to the recorder.
+/// The path from the watchdog to the recorder.
 struct Handover: @unchecked Sendable {
-    // Unchecked because of the wake-up word, which lives for ever and is a futex.
+    // Unchecked because of the wake-up word, which is a futex and is never freed.
     let ring: HandoverRing
     let wakeup: UnsafeMutablePointer<stall_wakeup>
 
-    /// Room that samples leave for the beginnings and ends of stalls.
+    /// Room that samples leave for the begins and ends of stalls.
     static let reserve = 128 << 10
 }
 
-/// One watched loop, as the watchdog sees it.
+/// One watched loop: the adapter between watchdog and recorder.
 final class TargetMonitor: StallResponder, @unchecked Sendable {
     // Unchecked because only the watchdog's thread calls it after `init`; `assembly` is the recorder's.
     private let target: any MonitoredTarget
@@ -28,16 +28,15 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private let threads: StallMonitor.ThreadScope
     private var account: ThreadCounters
     private var causes: EvidenceCollector
-    /// The threshold that was crossed last: what a stretch of watched time is judged by.
+    /// The threshold that was exceeded last; recorded with intervals of watched time.
     private var threshold: Duration
-    /// The incidents that were told; a loop may be saturated while a callout of it is stalled.
+    /// The incidents reported so far; a loop may be saturated while one of its callouts is stalled.
     private var reported = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
-    /// The word under suspicion when the thread was asked for its stack, which it has not given; nil when it was not
-    /// asked.
+    /// The word under suspicion when the thread was asked for its stack and did not answer; nil without such a request.
     private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
-    /// What the recorder makes of it.
+    /// The recorder's state of this loop.
     let assembly: IncidentAssembly
 
     init(
@@ -57,12 +56,12 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     }
 
     private var ring: HandoverRing { handover.ring }
-    /// What names this loop in its records. The recorder owns a reference from the first record to the last.
+    /// Identifies this loop in its records. The recorder owns a reference from the first record to the last.
     private var sender: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
-    /// Opens the thread's files, and goes once through what a stall will need, so that whatever the runtime makes at
-    /// the first use is there before.
+    /// Opens the thread's files, and runs all steps of a stall once, so that the Swift runtime creates its metadata at
+    /// first use now.
     func prepare() {
         _ = Unmanaged.passRetained(self)
         _ = account.evidence(isSuspect: true, isAsked: false)
@@ -108,7 +107,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         _ = collectLateStack()
         ring.begin(reserve: Handover.reserve)
         addSample(kind, of: reading, within: limit)
-        // One that does not fit is missing in the report; the report itself has room kept for it.
+        // If a sample does not fit, the report lacks it; room is reserved for the report itself.
         if ring.commit(), ring.load > 12 { stall_wakeup_signal(handover.wakeup) }
     }
 
@@ -128,15 +127,15 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         record.presence = .taken
         record.stack = stack.header
         if stack.comesLater { awaitedWord = reading.word }
-        // The answer comes when the thread has a CPU, and to the watchdog when that has one: the loop may go on in
-        // between.
+        // The thread answers when it gets a CPU, and the watchdog sees the answer when it gets one: the loop may make
+        // progress in between.
         let hasMoved = beacon.word != reading.word
         record.isLate =
             kind == .stall && stack.hasFrames
             ? beacon.hasLeft(reading.word, by: stack.header.taken) : hasMoved
         record.cost = now - start
         ring.append(.sample, record, from: sender, stack.frames)
-        // What the thread does by now is of something else.
+        // The thread does something else by now.
         if hasMoved, !record.isLate { return }
         causes.observe(thread, into: ring, from: sender, sampler: sampler)
     }
@@ -175,7 +174,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         }
     }
 
-    /// One look at the other threads an incident, while it lasts.
+    /// Other threads are captured once per incident, while it lasts.
     private func isNew(_ incident: StallIncident, _ kind: IncidentKind) -> Bool {
         switch kind {
         case .stall:
@@ -263,7 +262,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
 }
 
 extension StallIncident {
-    /// An incident that is not reported.
+    /// An incident that is never reported.
     fileprivate static func rehearsal(at now: MonotonicInstant) -> StallIncident {
         StallIncident(
             began: now, duration: .zero, threshold: .zero, cpuTime: .zero, detectionDelay: .zero,

@@ -1,19 +1,19 @@
-// Watches the watchdog: the recorder checks now and then whether it came back when it had said it would.
+// Supervises the watchdog: the recorder checks periodically whether it came back when it was due.
 
 internal import Logging
 internal import StallDetection
 internal import StallModel
 
-/// What the recorder knows of the watchdog's health.
+/// The recorder's view of the watchdog's health.
 struct WatchdogHealth {
-    /// A watchdog that is away longer than this is blind. A capture of all threads takes a fifth of a second.
+    /// A watchdog that is overdue by more than this is blind. A capture of all threads takes a fifth of a second.
     static let limit = Duration.seconds(5)
-    /// How often is looked while it has something to do, and while it only waits.
+    /// The interval of checks while it is busy, and while it waits without a deadline.
     static let interval = (busy: Duration.seconds(10), parked: Duration.seconds(60))
 
-    /// It was away at the last look, which may have been the first one after a stop of the whole process.
+    /// When it was first found overdue. That may have been right after a stop of the whole process.
     private var suspectedAt: MonotonicInstant?
-    /// A watchdog that is away is reported once.
+    /// An overdue watchdog is reported once.
     private var wasReported = false
 
     enum Finding: Equatable {
@@ -21,9 +21,9 @@ struct WatchdogHealth {
         case isBack
     }
 
-    /// Looks at how long it has been away.
+    /// Evaluates how long it has been overdue.
     ///
-    /// - Returns: What is new, if anything.
+    /// - Returns: A change of its health, if any.
     mutating func poll(delay: Duration, at now: MonotonicInstant) -> Finding? {
         guard delay >= Self.limit else {
             suspectedAt = nil
@@ -34,13 +34,13 @@ struct WatchdogHealth {
             suspectedAt = now
             return nil
         }
-        // Where the whole process was stopped, the watchdog gets a second to come back as well.
+        // After a stop of the whole process, the watchdog gets a second to come back as well.
         guard !wasReported, now - since >= .seconds(1) else { return nil }
         wasReported = true
         return .away(delay)
     }
 
-    /// When to look again.
+    /// When to check again.
     func nextPoll(delay: Duration, isWaiting: Bool, at now: MonotonicInstant) -> MonotonicInstant {
         if suspectedAt != nil { return now + .seconds(1) }
         return now + (isWaiting ? Self.interval.parked : Self.interval.busy)
