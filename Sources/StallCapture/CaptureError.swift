@@ -1,21 +1,19 @@
-// What can keep a stack from being captured.
-
 package import StallModel
 
 /// Why a stack could not be captured. Every case is an operating condition; bugs trap instead.
 package enum CaptureError: Error, Equatable, Sendable {
-    /// The thread ended; its id may belong to another one by now.
+    /// The thread ended; another thread may have its id by now.
     case threadEnded(ThreadID)
-    /// The thread was running and no signal is ours to send: the app has handlers for both, or they were not wanted.
+    /// The thread was running and may not be signalled: the app has handlers for both signals, or signals are disabled.
     case running(ThreadID)
-    /// The thread was running and blocks both signals; one that stays pending could end the next program.
+    /// The thread was running and blocks both signals. A pending signal could end the program that it executes next.
     case blocksSignals(ThreadID)
-    /// The thread neither answered nor held still: starved, or waking all the time.
+    /// The thread neither answered nor stayed blocked: starved, or waking all the time.
     case timedOut(ThreadID, after: Duration)
-    /// The thread has not answered yet: it executes nothing of its own, as in one long system call. Its answer will be
-    /// the stack of this moment too; ``StackSampler/takeLateStack(of:)`` takes it.
+    /// The thread has not answered yet: it executes no user code, for example in a long system call. Its answer will be
+    /// valid for this moment too; read it with ``StackSampler/copyLateStack(of:)``.
     case answersLater(ThreadID)
-    /// The thread was blocked and `/proc` does not show where: the process is not dumpable, or the file is not there.
+    /// The thread was blocked and `/proc` does not show where: the process is not dumpable, or the file does not exist.
     case hidden(ThreadID, isDumpable: Bool)
     /// A system call failed. `call` is its C name, so that the message can be searched for.
     case system(call: String, errno: CInt)

@@ -1,26 +1,26 @@
-// Which threads may be captured, and where their stacks lie.
+// The threads that can be captured, with the bounds of their stacks.
 
 package import CLinux
 internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// A thread that may be captured: it registered itself, once, or was found in `/proc`.
+/// A thread that can be captured: it registered itself, or was found in `/proc`.
 package struct RegisteredThread: Sendable {
     /// The thread.
     package let id: ThreadID
-    /// The lowest usable address of its stack; 0, like the highest, when it was found or is not known.
+    /// The lowest usable address of its stack; 0, like the highest, if it was found or the bounds are unknown.
     let stackLow: UInt64
     /// One past the highest address of its stack.
     package let stackHigh: UInt64
-    /// When it started, in clock ticks since boot: tells it from a later thread with the same id. 0 when not known.
+    /// When it started, in clock ticks since boot: distinguishes it from a later thread with the same id. 0 if unknown.
     package let startTicks: UInt64
-    /// What is kept open of it, for as long as it may be captured.
+    /// Its open files, for as long as it can be captured.
     private let files: Files?
 
-    /// The files of `/proc` that its registration opened: a process that gives up its rights could not open them later.
+    /// Files in `/proc` opened at its registration: a process that drops its privileges could not open them later.
     private final class Files: @unchecked Sendable {
-        // Unchecked because a pointer is: what is behind it may be used from any thread until `deinit`.
+        // Unchecked because of the pointer: its target can be used from any thread until `deinit`.
         let thread: stall_thread
         init(_ thread: stall_thread) { self.thread = thread }
         deinit {
@@ -37,8 +37,7 @@ package struct RegisteredThread: Sendable {
         files = thread.files == nil ? nil : Files(thread)
     }
 
-    /// Registers the calling thread. Where `/proc` cannot be read, all but its id stays 0, and its captures will say
-    /// why.
+    /// Registers the calling thread. If `/proc` cannot be read, all but its id is 0, and captures of it report why.
     ///
     /// **Cost:** up to a millisecond on the main thread, whose stack is looked up in `/proc/self/maps`; a descriptor.
     package static func current() -> RegisteredThread {
@@ -47,11 +46,12 @@ package struct RegisteredThread: Sendable {
         return RegisteredThread(thread)
     }
 
-    /// Finds another thread of this process, which need not have registered itself: a pool's worker, a lock's holder.
+    /// Finds another thread of this process, registered or not: a pool's worker, a lock's holder.
     ///
-    /// - Throws: ``CaptureError/threadEnded(_:)``, or ``CaptureError/system(call:errno:)`` when `/proc` cannot be read.
+    /// - Throws: ``CaptureError/threadEnded(_:)``, or ``CaptureError/system(call:errno:)`` if `/proc` cannot be read.
     ///
-    /// **Cost:** one file of `/proc`, 7 us. When it is captured while it runs, its stack costs it a system call more.
+    /// **Cost:** one file in `/proc`, 7 us. If it is captured while it runs, finding its stack costs the thread one
+    /// more system call.
     package static func found(_ id: ThreadID) throws(CaptureError) -> RegisteredThread {
         var thread = stall_thread()
         let errno = stall_thread_describe_other(id.rawValue, &thread)
@@ -60,11 +60,10 @@ package struct RegisteredThread: Sendable {
         return RegisteredThread(thread)
     }
 
-    /// The files that are kept open; nil of a thread that was found. Valid for as long as this value, or a `retain` of
-    /// its own.
+    /// The open files; nil for a thread that was found. Valid as long as this value, or as a `retain` of their own.
     package var keptFiles: UnsafeMutablePointer<stall_thread_files>? { files?.thread.files }
 
-    /// Calls `body` with the thread as C sees it, while its files stay open.
+    /// Calls `body` with the thread as a C struct, while its files stay open.
     func withC<Result>(_ body: (UnsafePointer<stall_thread>) -> Result) -> Result {
         withExtendedLifetime(files) {
             var thread = files?.thread ?? stall_thread()

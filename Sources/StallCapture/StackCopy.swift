@@ -1,27 +1,27 @@
-// A captured stack as plain memory. The watchdog passes it on as it is: turning it into values allocates, and the
-// heap's lock may be held by the very thread that is looked at.
+// A captured stack as plain memory. The watchdog passes it on undecoded, because decoding allocates, and the captured
+// thread may hold the heap's lock.
 
 internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// The answer of one capture: a stack, or why there is none.
+/// The result of one capture: a stack, or why there is none.
 package struct StackCopy {
-    /// What is worth keeping besides the frames. Plain memory.
+    /// Everything besides the frames. Plain memory.
     package struct Header: Sendable {
         package let thread: ThreadID
-        /// The last instant that the stack is known to be true for. Zero without a stack.
+        /// The last instant at which the stack is known to be valid. Zero without a stack.
         package let taken: MonotonicInstant
         fileprivate let result: CInt
         fileprivate let timeout: Duration
-        /// The name of a call that failed: text of the program, which never goes away.
+        /// The name of a call that failed: a literal, which is never freed.
         fileprivate let failedCall: UInt
         fileprivate let isTruncated: Bool
         fileprivate let method: CaptureMethod
     }
 
     package let header: Header
-    /// The frames, innermost first, in memory that belongs to the maker of this copy.
+    /// The frames, innermost first, in memory owned by the creator of this copy.
     package let frames: UnsafeRawBufferPointer
 
     init(_ thread: ThreadID, _ timeout: Duration, _ result: CInt, _ stack: stall_stack) {
@@ -36,13 +36,13 @@ package struct StackCopy {
             start: stack.frames, count: count * MemoryLayout<stall_frame>.stride)
     }
 
-    /// A copy that was moved.
+    /// Reassembles a copy whose parts were moved.
     package init(_ header: Header, frames: UnsafeRawBufferPointer) {
         self.header = header
         self.frames = frames
     }
 
-    /// A thread that could not even be found.
+    /// A thread that could not be found.
     package init(_ thread: ThreadID, failure: CaptureError) {
         var stack = stall_stack()
         var (result, limit) = (ESRCH, Duration.zero)
@@ -66,7 +66,7 @@ package struct StackCopy {
     package var comesLater: Bool { header.result == EINPROGRESS }
     /// The thread has ended.
     var isOfEndedThread: Bool { header.result == ESRCH }
-    /// The thread ran, or did not hold still.
+    /// The thread was running, or did not stay blocked.
     var isOfMovingThread: Bool { header.result == ETIMEDOUT }
 
     /// The stack as a value. Allocates.
@@ -98,7 +98,7 @@ package struct StackCopy {
     }
 }
 
-/// A late answer. The thread executed nothing of its own between the two instants.
+/// A late answer. The thread executed no user code between the two instants.
 package struct LateStackCopy {
     package let asked: MonotonicInstant
     package let answered: MonotonicInstant

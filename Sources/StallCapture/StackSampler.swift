@@ -1,29 +1,28 @@
-// One thread's stack, as addresses. The watchdog owns a sampler; the work is done in CStackCapture.
+// One thread's stack as addresses. The watchdog owns a sampler; CStackCapture does the work.
 //
-//     facts of /proc -> blocked: read from outside | running: a signal, copied by itself -> unwind the copy
+//     state in /proc -> blocked: read from outside | running: a signal, the thread copies its stack -> unwind the copy
 //
-// Nothing here waits for the captured thread longer than asked, takes a lock that it may hold, or stops it.
+// Nothing here waits for the captured thread longer than the timeout, takes a lock that it may hold, or stops it.
 
 internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// Whether SIGURG and SIGPROF may be used to look at a thread that runs. SIGPROF is for threads that block the other
-/// one.
+/// Whether SIGURG and SIGPROF may be used to capture a running thread. SIGPROF is for threads that block SIGURG.
 package enum SignalUse: Sendable {
     /// Only blocked threads are captured.
     case never
     /// A signal is used unless the app has a handler for it.
     case unlessOwned
-    /// They are used even then; the app's handler gets the signals that are not the sampler's. One that is sent to a
-    /// thread while the sampler's is pending there is lost: these signals do not queue.
+    /// Signals are used even then; the app's handler gets those that are not the sampler's. A signal that is sent to a
+    /// thread while the sampler's is pending there is lost, because these signals do not queue.
     case chained
 }
 
 /// Captures stacks of this process's threads, with memory that `init` allocated.
 package struct StackSampler: ~Copyable {
     private let sampler: OpaquePointer
-    /// For a look at many threads: their ids, and whether each was seen.
+    /// For a round over many threads: their ids, and whether each was captured.
     let roundIDs: UnsafeMutableBufferPointer<Int32>
     let roundSeen: UnsafeMutableBufferPointer<Bool>
     static let longestRound = 2048
@@ -67,13 +66,13 @@ package struct StackSampler: ~Copyable {
     ///
     /// - Parameters:
     ///   - thread: The thread to capture, not the calling one. It may end at any moment.
-    ///   - timeout: How long to wait for it to answer or to hold still.
-    /// - Returns: At least one address. Element 0 is the instruction it was at, behind the system call if in one; an
-    ///   address behind a signal frame is an interrupted instruction too; every other one is a return address.
-    /// - Throws: ``CaptureError``. The sampler stays usable after every one of them.
+    ///   - timeout: How long to wait for it to answer or to stay blocked.
+    /// - Returns: At least one address. Element 0 is the interrupted instruction, after the system call if in one. An
+    ///   address after a signal frame is an interrupted instruction too; every other one is a return address.
+    /// - Throws: ``CaptureError``. The sampler stays usable after any of them.
     ///
     /// **Thread safety:** one caller at a time; `mutating` makes the compiler check it.
-    /// **Cost:** nothing on a blocked thread. Allocates only the result, after the thread was let go.
+    /// **Cost:** none for a blocked thread. Allocates only the result, after the thread has continued.
     /// **Source:** proc(5), "/proc/pid/syscall"; DWARF 5, section 6.4 "Call Frame Information".
     package mutating func captureStack(
         of thread: RegisteredThread, timeout: Duration
@@ -81,7 +80,7 @@ package struct StackSampler: ~Copyable {
         try copyStack(of: thread, timeout: timeout).decoded()
     }
 
-    /// The same without allocating: the answer lies in the sampler's memory until its next capture.
+    /// The same without allocating: the result is in the sampler's memory until its next capture.
     package mutating func copyStack(of thread: RegisteredThread, timeout: Duration) -> StackCopy {
         var stack = stall_stack()
         let result = thread.withC {
@@ -90,8 +89,8 @@ package struct StackSampler: ~Copyable {
         return StackCopy(thread.id, timeout, result, stack)
     }
 
-    /// Takes the stack of a thread that ``CaptureError/answersLater(_:)`` was said of, if the answer has come. Neither
-    /// waits nor allocates: the answer lies in the sampler's memory until its next capture.
+    /// The stack of a thread that answered late after ``CaptureError/answersLater(_:)``, if the answer has come.
+    /// Neither waits nor allocates: the result is in the sampler's memory until its next capture.
     package mutating func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
         var stack = stall_stack()
         guard thread.withC({ stall_sampler_take_late(sampler, $0, &stack) }) else { return nil }
@@ -101,7 +100,7 @@ package struct StackSampler: ~Copyable {
             stack: StackCopy(thread.id, .zero, 0, stack))
     }
 
-    /// The same as a value.
+    /// The same, decoded. Allocates.
     package mutating func collectLateStack(of thread: RegisteredThread) -> LateStack? {
         guard let late = copyLateStack(of: thread), let stack = try? late.stack.decoded() else {
             return nil

@@ -1,11 +1,11 @@
-// All threads of the process, one after another. Nothing is stopped: each stack is of its own instant.
+// Captures all threads of the process, one after another. No thread is stopped: each stack is of its own instant.
 
 internal import CLinux
 internal import CStackCapture
 internal import Glibc
 package import StallModel
 
-/// A thread as it was seen, or why it was not.
+/// A captured thread, or why the capture failed.
 package struct SeenThread: Sendable {
     package let id: ThreadID
     /// The thread's name in the kernel (`comm`).
@@ -19,11 +19,11 @@ package struct SeenThread: Sendable {
     }
 }
 
-/// One look at many threads.
+/// One round over many threads.
 package struct ThreadRound: Sendable {
-    /// In the order of their ids.
+    /// In order of thread id.
     package var threads: [SeenThread] = []
-    /// Threads that there was neither room nor time for.
+    /// The number of threads skipped for lack of room or time.
     package var skippedCount = 0
 
     package init(threads: [SeenThread] = [], skippedCount: Int = 0) {
@@ -33,18 +33,18 @@ package struct ThreadRound: Sendable {
 }
 
 extension StackSampler {
-    /// Captures the threads of this process, except the calling one, and passes each on without allocating.
+    /// Captures the threads of this process, except the calling one, and passes each to `visit` without allocating.
     ///
-    /// Those that are blocked come first, since they cost neither them nor us any waiting; a running one is waited for.
+    /// Blocked threads come first, because they need no waiting; then each running one is waited for.
     ///
     /// - Parameters:
     ///   - isExcluded: Threads to leave out.
-    ///   - limit: The most threads to look at.
-    ///   - budget: How long all of it may take.
-    ///   - visit: Called for each thread that is seen. The stack lies in the sampler's memory until the next call.
-    /// - Returns: How many threads there was neither room nor time for.
+    ///   - limit: The maximum number of threads to capture.
+    ///   - budget: The time limit for all of them.
+    ///   - visit: Called for each captured thread. The stack is in the sampler's memory until the next call.
+    /// - Returns: How many threads were skipped for lack of room or time.
     ///
-    /// **Cost:** some 30 us a thread that is blocked; nothing on it.
+    /// **Cost:** about 30 us per blocked thread; none for the thread itself.
     package mutating func visitThreads(
         except isExcluded: (ThreadID) -> Bool, limit: Int = 512,
         budget: Duration = .milliseconds(200), _ visit: (StackCopy) -> Void
@@ -86,7 +86,7 @@ extension StackSampler {
             let id = ThreadID(rawValue: roundIDs[index])
             let stack = copyStack(ofFound: id, timeout: left / running)
             running -= 1
-            // A thread that ended meanwhile is no thread of the process.
+            // A thread that ended meanwhile is not counted.
             if !stack.isOfEndedThread { visit(stack) }
         }
         return skipped
@@ -100,7 +100,7 @@ extension StackSampler {
         }
     }
 
-    /// The same as values: for those who may allocate.
+    /// The same, decoded. Allocates.
     package mutating func captureThreads(
         except excluded: Set<ThreadID>, limit: Int = 512, budget: Duration = .milliseconds(200)
     ) -> ThreadRound {
@@ -112,8 +112,7 @@ extension StackSampler {
         return ThreadRound(threads: threads, skippedCount: skipped)
     }
 
-    /// Calls `body` with the threads of this process in the order of their ids, without allocating. At most 256: the
-    /// first ones.
+    /// Calls `body` with the threads of this process in order of id, without allocating. At most the first 256.
     package static func forEachThread(_ body: (ThreadID) -> Void) {
         withUnsafeTemporaryAllocation(of: Int32.self, capacity: 256) { ids in
             var total: UInt32 = 0
@@ -128,14 +127,14 @@ extension StackSampler {
 }
 
 extension SeenThread {
-    /// A thread as it was captured, as a value.
+    /// Decodes a captured thread.
     package init(_ copy: StackCopy, name: String?) {
         let stack = Result { () throws(CaptureError) in try copy.decoded() }
         self.init(id: copy.header.thread, name: name, stack: stack)
     }
 }
 
-/// The thread's name in the kernel (`comm`); nil when it has ended or `/proc` cannot be read.
+/// The thread's name in the kernel (`comm`); nil if it has ended or `/proc` cannot be read.
 package func threadName(_ thread: ThreadID) -> String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
         stall_thread_read_name(thread.rawValue, name.baseAddress!)
@@ -143,7 +142,7 @@ package func threadName(_ thread: ThreadID) -> String? {
     }
 }
 
-/// Whether the thread's name ends like this. Allocates nothing.
+/// Whether the thread's name ends with `suffix`. Does not allocate.
 package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
         guard stall_thread_read_name(thread.rawValue, name.baseAddress!) else { return false }
@@ -153,7 +152,7 @@ package func isThread(_ thread: ThreadID, named suffix: StaticString) -> Bool {
     }
 }
 
-/// Whether the thread's name has this in it. Allocates nothing.
+/// Whether the thread's name contains `text`. Does not allocate.
 package func isThread(_ thread: ThreadID, withNameHolding text: StaticString) -> Bool {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16) { name in
         guard stall_thread_read_name(thread.rawValue, name.baseAddress!) else { return false }
