@@ -1,7 +1,7 @@
-// The functions that stand before libc's. What they are to do beyond calling them is in door.c.
+// Interposed wait functions of libc. door.c implements what they do besides calling libc's.
 //
-// Fortified callers of poll reach libc past this file where the compiler knows the size of their array (__poll_chk);
-// loops allocate theirs.
+// Fortified callers of poll bypass this file (__poll_chk) if the compiler knows the size of their array; loops allocate
+// theirs.
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ typedef int (*ppoll_call)(struct pollfd *, nfds_t, const struct timespec *, cons
 typedef int (*select_call)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 typedef int (*pselect_call)(int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *);
 
-// A sanitizer has functions of its own for some of these; they call libc's.
+// A sanitizer interposes some of these itself; its functions call libc's.
 #define WEAK __attribute__((weak))
 extern int __interceptor_epoll_wait(int, struct epoll_event *, int, int) WEAK;
 extern int __interceptor_epoll_pwait(int, struct epoll_event *, int, int, const sigset_t *) WEAK;
@@ -50,7 +50,7 @@ static struct {
     pselect_call pselect;
 } next;
 
-// A static program has no next one: then the kernel is called.
+// A static program has no next definition: then the system call is made directly.
 static int kernel_epoll_pwait(int set, struct epoll_event *events, int count, int timeout, const sigset_t *mask) {
     return (int)syscall(SYS_epoll_pwait, set, events, count, timeout, mask, KERNEL_SET_BYTES);
 }
@@ -62,7 +62,7 @@ static int kernel_epoll_pwait2(
     return (int)syscall(SYS_epoll_pwait2, set, events, count, timeout, mask, KERNEL_SET_BYTES);
 }
 static int kernel_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
-    struct timespec left = timeout ? *timeout : (struct timespec){0};  // the kernel writes what is left
+    struct timespec left = timeout ? *timeout : (struct timespec){0};  // the kernel writes the remaining time
     return (int)syscall(SYS_ppoll, files, count, timeout ? &left : NULL, mask, KERNEL_SET_BYTES);
 }
 static int kernel_poll(struct pollfd *files, nfds_t count, int timeout) {
@@ -93,7 +93,8 @@ static void *find_next(const char *name, void *interceptor, void *kernel) {
 
 __attribute__((constructor)) static void find_all(void) {
 #define FIND(name, interceptor) \
-    __atomic_store_n((void **)&next.name, find_next(#name, (void *)interceptor, (void *)kernel_##name), __ATOMIC_RELEASE)
+    __atomic_store_n( \
+        (void **)&next.name, find_next(#name, (void *)interceptor, (void *)kernel_##name), __ATOMIC_RELEASE)
     FIND(epoll_wait, __interceptor_epoll_wait);
     FIND(epoll_pwait, __interceptor_epoll_pwait);
     FIND(epoll_pwait2, NULL);
@@ -104,7 +105,7 @@ __attribute__((constructor)) static void find_all(void) {
 #undef FIND
 }
 
-// A library may wait in its constructor, before this program's.
+// A library's constructor may wait before this program's constructor runs.
 #define NEXT(name) (__atomic_load_n(&next.name, __ATOMIC_ACQUIRE) ? next.name : (find_all(), next.name))
 
 static bool is_zero(const struct timespec *timeout) { return timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0; }

@@ -18,7 +18,7 @@ static void release(stall_door *door) {
     free(door);
 }
 
-// At the thread's end, which is not expected to serve events any more.
+// At the end of the thread: it is not expected to serve events any more.
 static void leave_thread(void *context) {
     stall_door *door = context;
     if (door_of_thread == door) door_of_thread = NULL;
@@ -62,8 +62,8 @@ static void learn(stall_door *door, door_identity call, const int *descriptors, 
     }
 }
 
-// A poll from the place that the loop polls from is the loop's, if it waits for something that the loop's first one
-// waited for: g_poll is also called for a single socket.
+// A poll from the loop's call site is the loop's if it waits for a descriptor that the loop's first poll waited for:
+// g_poll is also called for a single socket.
 static bool has_anchor(const stall_door *door, const int *descriptors, size_t count, size_t stride) {
     if (door->anchor_count == 0) return true;
     for (size_t i = 0; i < count; i++) {
@@ -86,8 +86,8 @@ bool door_enter(
     if (door->loop.kind == 0) learn(door, call, descriptors, count, stride);
     if (door->loop.kind != call.kind || door->loop.key != call.key) return false;
     if (call.kind == DOOR_POLL && !has_anchor(door, descriptors, count, stride)) return false;
-    // A signal handler that interrupts the wait is deeper in the stack. A wait that was left by longjmp is not there
-    // any more.
+    // A signal handler that interrupts the wait is deeper in the stack. A wait that was left by longjmp is not on the
+    // stack any more.
     if (door->is_inside && frame < door->frame) return false;
     door->is_inside = true;
     door->frame = frame;

@@ -1,4 +1,4 @@
-// A thread's door, as the functions that stand before libc's see it.
+// A thread's door, as the interposed functions use it.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -6,10 +6,10 @@
 
 #include "stall_door.h"
 
-/// What a call waits for: enough to tell the loop's own wait from any other.
+/// Identifies a wait, to distinguish the loop's own wait from others.
 typedef struct {
     uint64_t kind;  ///< DOOR_EPOLL, DOOR_POLL, DOOR_SELECT; 0: no call yet
-    uint64_t key;   ///< the epoll descriptor, or where poll or select was called from
+    uint64_t key;   ///< the epoll descriptor, or the call site of poll or select
 } door_identity;
 
 enum { DOOR_EPOLL = 1, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
@@ -19,21 +19,21 @@ struct stall_door {
     uint64_t crossings;
     uint32_t references;
     uint32_t is_closed;
-    // Below: only the thread itself.
+    // The rest is confined to the thread itself.
     door_identity loop;
     int anchors[DOOR_ANCHORS];  ///< descriptors of the loop's first poll
     int anchor_count;
     bool is_inside;
-    uintptr_t frame;  ///< where the stack was when it went in
+    uintptr_t frame;  ///< the frame address at the beginning of the wait
 };
 
 /// The calling thread's door; NULL for nearly all threads.
 extern __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/// The loop begins to wait. False when this is not its wait: then nothing is published, and `door_leave` is not called.
-/// `descriptors` are those of a poll, `stride` bytes apart.
+/// The loop begins to wait. False if this is not its wait: then nothing is published, and `door_leave` must not be
+/// called. `descriptors` are those of a poll, `stride` bytes apart.
 bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
     uintptr_t frame) __attribute__((visibility("hidden")));
-/// The loop's wait is over. Keeps errno.
+/// The loop's wait is over. Preserves errno.
 void door_leave(stall_door *door, bool is_instant) __attribute__((visibility("hidden")));

@@ -1,25 +1,25 @@
 #include <sqlite3.h>
 
-// SQLite counts its memory under one mutex for the whole process, which threads that each have a connection then wait
-// for. Only before its first use; variadic, which Swift cannot call.
+// SQLite guards its memory statistics with one mutex for the whole process, which threads with a connection each
+// contend for. Call it before SQLite's first use. In C, because sqlite3_config is variadic, which Swift cannot call.
 static inline int stall_sqlite_without_memory_statistics(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-// A name in double quotes is a name: SQLite takes one that it does not know for a text.
+// Text in double quotes must be an identifier: by default SQLite treats an unknown one as a string.
 static inline void stall_sqlite_expect_plain_sql(sqlite3 *database) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
     sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
 }
 
-// No row or value is larger than any store of ours has; CellSizes.swift looks at those that SQLite takes whatever this
-// says.
+// No row or value is larger than in any store of this program. CellSizes.swift checks those that SQLite accepts
+// regardless.
 static inline void stall_sqlite_limit_values(sqlite3 *database) {
     sqlite3_limit(database, SQLITE_LIMIT_LENGTH, 4 << 20);
 }
 
-// A connection to a file that may have been made to harm its reader: nothing in its schema runs, and no value,
-// statement or program is larger than any store of ours has. Before its first statement.
+// Hardens a connection to an untrusted file: nothing in its schema runs, and no value, statement or program is larger
+// than in any store of this program. Call it before the first statement.
 static inline void stall_sqlite_distrust(sqlite3 *database) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)0);
@@ -35,14 +35,14 @@ static inline void stall_sqlite_distrust(sqlite3 *database) {
     sqlite3_limit(database, SQLITE_LIMIT_WORKER_THREADS, 0);
 }
 
-// The store that we write ourselves: the same for its schema, and no limits.
+// For a store that this program writes: the same protection from its schema, but no limits.
 static inline void stall_sqlite_ignore_programs(sqlite3 *database) {
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)0);
     sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)0);
 }
 
-// The file of an open database, or its log, as SQLite has it open: `log` says which. Null when there is none.
+// The file of an open database as SQLite has it open, or its log if `log` is set. Null if there is none.
 static inline sqlite3_file *stall_sqlite_file(sqlite3 *database, int log) {
     sqlite3_file *file = 0;
     int which = log ? SQLITE_FCNTL_JOURNAL_POINTER : SQLITE_FCNTL_FILE_POINTER;
@@ -56,7 +56,7 @@ static inline long long stall_sqlite_file_size(sqlite3 *database, int log) {
     return file && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : 0;
 }
 
-// Whether so many bytes could be read; those behind the end are 0.
+// Whether `count` bytes could be read; those behind the end are 0.
 static inline int stall_sqlite_file_read(sqlite3 *database, int log, void *bytes, int count, long long offset) {
     sqlite3_file *file = stall_sqlite_file(database, log);
     int code = file ? file->pMethods->xRead(file, bytes, count, offset) : SQLITE_ERROR;

@@ -1,5 +1,5 @@
-// The functions of stall_agent.h. They translate between C's values and StallAgent's; they decide nothing. They are public
-// so that a release build exports them.
+// Implements stall_agent.h: converts between C's values and StallAgent's, and decides nothing. Public, so that a
+// release build exports the functions.
 
 public import CStallAgent
 internal import Dispatch

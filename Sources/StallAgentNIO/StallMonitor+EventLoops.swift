@@ -1,5 +1,5 @@
-// Event loops of SwiftNIO, without NIO's help: a loop's thread is watched by its waits (StallDoor). NIO's metrics
-// delegate counts tasks and takes channel handlers for sleep, and the singleton group cannot have one.
+// SwiftNIO event loops, watched by the waits of their threads (StallDoor). NIO's metrics delegate does not suffice: it
+// counts tasks and mistakes channel handlers for sleep, and the singleton group cannot have one.
 
 #if NIO
 internal import CLinux
@@ -10,16 +10,16 @@ internal import StallDoor
 internal import StallModel
 
 extension StallMonitor {
-    /// Watches every loop of a group, `http/0`, `http/1` and so on: a loop that does not come back to its wait for the
-    /// threshold is stalled, in a channel handler, a future's callback or a task.
+    /// Watches every loop of a group, as `http/0`, `http/1` and so on: a loop that does not return to its wait within
+    /// the threshold is stalled, in a channel handler, a future's callback or a task.
     ///
     /// Each loop's watch begins when it next runs a task, and ends with its thread: a group may be shut down at any
     /// time.
     ///
     /// - Parameters:
-    ///   - group: The group; `MultiThreadedEventLoopGroup.singleton` is what Hummingbird 2 and gRPC 2 use.
-    ///   - name: What reports call it.
-    ///   - threshold: How long a loop may be busy; the configuration's threshold when nil. At least 20 ms.
+    ///   - group: The group; Hummingbird 2 and gRPC 2 use `MultiThreadedEventLoopGroup.singleton`.
+    ///   - name: The name of the targets in reports.
+    ///   - threshold: How long a loop may be busy; the configuration's threshold if nil. At least 20 ms.
     public func watch(
         _ group: MultiThreadedEventLoopGroup, as name: String, threshold: Duration? = nil
     ) {
@@ -45,7 +45,7 @@ extension StallMonitor {
         loop.execute { [self] in
             let waits = watchWaits(ofCurrentThreadAs: name, threshold: threshold)
             let thread = ThreadID(rawValue: stall_gettid())
-            // By then the loop has waited, if only for this.
+            // By then the loop has waited, at least for this task.
             loop.scheduleTask(in: .milliseconds(50)) { [self] in
                 guard waits.waitCount == 0 else { return }
                 waits.stop()
@@ -67,7 +67,7 @@ extension StallMonitor {
 
 /// Why a loop cannot be watched.
 public enum NIOWatchError: Error, Equatable, CustomStringConvertible {
-    /// The loop has no thread of its own: it is for tests, or runs on Dispatch's.
+    /// The loop has no thread of its own: it is for tests, or runs on Dispatch's threads.
     case notThreadBound
 
     public var description: String {

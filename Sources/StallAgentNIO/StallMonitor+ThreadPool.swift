@@ -1,19 +1,20 @@
-// NIO's thread pool, which runs what may block: files, names. It is exhausted when work waits and no thread takes it.
+// NIO's thread pool, which runs blocking work: files, name resolution. It is exhausted if work waits and no thread
+// becomes free.
 
 #if NIO
 public import NIOPosix
 public import StallAgent
 
 extension StallMonitor {
-    /// Watches a thread pool: a stall is when an item waits for a thread for at least the threshold.
+    /// Watches a thread pool: a stall means that an item waits for a thread for at least the threshold.
     ///
-    /// An item that blocks a thread is what the pool is for. An empty item of the agent's is put in eight times a
-    /// threshold (every 31 ms at 250 ms), one at a time: nothing else tells from outside that work waits.
+    /// An item may block its thread: that is the purpose of the pool. The agent enqueues an empty probe eight times per
+    /// threshold (every 31 ms at 250 ms), one at a time, because the pool does not expose whether work waits.
     ///
     /// - Parameters:
     ///   - pool: The pool; `.singleton` for the one that NIO shares.
-    ///   - name: What reports call it.
-    ///   - threshold: How long an item may wait; the configuration's threshold when nil. At least 20 ms.
+    ///   - name: The target's name in reports.
+    ///   - threshold: How long an item may wait; the configuration's threshold if nil. At least 20 ms.
     public func watchNIOThreadPool(
         _ pool: NIOThreadPool, as name: String, threshold: Duration? = nil
     ) {

@@ -1,11 +1,11 @@
-// Which system call a thread is in: how a loop is looked at whose waits are not seen.
+// Reads which system call a thread is in, to poll a loop whose waits are not intercepted.
 
 #if NIO
 internal import CLinux
 internal import Glibc
 internal import StallModel
 
-/// The file `/proc/self/task/TID/syscall`, kept open.
+/// The file `/proc/self/task/TID/syscall`, opened once.
 final class SystemCallFile: Sendable {
     private let descriptor: Int32
 
@@ -20,7 +20,7 @@ final class SystemCallFile: Sendable {
     private static let waits = [22, 426, 441]
     #endif
 
-    /// Whether the thread waits for events; nil when it has ended, or cannot be looked at.
+    /// Whether the thread waits for events; nil if it has ended or the file cannot be read.
     var isWaiting: Bool? {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { text in
             let count = pread(descriptor, text.baseAddress, text.count, 0)

@@ -1,5 +1,5 @@
-// A loop of any library, by the waits of its thread: GLib's, GTK's, Qt's, libuv's, one of the app's own. The door is
-// linked only into programs that import this module.
+// Watches a loop of any library by the waits of its thread: GLib, GTK, Qt, libuv, or a loop of the app. Only programs
+// that import this module link the interposed wait functions.
 
 internal import CEpollDoor
 internal import CLinux
@@ -13,14 +13,14 @@ extension StallMonitor {
     ///     monitor.watchWaits(ofCurrentThreadAs: "gtk")
     ///     g_application_run(app, argc, argv)
     ///
-    /// Call it on the loop's thread, right before the loop runs: its first wait is taken for the loop's, and known
-    /// again by its epoll descriptor, or by where it is called from and what it waits for. Any other wait on the thread
-    /// is work. Watching ends with the thread, or with ``WatchedWaits/stop()``; a loop that is left is not stalled once
-    /// that was called.
+    /// Call it on the loop's thread, right before the loop runs: the first wait is assumed to be the loop's. It is
+    /// recognized by its epoll descriptor, or by its call site and descriptors. Any other wait on the thread counts as
+    /// work. Watching ends with the thread or with ``WatchedWaits/stop()``; call that when you leave the loop, or the
+    /// thread's later work counts as a stall.
     ///
     /// - Parameters:
-    ///   - name: What reports call it.
-    ///   - threshold: How long it may be busy; the configuration's threshold when nil. At least 20 ms.
+    ///   - name: The target's name in reports.
+    ///   - threshold: How long it may be busy; the configuration's threshold if nil. At least 20 ms.
     @discardableResult
     public func watchWaits(ofCurrentThreadAs name: String, threshold: Duration? = nil)
         -> WatchedWaits
@@ -37,7 +37,7 @@ extension StallMonitor {
 
 /// A loop that is watched by its waits, from ``StallAgent/StallMonitor/watchWaits(ofCurrentThreadAs:threshold:)``.
 ///
-/// **Thread safety:** may be used on any thread. Letting it go does not end the watch.
+/// **Thread safety:** may be used on any thread. Releasing it does not end the watch.
 public final class WatchedWaits: Sendable {
     private let watch: OutsideWatch?
     private let door: Door?
@@ -47,18 +47,18 @@ public final class WatchedWaits: Sendable {
         self.door = door
     }
 
-    /// How often the loop has come to its wait. It stays 0 where the library does not wait through libc: io_uring, a
-    /// static libc, calls of the kernel's own.
+    /// The number of the loop's waits seen so far. It stays 0 if the library does not wait through libc: io_uring, a
+    /// static libc, direct system calls.
     public var waitCount: UInt64 { door?.crossings ?? 0 }
 
     /// Ends the watch.
     public func stop() { watch?.stop() }
 }
 
-/// A counted reference to a thread's door.
+/// Owns the watcher's reference to a thread's door.
 final class Door: Sendable {
     private struct State: @unchecked Sendable {
-        // Unchecked because a pointer is: the lock around it keeps it from being used after `close`.
+        // Unchecked because of the pointer: the lock prevents its use after `close`.
         var door: OpaquePointer?
         var crossings: UInt64 = 0
     }

@@ -1,4 +1,4 @@
-// stallwatch's agent for programs in C and in whatever calls C. See docs/c-api.md.
+// stallwatch's agent for programs in C, and for languages that call C. See docs/c-api.md.
 //
 //     stall_agent *agent = stall_agent_start(&(stall_agent_configuration){.app = "decoder"}, NULL, 0);
 //     stall_thread_marks *marks = stall_agent_watch_current_thread(agent, "main", 0);
@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/// How an agent behaves. What is 0 or NULL has its default. Operators can override parts of it through the environment:
-/// STALLWATCH_DISABLED, STALLWATCH_STORE and STALLWATCH_THRESHOLD_MS.
+/// The agent's configuration. Fields that are 0 or NULL have their defaults. Operators can override parts of it by
+/// environment variables: STALLWATCH_DISABLED, STALLWATCH_STORE and STALLWATCH_THRESHOLD_MS.
 typedef struct stall_agent_configuration {
-    const char *STALL_NULLABLE app;      ///< the app's name, as reports carry it; the one field that must be set
-    const char *STALL_NULLABLE version;  ///< the app's version; default "0"
-    const char *STALL_NULLABLE store;    ///< path of the SQLite store; default "stalls.sqlite", in $STATE_DIRECTORY if systemd set it
+    const char *STALL_NULLABLE app;      ///< the app's name in reports; the only required field
+    const char *STALL_NULLABLE version;  ///< the app's version in reports; default "0"
+    const char *STALL_NULLABLE store;    ///< path of the SQLite store; default "stalls.sqlite", in $STATE_DIRECTORY if set
     uint32_t threshold_ms;               ///< how long watched work may take; at least 20; default 250
-    uint32_t without_symbols;            ///< not 0: reports hold images and offsets only
+    uint32_t without_symbols;            ///< not 0: reports contain images and offsets only
 } stall_agent_configuration;
 
 /// A running agent.
@@ -40,30 +40,31 @@ typedef struct stall_agent stall_agent;
 /// A thread that marks its work.
 typedef struct stall_thread_marks stall_thread_marks;
 
-/// Starts an agent: two threads of its own, and a store that is created when it is missing. One is enough for a
-/// process. Returns NULL for a configuration that makes no sense, and then writes why into `error`, cut to
-/// `error_capacity` bytes. An unwritable store is no reason to fail: losses are counted.
+/// Starts an agent: two threads, and a store, which is created if missing. A process needs one agent. Returns NULL for
+/// an invalid configuration, and then writes the reason into `error`, truncated to `error_capacity` bytes. An
+/// unwritable store is not an error here: losses are counted.
 stall_agent *STALL_NULLABLE stall_agent_start(
     const stall_agent_configuration *STALL_NULLABLE configuration, char *STALL_NULLABLE error,
     size_t error_capacity);
 
-/// Writes what is waiting, closes the store, ends the agent's threads and frees it. Marks stay valid and mean nothing.
+/// Writes pending reports, closes the store, ends the agent's threads and frees the agent. Marks stay valid and do
+/// nothing.
 void stall_agent_stop(stall_agent *STALL_NULLABLE agent);
 
 /// Watches the calling thread by its marks. `threshold_ms` 0 means the agent's. NULL without memory.
 stall_thread_marks *STALL_NULLABLE stall_agent_watch_current_thread(
     stall_agent *STALL_NULLABLE agent, const char *STALL_NULLABLE name, uint32_t threshold_ms);
 
-/// Work begins and ends. Only on the watched thread; elsewhere ignored. Pairs nest, the outermost counts; an end without
-/// a begin is ignored. About a tenth of a microsecond each.
+/// Work begins and ends. Only on the watched thread; elsewhere ignored. Pairs nest, the outermost counts; an end
+/// without a begin is ignored. Cost: about 0.1 microseconds each.
 void stall_begin(stall_thread_marks *STALL_NULLABLE marks);
 void stall_end(stall_thread_marks *STALL_NULLABLE marks);
 
-/// Ends the watch and frees the marks. From any thread, once.
+/// Ends the watch and frees the marks. Any thread, once.
 void stall_thread_marks_free(stall_thread_marks *STALL_NULLABLE marks);
 
-/// Labels what the watched thread does until the next call: reports of stalls in it carry the label. NULL takes it away.
-/// At most 63 bytes of UTF-8 are kept. Only on the watched thread.
+/// Labels the watched thread's activity until the next call; reports of stalls in it carry the label. NULL removes it.
+/// At most 63 bytes of UTF-8. Only on the watched thread.
 void stall_set_activity(stall_thread_marks *STALL_NULLABLE marks, const char *STALL_NULLABLE label);
 
 /// Watches the main dispatch queue, for a program that calls `dispatch_main()`.
