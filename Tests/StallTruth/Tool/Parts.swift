@@ -286,8 +286,13 @@ let parts: [Part] = [
         stage.drive(Diet(stalls: 1...3)) {
             let end = monotonic() + UInt64(stage.seconds * 1e9)
             while monotonic() < end {
-                victims.randomElement()!.runOnLoop(.block) { waitpid(mishap_fork(0), nil, 0) }
-                victims.randomElement()!.runOnLoop(.timer) { _ = mishap_fork(300) }
+                // On a loaded machine the child takes long enough for a stall.
+                victims.randomElement()!.noteOnLoop(.block, isStall: false) { _ in
+                    waitpid(mishap_fork(0), nil, 0)
+                }
+                victims.randomElement()!.noteOnLoop(.timer, isStall: false) { _ in
+                    _ = mishap_fork(300)
+                }
                 usleep(100_000)
             }
             while waitpid(-1, nil, 0) > 0 {}

@@ -126,10 +126,7 @@ final class VictimLoop: @unchecked Sendable {
     /// One callout that takes this long, by its own clock, and notes what it took.
     func item(lasting length: Duration, isStall: Bool, computes: Bool) {
         let kinds = CalloutKind.allCases.filter { $0 != .mainQueue || loop === EventRunLoop.main }
-        runOnLoop(kinds.randomElement(using: &random)!) { [self] in
-            // The clocks come first and last: what is read between them is time of the callout, as the agent sees it.
-            let (wall, began) = (wallClock(), monotonic())
-            let queuedBefore = runDelay()
+        noteOnLoop(kinds.randomElement(using: &random)!, isStall: isStall) { began in
             if computes {
                 let limit = mishap_thread_cpu_ns() + UInt64(length / .nanoseconds(1))
                 while mishap_thread_cpu_ns() < limit {}
@@ -137,6 +134,17 @@ final class VictimLoop: @unchecked Sendable {
                 let end = began + UInt64(length / .nanoseconds(1))
                 while monotonic() < end { usleep(UInt32((end - min(end, monotonic())) / 1000 + 1)) }
             }
+        }
+    }
+
+    /// Runs `body` on the loop in a callout of this kind that notes how long it took. `body` is given the time when it
+    /// began.
+    func noteOnLoop(_ kind: CalloutKind, isStall: Bool, _ body: @escaping (UInt64) -> Void) {
+        runOnLoop(kind) { [self] in
+            // The clocks come first and last: what is read between them is time of the callout, as the agent sees it.
+            let (wall, began) = (wallClock(), monotonic())
+            let queuedBefore = runDelay()
+            body(began)
             let queued = runDelay() - queuedBefore
             let taken = Int64(monotonic() - began) / 1000
             truth.note(
