@@ -30,7 +30,7 @@ extern "C" {
 typedef struct stall_agent_configuration {
     const char *STALL_NULLABLE app;      ///< the app's name in reports; the only required field
     const char *STALL_NULLABLE version;  ///< the app's version in reports; default "0"
-    const char *STALL_NULLABLE store;    ///< path of the SQLite store; default "stalls.sqlite", in $STATE_DIRECTORY if set
+    const char *STALL_NULLABLE store;    ///< path of the store; default "stalls.sqlite", in $STATE_DIRECTORY if any
     uint32_t threshold_ms;               ///< how long watched work may take; at least 20; default 250
     uint32_t without_symbols;            ///< not 0: reports contain images and offsets only
 } stall_agent_configuration;
