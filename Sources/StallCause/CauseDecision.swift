@@ -1,16 +1,17 @@
-// Decides why a loop stalled. Pure: facts and names in, a cause out, so that every rule is tested with a table.
+// Decides why a loop stalled. Pure: evidence and function names in, a cause out, so that every rule is tested with a
+// table.
 //
-// The counters say how much of the stall went into running, waiting for a CPU and being blocked; the samples say what
-// the running and the blocked parts were about. What was not seen is `unknown`, and what could not be read lowers the
-// confidence.
+// The counters give the parts of the stall in which the thread ran, waited for a CPU or was blocked. The samples give
+// the reasons for the running and the blocked parts. What was not observed is `unknown`, and what could not be read
+// lowers the confidence.
 
 package import StallModel
 
-/// One sample of the stalled thread: when, for how much of the stall it stands, what was seen, and on which stack.
+/// One sample of the stalled thread: its time, its weight, its evidence, and its stack.
 package struct CauseSample: Hashable, Sendable {
     package var weight: Duration
     package var observation: Observation
-    /// The names of the functions on its stack, innermost first; empty when it has none.
+    /// The function names on its stack, innermost first; empty without a stack.
     package var functions: [String]
 
     package init(weight: Duration, observation: Observation, functions: [String]) {
@@ -20,16 +21,16 @@ package struct CauseSample: Hashable, Sendable {
     }
 }
 
-/// All that is known of one stall.
+/// The evidence of one stall.
 package struct CauseFacts: Hashable, Sendable {
     package var verdict: StallVerdict
     package var duration: Duration
     package var cpuTime: Duration
     /// When it ended; nil while it lasts.
     package var ended: MonotonicInstant?
-    /// In order of time; late ones are left out.
+    /// In chronological order, without late ones.
     package var samples: [CauseSample]
-    /// The counters' growth from the first sample to the last look, and how long that was.
+    /// The counters' growth from the first sample to the last poll, and the length of that interval.
     package var growth: Counters
     package var observed: Duration
 
@@ -47,21 +48,21 @@ package struct CauseFacts: Hashable, Sendable {
     }
 }
 
-/// What one sample was about.
+/// The conclusion from one sample.
 struct SampleFinding: Hashable {
     var cause: CauseClass
     var lock: LockKind?
     /// From 0 to 1.
     var confidence: Double
     var isRunning: Bool
-    /// Of a running thread: what its stack says it would have waited for, had it been blocked between the samples.
+    /// For a running thread: the cause of waits between the samples, judging by its stack.
     var between: CauseClass?
 }
 
 /// A cause, and the threads that a stall with the cause `lock` waited for.
 package struct ExplainedStall: Hashable, Sendable {
     package var cause: StallCause
-    /// The nearest first: each holds what the one before it waits for. The stalled thread is not among them.
+    /// Nearest first: each holds what the one before it waits for. Without the stalled thread itself.
     package var holders: [LockSuspect]
 }
 
@@ -78,7 +79,7 @@ package func explainStall(_ facts: CauseFacts) -> ExplainedStall {
     return ExplainedStall(cause: cause, holders: chain.holders.filter { $0.owner != stalled })
 }
 
-/// The class, its shares and what they rest on.
+/// The class, its shares and the evidence.
 func decideCause(_ facts: CauseFacts) -> StallCause {
     let findings = facts.samples.map { (finding(of: $0, in: facts), $0) }
     var shares = shares(of: facts, findings)
@@ -96,7 +97,7 @@ func decideCause(_ facts: CauseFacts) -> StallCause {
     if unreadable.contains(.systemCall) { confidence *= 0.6 }
     if unreadable.contains(.schedule) { confidence *= 0.8 }
     if unreadable.contains(.state) { confidence *= 0.8 }
-    // A sample of another class would contradict what the counters say: that the thread ran.
+    // A sample of another class would contradict the counters, which show that the thread ran.
     let heaviest =
         own.max { $0.1.weight < $1.1.weight }
         ?? (first.cause == .cpu ? nil : findings.max { $0.1.weight < $1.1.weight })
@@ -127,7 +128,7 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     guard let call = wait.call else { return byChannel(wait) }
     switch call.kind {
     case .file: return byFile(wait, call)
-    // The name of a FIFO is a path; the kernel's function tells.
+    // The path of a FIFO looks like a file; the kernel's wait channel tells them apart.
     case .descriptor where wait.waitChannel.contains("pipe"): return found(.ipc, 0.95)
     case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
     case .poll:
@@ -148,8 +149,7 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     }
 }
 
-/// A running thread computes, whatever it calls: also in a read of what needs no waiting. Only who spins for a lock
-/// waits.
+/// A running thread computes, whatever it calls, even a read that needs no waiting. Only a spinning thread waits.
 private func running(_ hint: FrameHint?) -> SampleFinding {
     var found = SampleFinding(cause: .cpu, confidence: 0.95, isRunning: true)
     switch hint {
@@ -175,7 +175,7 @@ private func byFile(_ wait: Wait, _ call: SystemCall) -> SampleFinding {
     return SampleFinding(cause: .disk, confidence: 0.95, isRunning: false)
 }
 
-/// Where the kernel does not show system calls: the stack, and the kernel function that it sleeps in.
+/// If the kernel does not show system calls: decides by the stack and the kernel function that the thread sleeps in.
 private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
     switch hint {
     case .lock(let kind): SampleFinding(cause: .lock, lock: kind, confidence: 0.8, isRunning: false)
@@ -187,7 +187,7 @@ private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
 }
 
 extension WaitedDescriptor {
-    /// What every loop has: its timers and what wakes it.
+    /// A descriptor of the loop itself: a timer or a wake-up descriptor.
     fileprivate var isOfLoop: Bool { kind == .event || kind == .timer || kind == .epoll }
 }
 
@@ -207,7 +207,7 @@ private func byChannel(_ wait: Wait) -> SampleFinding {
 private func byDescriptors(_ descriptors: [WaitedDescriptor], _ call: SystemCall) -> SampleFinding {
     let kinds = Set(descriptors.map(\.kind))
     func found(_ cause: CauseClass, _ confidence: Double) -> SampleFinding {
-        // Of several descriptors only one may be what is waited for.
+        // Only one of several descriptors may be the reason for the wait.
         SampleFinding(
             cause: cause, confidence: kinds.count > 1 ? confidence * 0.7 : confidence,
             isRunning: false)
@@ -218,9 +218,9 @@ private func byDescriptors(_ descriptors: [WaitedDescriptor], _ call: SystemCall
     if kinds.contains(.event) { return found(.ipc, 0.8) }
     if kinds.contains(.terminal) { return found(.ipc, 0.7) }
     if kinds.contains(.timer) { return found(.sleep, 0.85) }
-    // What is kept in memory is waited for only while memory is short.
+    // In-memory files block only while memory is short.
     if kinds.contains(.memory) { return found(.pageFault, 0.5) }
-    // A socket call whose descriptor is gone by now.
+    // A socket call whose descriptor has been closed since.
     return call.kind == .socket ? found(.network, 0.4) : found(.unknown, 0.4)
 }
 
@@ -229,7 +229,7 @@ private func byFutex(_ wait: Wait, _ hint: FrameHint?, _ ended: MonotonicInstant
     guard case .lock(let kind) = hint else {
         return SampleFinding(cause: .lock, lock: .other, confidence: 0.7, isRunning: false)
     }
-    // A condition with a time limit, that is never signalled: that is how some write a sleep.
+    // A timed wait on a condition that is never signalled is a common way to sleep.
     if kind == .condition, let deadline = wait.deadline {
         guard let ended else {
             return SampleFinding(cause: .lock, lock: kind, confidence: 0.5, isRunning: false)
@@ -241,7 +241,7 @@ private func byFutex(_ wait: Wait, _ hint: FrameHint?, _ ended: MonotonicInstant
     return SampleFinding(cause: .lock, lock: kind, confidence: 0.97, isRunning: false)
 }
 
-/// The parts of the stall by class, from 0 to 1; together 1.
+/// The stall's shares by class, from 0 to 1, with the sum 1.
 private func shares(
     of facts: CauseFacts, _ findings: [(SampleFinding, CauseSample)]
 ) -> [CauseClass: Double] {
@@ -253,7 +253,7 @@ private func shares(
     var delayed = min(1 - running, part(facts.growth.runDelay))
     let throttled = delayed > 0.05 ? min(delayed, part(facts.growth.throttled)) : 0
     delayed -= throttled
-    // A share that no counter can account for is noise of the clocks.
+    // A share that no counter accounts for is noise of the clocks.
     let blocked = max(0, 1 - running - delayed - throttled)
 
     func weights(_ isRunning: Bool) -> [CauseClass: Double] {
@@ -272,15 +272,15 @@ private func shares(
         guard let cause = finding.0.between else { return }
         weights[cause, default: 0] += max(finding.1.weight / facts.duration, 1e-6)
     }
-    // A fault that reads memory in costs the kernel some time on the CPU as well, and that is not computing.
+    // A fault that reads memory from disk also costs CPU time in the kernel, which is not computing.
     let faulting = min(running, Double(facts.growth.majorFaults) * (faultCost / facts.duration))
     shares[.pageFault, default: 0] += faulting > 0.05 ? faulting : 0
     give(faulting > 0.05 ? running - faulting : running, whileRunning, otherwise: .cpu)
     shares[.starved, default: 0] += delayed
     shares[.throttled, default: 0] += throttled
     if whileBlocked.isEmpty {
-        // Blocked between the looks only: short waits of what the stack is about. A thread that never left the CPU by
-        // itself was not blocked: what is missing was taken from the whole machine.
+        // Blocked only between the samples: short waits, whose cause follows from the stack. A thread that never left
+        // the CPU voluntarily was not blocked: the missing time was taken from the whole machine.
         let hasWaited = facts.growth.waits > 0 || facts.observed <= .zero
         var about = hasWaited ? between : [:]
         if facts.growth.majorFaults > 0, about.isEmpty { about[.pageFault] = 1 }
@@ -292,13 +292,13 @@ private func shares(
     return shares
 }
 
-/// What the kernel computes for one major fault. Chosen between what cold files took on an idle machine and on a busy
-/// one, so that reading them in is a page fault and not computing.
+/// CPU time of the kernel per major fault. Chosen between measurements of cold files on an idle and on a busy machine,
+/// so that reading them counts as page faults, not as computing.
 private let faultCost = Duration.microseconds(60)
 
 extension CauseFacts {
-    /// Blocked in one wait at every look, which was never interrupted: a thread that is stopped leaves its wait for
-    /// that, and would have been counted doing so. However late the looks came, it was this wait that lasted.
+    /// Blocked in one uninterrupted wait in all samples: a stop interrupts the wait, and the context switch would have
+    /// been counted. However late the samples were, this wait lasted the whole time.
     fileprivate var heldStill: Bool {
         let waits = samples.map(\.observation)
         guard waits.count >= 2, let first = waits.first, growth.waits <= 1 else { return false }
@@ -309,7 +309,7 @@ extension CauseFacts {
     }
 }
 
-/// In thousandths that add up to 1, the largest first; parts below one in a hundred go to the largest.
+/// In thousandths with the sum 1, largest first; parts below one percent are added to the largest.
 private func rounded(_ shares: [CauseClass: Double]) -> [CauseShare] {
     let ordered = shares.filter { $0.value >= 0.01 }
         .sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
@@ -319,7 +319,7 @@ private func rounded(_ shares: [CauseClass: Double]) -> [CauseShare] {
     return [CauseShare(first.key, (1000 - taken) / 1000)] + rest
 }
 
-/// How sure the class is: how sure its samples are, and how far it is ahead of the second.
+/// The confidence in the class: from that of its samples, and from its lead over the second class.
 private func confidence(
     of share: CauseShare, _ samples: [(confidence: Double, weight: Duration)], _ facts: CauseFacts
 ) -> Double {

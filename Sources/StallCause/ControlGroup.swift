@@ -1,13 +1,13 @@
-// How much the CPU quotas of this process's control groups have held it up: its own group's, and those of the groups
-// above. The only reader of them: the verdict and the evidence rest on the same numbers.
+// How much the CPU quotas of this process's control groups, its own and its parents', have delayed it. Verdict and
+// evidence both use this one reader, so that they rest on the same numbers.
 
 internal import CLinux
 internal import Glibc
 internal import StallModel
 
-/// The control groups of this process, kept open.
+/// The control groups of this process, opened once.
 ///
-/// **Thread safety:** any thread. **Cost:** one read of a file of `/sys` a group; no allocation.
+/// **Thread safety:** any thread. **Cost:** one read of a file in `/sys` per group; no allocation.
 /// **Source:** Documentation/admin-guide/cgroup-v2.rst, "cpu.stat"; Documentation/scheduler/sched-bwc.rst.
 package final class ControlGroup: Sendable {
     private let group: stall_control_group
@@ -23,7 +23,7 @@ package final class ControlGroup: Sendable {
         stall_control_group_close(&group)
     }
 
-    /// What the quotas have done so far; nil where there is no account of it.
+    /// The totals so far; nil if the kernel does not count them.
     package func throttling() -> Throttling? {
         var snapshot = stall_throttling()
         withUnsafePointer(to: group) { stall_control_group_read($0, &snapshot) }
@@ -33,7 +33,8 @@ package final class ControlGroup: Sendable {
             time: .microseconds(snapshot.throttled_us))
     }
 
-    /// The periods in which a quota ran out, and for how long; the time is booked when a throttling is over.
+    /// The number of periods in which a quota ran out, and the time. The kernel adds the time when a throttling is
+    /// over.
     package struct Throttling: Hashable, Sendable {
         package var count: Int
         package var time: Duration
@@ -60,7 +61,7 @@ package final class ControlGroup: Sendable {
                     : fields[dash + 1] == "cgroup" && options.contains("cpu")
             }
             guard let mount, mount.count > 4 else { continue }
-            // Inside a container the mount may show a part of the hierarchy only.
+            // In a container the mount may show only a part of the hierarchy.
             var path = group[2...].joined(separator: ":")
             if mount[3] != "/", path.hasPrefix(mount[3]) { path.removeFirst(mount[3].count) }
             var parts = path.split(separator: "/")

@@ -1,5 +1,5 @@
-// What the functions on a stack say about a wait that the system call alone does not: a futex is a mutex, a condition
-// or a semaphore; a poll belongs to the resolver.
+// What the functions on a stack add to the system call: whether a futex is a mutex, a condition or a semaphore; whether
+// a poll belongs to the resolver.
 
 /// A kind of lock, by the function that waits for it.
 package enum LockKind: String, Hashable, Sendable {
@@ -11,31 +11,31 @@ package enum LockKind: String, Hashable, Sendable {
     case dispatchQueue = "a dispatch queue"
     case dispatchGroup = "a dispatch group"
     case once = "an initialization that another thread runs"
-    /// The same of C and C++, whose words do not say who runs it.
+    /// The same in C and C++, where the word does not contain the thread that runs it.
     case initializer = "a static initialization that another thread runs"
     case threadEnd = "the end of a thread"
     case barrier = "a barrier"
     case file = "a file lock"
-    /// Waited for on the CPU.
+    /// A wait on the CPU.
     case spin = "a spin lock"
-    /// SQLite asks again and again, and sleeps in between.
+    /// SQLite retries, with a sleep in between.
     case database = "a lock of a database"
     case other = "a lock"
 }
 
-/// What a stack says.
+/// The conclusion from a stack.
 package enum FrameHint: Hashable, Sendable {
     case lock(LockKind)
     case resolver
-    /// In a function that reads, writes or asks for files, as a call into the kernel.
+    /// In a libc function that reads, writes or queries files.
     case file
     case memory
     /// Waits in a run loop for the end of a child process.
     case child
-    /// Waits in a run loop that was told how long to run.
+    /// Waits in a run loop with a time limit.
     case timedLoop
 
-    /// The hint of the innermost function that gives one. The resolver counts wherever it is on the stack.
+    /// The hint of the innermost function that has one. The resolver counts anywhere on the stack.
     ///
     /// - Parameter functions: Names, innermost first.
     package init?(_ functions: [String]) {
@@ -56,7 +56,7 @@ package enum FrameHint: Hashable, Sendable {
             self = .lock(.database)
             return
         }
-        // A wait is at the inner end; further out there are only reasons for it.
+        // The wait itself is at the inner end; outer functions are only reasons for it.
         for name in names.prefix(12) {
             if let kind = lockKind(name) {
                 self = .lock(kind)
@@ -79,11 +79,11 @@ private func plainName(_ name: String) -> String {
     String(name.drop { $0 == "_" }.prefix { $0 != "@" })
 }
 
-/// The names are whole, or all of a family that no app has: an app may call a function of its own
+/// Matches whole names, or a prefix that no app uses: an app may have a function of its own named
 /// `dispatch_sync_orders`.
 private func lockKind(_ name: String) -> LockKind? {
     if let kind = locks[name] { return kind }
-    // POSIX keeps the prefix for itself.
+    // POSIX reserves the prefix.
     if name.hasPrefix("pthread_rwlock_") { return .rwlock }
     if name.hasPrefix("pthread_mutex_") && name.contains("lock") { return .mutex }
     if name.hasPrefix("swift::threading_impl::once_slow") { return .once }
@@ -92,14 +92,14 @@ private func lockKind(_ name: String) -> LockKind? {
 }
 
 extension [String] {
-    /// The innermost function polls for a loop of CoreFoundation.
+    /// The innermost function waits for events of a CFRunLoop.
     fileprivate var isWaitOfLoop: Bool {
         first.map { ["poll", "ppoll", "epoll_wait", "select", "GI_ppoll", "GI_poll"].contains($0) }
             == true
             && prefix(4).contains { $0.hasPrefix("CFRunLoopServiceFileDescriptors") }
     }
 
-    /// A sleep that SQLite itself called: between the two are only SQLite's functions, which mostly have no names.
+    /// A sleep called by SQLite: between the two are only SQLite's functions, most of them without names.
     fileprivate var isDatabaseWait: Bool {
         let sleeps = prefix {
             ["usleep", "nanosleep", "clock_nanosleep", "GI_clock_nanosleep", "GI_nanosleep"]

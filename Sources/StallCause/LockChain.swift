@@ -1,23 +1,22 @@
-// Who holds the lock, of all suspects: the one that the waiter's stack speaks of. And whether waiting for it can ever
-// end.
+// Selects the holder of the lock among the suspects, by the waiter's stack, and detects deadlocks.
 
 internal import StallModel
 
 /// The holders of a chain of locks.
 package struct LockChain: Hashable, Sendable {
-    /// The nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
+    /// Nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
     package var holders: [LockSuspect]
-    /// The last one waits for a lock that one of the chain, or the stalled thread, holds.
+    /// The last one waits for a lock that another one of the chain, or the stalled thread, holds.
     var isCircular: Bool
 }
 
-/// Finds the holders behind one sample; nil when none of the suspects holds what the stack says is waited for.
+/// The holders behind one sample; nil if no suspect holds what the stack waits for.
 func lockChain(behind sample: CauseSample) -> LockChain? {
     let observation = sample.observation
     var holders: [LockSuspect] = []
     var chain = [observation.thread]
     while let waiter = chain.last {
-        // What the stack does not show to be a lock has no owner, whatever its memory looks like.
+        // A wait that is not a lock by its stack has no owner, whatever its memory contains.
         let functions = holders.last?.functions ?? sample.functions
         let futex = holders.last?.wait.futex ?? observation.wait.futex
         var fields: [LockSuspect.Field] = futex?.namesOwner == true ? [.word] : []
@@ -35,7 +34,7 @@ func lockChain(behind sample: CauseSample) -> LockChain? {
 }
 
 extension LockKind {
-    /// Where the owner of a lock of this kind is found, if anywhere.
+    /// The fields that may contain the owner of a lock of this kind.
     fileprivate var ownerFields: [LockSuspect.Field] {
         switch self {
         case .mutex: [.mutexOwner, .word]
@@ -50,8 +49,8 @@ extension LockKind {
 }
 
 extension LockChain {
-    /// Whether this is the same standstill as an earlier one: nobody in the circle has moved in between, and nobody's
-    /// wait has a time limit. Only then it is a deadlock.
+    /// Whether this is the same cycle as an earlier one: no thread in it has run in between, and no wait has a time
+    /// limit. Only then it is a deadlock.
     func isStill(since earlier: LockChain) -> Bool {
         isCircular && earlier.isCircular && holders.count == earlier.holders.count
             && zip(holders, earlier.holders).allSatisfy { now, before in
@@ -64,7 +63,7 @@ extension LockChain {
     }
 }
 
-/// The chain that explains most of the stall, and whether it is a deadlock.
+/// The chain that accounts for most of the stall, and whether it is a deadlock.
 func mainChain(_ samples: [CauseSample]) -> (chain: LockChain, isDeadlock: Bool)? {
     let chains = samples.compactMap { sample in
         lockChain(behind: sample).map { (chain: $0, weight: sample.weight) }

@@ -1,5 +1,6 @@
-// Who may hold the lock that a thread waits for, and what that one waits for in turn. Names are not known here, so that
-// every thread that the memory around the futex can mean is a suspect; the waiter's stack acquits all but one.
+// Finds the threads that may hold the lock that a thread waits for, and what those wait for in turn. Function names are
+// unknown here, so every thread whose id the memory around the futex may contain is a suspect; the waiter's stack later
+// rules out all but one.
 
 internal import CLinux
 internal import Glibc
@@ -11,7 +12,7 @@ private let futexWaitBitset: UInt32 = 9
 private let futexLock2: UInt32 = 13
 private let ownerMask: UInt32 = 0x3fff_ffff
 
-/// The words of the memory behind a futex that hold a thread's id, when it belongs to a lock of that kind.
+/// The words behind a futex that would contain a thread's id in each kind of lock.
 ///
 /// **Source:** glibc 2.36, `struct __pthread_mutex_s` and `struct __pthread_rwlock_arch_t`; futex(2), "FUTEX_LOCK_PI".
 func possibleOwners(
@@ -26,7 +27,7 @@ func possibleOwners(
     return owners
 }
 
-/// Allocates nothing.
+/// Does not allocate.
 private func forEachPossibleOwner(
     operation: UInt32, _ words: UnsafeBufferPointer<UInt32>, drainer: Int32,
     _ body: (LockSuspect.Field, ThreadID) -> Void
@@ -48,11 +49,11 @@ private func forEachPossibleOwner(
     }
 }
 
-/// Follows the owners of what a thread waits for, and of what they wait for. Its memory is made once; a search
-/// allocates nothing.
+/// Follows the owners of what a thread waits for, and of what they wait for. Its memory is allocated once; a search
+/// does not allocate.
 package final class SuspectSearch {
     private static let limit = 8
-    /// A thread that waits for a futex, or an owner that was looked at.
+    /// A thread that waits for a futex: the stalled one, or an owner.
     private struct Waiter {
         var thread: ThreadID
         var snapshot: stall_wait_snapshot
@@ -68,15 +69,15 @@ package final class SuspectSearch {
         owners.deallocate()
     }
 
-    /// What a search passes on. The owner's own look comes before the first suspicion of it.
+    /// Receives the results. An owner is visited before the first suspicion of it.
     package protocol Visitor {
-        /// An owner, with what it waits for. Its stack is to be taken now, unless it is the stalled thread itself.
+        /// An owner, with its own wait. Capture its stack now, unless it is the stalled thread itself.
         func owner(_ thread: ThreadID, _ snapshot: WaitSnapshot, isStalledThread: Bool)
         func suspect(
             waiter: ThreadID, address: UInt64, field: LockSuspect.Field, owner: ThreadID)
     }
 
-    /// The nearest come first. Owners that are no threads of this process are left out.
+    /// Nearest first. Owners that are not threads of this process are left out.
     package func run(
         behind first: WaitSnapshot, of thread: ThreadID, _ visitor: some Visitor
     ) {
@@ -118,8 +119,8 @@ package final class SuspectSearch {
         }
     }
 
-    /// Goes once through a search, as of a thread that waits for itself: what the runtime makes at the first use is
-    /// there then.
+    /// Runs one search for a thread that waits for itself, so that the Swift runtime creates its metadata at first use
+    /// now.
     package func rehearse(_ thread: ThreadID, _ snapshot: WaitSnapshot, _ visitor: some Visitor) {
         snapshot.clear()
         snapshot.pointer.pointee.detail = STALL_WAIT_FUTEX

@@ -1,14 +1,14 @@
-// The system calls that a thread can wait in, by number. A call that is not here says nothing about a cause.
+// The system calls that a thread can wait in, by number. Other calls are no evidence of a cause.
 
-/// What the waits in a system call are about, and where its arguments name what is waited for.
+/// What a wait in a system call is for, and which argument names it.
 package enum CallKind: Hashable, Sendable {
-    /// A file or directory, whatever the arguments.
+    /// A file or directory, regardless of the arguments.
     case file
-    /// What the descriptor in the first argument is.
+    /// The target of the descriptor in the first argument.
     case descriptor
     /// The socket in the first argument.
     case socket
-    /// The descriptors in the memory that the first argument points at.
+    /// The descriptors in the array that the first argument points to.
     case poll
     /// The descriptors that an epoll descriptor watches, which only the kernel knows.
     case epoll
@@ -16,18 +16,18 @@ package enum CallKind: Hashable, Sendable {
     case sleep
     /// The end of a child process.
     case child
-    /// Messages and semaphores that processes share.
+    /// Messages and semaphores between processes.
     case exchange
     /// A lock on the file of the descriptor in the first argument. `fcntl` waits for nothing else.
     case fileLock
     case signal
     case memory
     case yield
-    /// Whatever was submitted to an io_uring.
+    /// Anything that was submitted to an io_uring.
     case ring
 }
 
-/// A system call of the machine that this is built for.
+/// A system call of the target architecture.
 package struct SystemCall: Hashable, Sendable {
     package let name: String
     package let kind: CallKind
@@ -58,7 +58,7 @@ package struct SystemCall: Hashable, Sendable {
 
     package typealias Row = (name: String, x86_64: Int32?, arm64: Int32?, kind: CallKind)
 
-    /// **Source:** the kernel's asm/unistd_64.h and asm-generic/unistd.h; a test compares.
+    /// **Source:** the kernel's asm/unistd_64.h and asm-generic/unistd.h; checked by a test.
     package static let table: [Row] = [
         ("open", 2, nil, .file),
         ("openat", 257, 56, .file),

@@ -1,16 +1,16 @@
-// Looks at a stalled thread on the watchdog's thread, through files that are kept open. Takes no lock and disturbs
-// nobody; the stalled thread may hold any lock of the app.
+// Reads a stalled thread's state on the watchdog's thread, from files that stay open. Takes no lock and disturbs no
+// thread; the stalled thread may hold any lock of the app.
 
 package import CLinux
 internal import Glibc
 package import StallModel
 
-/// The evidence of one thread. Opened when a thread is first suspected, and kept.
+/// Reads the evidence of one thread. Opened when the thread is first suspected.
 package struct ThreadStateReader: ~Copyable {
     package let thread: ThreadID
     private var files = stall_thread_files()
 
-    /// - Parameter shared: The files of the thread that are open already.
+    /// - Parameter shared: The thread's files that are already open.
     package init(
         _ thread: ThreadID, sharing shared: UnsafeMutablePointer<stall_thread_files>? = nil
     ) {
@@ -35,7 +35,7 @@ package struct ThreadStateReader: ~Copyable {
         return (Wait(scratch.copy), Counters(scratch.copy.snapshot.thread))
     }
 
-    /// The same as plain memory, without the holder of a file's lock: allocates nothing, and waits for nothing.
+    /// The same as plain memory, without the holder of a file lock. Neither allocates nor waits.
     package mutating func snapshot(into snapshot: WaitSnapshot) {
         stall_evidence_read(&files, &snapshot.pointer.pointee.thread)
         let detail = SystemCall.detail(ofNumber: snapshot.pointer.pointee.thread.system_call)
@@ -46,7 +46,7 @@ package struct ThreadStateReader: ~Copyable {
     }
 }
 
-/// Memory for one look at a thread. Made once; a look fills it in.
+/// Reusable memory for a thread's state.
 package final class WaitSnapshot {
     let pointer = UnsafeMutablePointer<stall_wait_snapshot>.allocate(capacity: 1)
     let descriptors = UnsafeMutablePointer<stall_descriptor_snapshot>.allocate(
@@ -71,7 +71,7 @@ package final class WaitSnapshot {
 
     var isOfFutex: Bool { pointer.pointee.detail == STALL_WAIT_FUTEX }
 
-    /// What it holds now.
+    /// The current content.
     package var copy: WaitCopy {
         WaitCopy(
             snapshot: pointer.pointee,
@@ -80,7 +80,7 @@ package final class WaitSnapshot {
     }
 }
 
-/// One reading of a thread, in the caller's memory.
+/// A thread's state in the caller's memory.
 package struct WaitCopy {
     package let snapshot: stall_wait_snapshot
     package let descriptors: UnsafeBufferPointer<stall_descriptor_snapshot>
@@ -94,7 +94,7 @@ package struct WaitCopy {
 }
 
 extension Counters {
-    /// The counters of a look at a thread.
+    /// The counters of a thread's state.
     package init(_ snapshot: stall_thread_snapshot) {
         self.init()
         cpuTime = .nanoseconds(snapshot.cpu_ns)
@@ -121,7 +121,7 @@ extension Counters {
     }
 }
 
-/// One look at the process and its control groups. Plain memory.
+/// The counters of the process and its control groups. Plain memory.
 package struct ProcessSnapshot: Sendable {
     var process = stall_process_snapshot()
     var throttling: ControlGroup.Throttling?
@@ -129,7 +129,7 @@ package struct ProcessSnapshot: Sendable {
     package init() {}
 }
 
-/// The evidence of the process, one for all threads.
+/// Reads the evidence of the process, which all threads share.
 package struct ProcessStateReader: ~Copyable {
     private var files = stall_process_files()
     private let controlGroup: ControlGroup
@@ -144,7 +144,7 @@ package struct ProcessStateReader: ~Copyable {
         stall_process_close(&files)
     }
 
-    /// Reads the counters. Allocates nothing.
+    /// Reads the counters. Does not allocate.
     package func read() -> ProcessSnapshot {
         var snapshot = ProcessSnapshot()
         withUnsafePointer(to: files) { stall_process_read($0, &snapshot.process) }
@@ -157,7 +157,7 @@ package struct ProcessStateReader: ~Copyable {
 }
 
 extension Wait {
-    /// The wait of a look, as a value.
+    /// Decodes a thread's state.
     package init(_ copy: WaitCopy) {
         self.init()
         let snapshot = copy.snapshot.thread
@@ -201,7 +201,7 @@ extension Wait {
         let time = Duration.seconds(snapshot.limit_s) + .nanoseconds(snapshot.limit_ns)
         let now = MonotonicInstant(nanoseconds: snapshot.at_ns)
         if operation & 127 == 0 {
-            // Relative to when the call began, which is not known: at the latest.
+            // Relative to the call's start, which is unknown: this is the latest possible deadline.
             deadline = now + time
         } else if operation & 256 != 0 {
             deadline = now + (time - .microseconds(snapshot.unix_us))
@@ -216,7 +216,7 @@ extension Wait {
 }
 
 extension WaitedDescriptor {
-    /// Tells what it is from the link in `/proc/self/fd`; the file itself is not asked.
+    /// Classifies a descriptor by its link in `/proc/self/fd`, without accessing the file.
     package init(number: Int32, target: String, peer: String, domain: Int32) {
         let isInternet = domain == AF_INET || domain == AF_INET6
         let kind: DescriptorKind =
@@ -245,7 +245,7 @@ extension WaitedDescriptor {
             target: isInternet ? (peer.isEmpty ? "internet socket" : peer) : target)
     }
 
-    /// No disk is behind it.
+    /// Whether the path is not on a disk.
     private static func isMadeByKernel(_ path: String) -> Bool {
         let devices: Set = [
             "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kmsg",
@@ -256,7 +256,7 @@ extension WaitedDescriptor {
 }
 
 extension SystemCall {
-    /// A call on a file whose first argument is a descriptor of it.
+    /// Whether the call's first argument is a descriptor of the file.
     var takesDescriptor: Bool {
         Self.descriptorCalls.contains(name)
     }
@@ -269,12 +269,12 @@ extension SystemCall {
 }
 
 extension SystemCall {
-    /// What a wait in the call with this number is about. Allocates nothing once `prepare` was called.
+    /// What a wait in the call with this number is for. Does not allocate after `prepare`.
     static func detail(ofNumber number: Int32) -> stall_wait_detail {
         number >= 0 && Int(number) < details.count ? details[Int(number)] : STALL_WAIT_PLAIN
     }
 
-    /// Makes the tables, so that a look need not.
+    /// Creates the tables in advance.
     package static func prepare() { _ = details.count }
 
     private static let details: [stall_wait_detail] = (0..<512).map { number in

@@ -1,4 +1,4 @@
-// The evidence as people read it. The names of the facts are listed in StallStore/PackedCause.swift.
+// The evidence as text. StallStore/PackedCause.swift lists the names.
 
 internal import StallModel
 
@@ -17,7 +17,7 @@ func evidence(
     if let holder = sample?.observation.wait.fileLockHolder {
         add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
     }
-    // Asked for once a stall.
+    // Queried once per stall.
     let databaseHolder = facts.samples.lazy.compactMap(\.observation.wait.databaseLockHolder).first
     if finding?.lock == .database, let holder = databaseHolder {
         add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
@@ -50,7 +50,7 @@ func evidence(
 }
 
 extension Wait {
-    /// `fsync(7: /var/lib/photos.db)`, `futex(0x55d0c8a01f40)`, `clock_nanosleep`; nil when it was in none.
+    /// `fsync(7: /var/lib/photos.db)`, `futex(0x55d0c8a01f40)`, `clock_nanosleep`; nil outside of system calls.
     var callText: String? {
         guard let number = systemCall else { return nil }
         guard let call else { return "system call \(number)" }
@@ -62,7 +62,7 @@ extension Wait {
 }
 
 extension Duration {
-    /// Whole milliseconds up to ten seconds, then seconds.
+    /// Whole milliseconds below ten seconds, else seconds.
     var text: String {
         let milliseconds = Int64((self / .milliseconds(1)).rounded())
         return milliseconds < 10_000 ? "\(milliseconds) ms" : "\((milliseconds + 500) / 1000) s"

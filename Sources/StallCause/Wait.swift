@@ -1,16 +1,16 @@
-// What a thread was seen to wait in at one instant. Only facts: CauseDecision.swift draws the conclusions.
+// What a thread waited for at one instant. Facts only: CauseDecision.swift draws the conclusions.
 
 package import StallModel
 
-/// What a descriptor leads to.
+/// The target of a descriptor.
 package enum DescriptorKind: Hashable, Sendable {
-    /// A path of a file system.
+    /// A path in a file system.
     case file
-    /// A file that is only memory: `memfd_create`, `/dev/shm`.
+    /// A file in memory: `memfd_create`, `/dev/shm`.
     case memory
     /// An internet socket.
     case networkSocket
-    /// A socket between processes of this machine, or of a family that is not told apart.
+    /// A socket between local processes, or of another family.
     case localSocket
     case pipe
     case event
@@ -24,7 +24,7 @@ package enum DescriptorKind: Hashable, Sendable {
 package struct WaitedDescriptor: Hashable, Sendable {
     package var number: Int32
     package var kind: DescriptorKind
-    /// A path, a peer's address, or what the kernel calls it.
+    /// A path, a peer's address, or the kernel's name for it.
     package var target: String
 
     package init(number: Int32, kind: DescriptorKind, target: String) {
@@ -34,14 +34,14 @@ package struct WaitedDescriptor: Hashable, Sendable {
     }
 }
 
-/// The futex a thread waits for, with the memory around the word.
+/// The futex that a thread waits for, with the memory around the word.
 package struct WaitedFutex: Hashable, Sendable {
     package var address: UInt64
-    /// `FUTEX_WAIT` and others, without the flags.
+    /// `FUTEX_WAIT` and others, without flags.
     package var operation: UInt32
-    /// The words from the address on; fewer where memory ends.
+    /// The words from the address on; fewer at the end of mapped memory.
     package var words: [UInt32]
-    /// Who runs the items of the dispatch queue, when that is what is waited for.
+    /// The thread that drains the dispatch queue, if the wait is for a queue.
     package var drainer: ThreadID?
 
     package init(address: UInt64, operation: UInt32, words: [UInt32], drainer: ThreadID? = nil) {
@@ -51,7 +51,7 @@ package struct WaitedFutex: Hashable, Sendable {
         self.drainer = drainer
     }
 
-    /// The kernel itself takes the word for the owner's id: `FUTEX_LOCK_PI`.
+    /// The kernel itself interprets the word as the owner's id: `FUTEX_LOCK_PI`.
     var namesOwner: Bool { operation == 6 || operation == 13 }
 }
 
@@ -66,7 +66,7 @@ package struct HoldingProcess: Hashable, Sendable {
     }
 }
 
-/// Facts that can be missing: then a cause is less sure.
+/// Facts that could not be read; each lowers the confidence in a cause.
 package struct UnreadableFacts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -85,34 +85,34 @@ package struct UnreadableFacts: OptionSet, Hashable, Sendable {
     ]
 }
 
-/// What one thread did at one instant, as the kernel tells it.
+/// What one thread did at one instant, according to the kernel.
 package struct Wait: Hashable, Sendable {
     package var isRunning = false
-    /// The letter of proc(5).
+    /// The state letter of proc(5).
     package var state = UInt8(ascii: "?")
-    /// Nil when it runs and when it is blocked outside of a system call.
+    /// Nil while it runs, and while it is blocked outside of system calls.
     var systemCall: Int32?
     package var arguments: [UInt64] = []
     var waitChannel = ""
     package var descriptors: [WaitedDescriptor] = []
     package var futex: WaitedFutex?
     package var fileLockHolder: HoldingProcess?
-    /// While it sleeps: who holds the lock of a database that this process has open.
+    /// While it sleeps: the holder of a lock on a database that this process has open.
     package var databaseLockHolder: HoldingProcess?
-    /// When the system call gives up by itself; nil when it never does or that is not known.
+    /// When the system call times out; nil if it has no timeout or that is unknown.
     package var deadline: MonotonicInstant?
     package var unreadable: UnreadableFacts = []
 
     package init() {}
 
     package var call: SystemCall? { systemCall.flatMap(SystemCall.init) }
-    /// Seen blocked outside of any system call: the kernel fetches memory for it.
+    /// Blocked outside of any system call: the kernel reads memory in for it.
     var isBlockedOutsideCalls: Bool {
         !isRunning && systemCall == nil && !unreadable.contains(.systemCall)
     }
 }
 
-/// Counters of a thread, its process and its control group; only differences mean something.
+/// Counters of a thread, its process and its control group; only their differences are meaningful.
 package struct Counters: Hashable, Sendable {
     package var cpuTime = Duration.zero
     package var runDelay = Duration.zero
@@ -122,14 +122,14 @@ package struct Counters: Hashable, Sendable {
     var preemptions: UInt64 = 0
     var processTime = Duration.zero
     package var throttled = Duration.zero
-    /// Periods in which the quota ran out.
+    /// The number of periods in which the quota ran out.
     package var throttleCount: UInt64 = 0
-    /// Time in which some task of the machine waited for a CPU, for input and output, for memory.
+    /// Time in which some task of the machine waited for a CPU, for I/O, for memory.
     package var pressure: [Duration] = [.zero, .zero, .zero]
 
     package init() {}
 
-    /// What was added since then.
+    /// The differences since `earlier`.
     package func growth(since earlier: Counters) -> Counters {
         var growth = Counters()
         growth.cpuTime = max(.zero, cpuTime - earlier.cpuTime)
@@ -152,17 +152,17 @@ extension UInt64 {
     }
 }
 
-/// A thread that may hold what another one waits for. Whether it does, the waiter's stack tells.
+/// A thread that may hold what another one waits for. The waiter's stack decides whether it does.
 package struct LockSuspect: Hashable, Sendable {
     /// Where the owner's id was found.
     package enum Field: Hashable, Sendable {
-        /// The futex word itself: priority-inheriting mutexes, Swift's `Mutex`, a thread that is joined.
+        /// The futex word itself: priority-inheriting mutexes, Swift's `Mutex`, a thread to be joined.
         case word
         /// `__owner` of a glibc mutex.
         case mutexOwner
-        /// `__cur_writer` of a glibc rwlock, seen from the word that its readers, or its writers, wait for.
+        /// `__cur_writer` of a glibc rwlock, relative to the word that its readers, or its writers, wait for.
         case rwlockWriterFromReader, rwlockWriterFromWriter
-        /// The state of the dispatch queue that is waited for.
+        /// The state of the dispatch queue of the wait.
         case queueState
     }
 
@@ -171,12 +171,12 @@ package struct LockSuspect: Hashable, Sendable {
     package var field: Field
     package var owner: ThreadID
     package var name: String?
-    /// What the owner itself waited for.
+    /// The owner's own wait.
     package var wait: Wait
     package var counters: Counters
     package var stack: CapturedStack?
     package var failure: String?
-    /// The names of the functions on its stack, innermost first; empty until they are looked up.
+    /// The function names on its stack, innermost first; empty before symbolication.
     package var functions: [String]
 
     package init(
@@ -197,14 +197,14 @@ package struct LockSuspect: Hashable, Sendable {
     }
 }
 
-/// All that was learned of a stalled thread in one look.
+/// The evidence of a stalled thread in one sample.
 package struct Observation: Hashable, Sendable {
     package var at: MonotonicInstant
     package var thread: ThreadID
     package var wait: Wait
     package var counters: Counters
     package var suspects: [LockSuspect]
-    /// How long looking took, without the suspects.
+    /// How long reading took, without the suspects.
     package var cost: Duration
 
     package init(
