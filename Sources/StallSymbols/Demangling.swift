@@ -1,25 +1,24 @@
-// Readable names. The demanglers are those of the Swift and C++ runtimes; the loader bound them when the process
-// started.
+// Readable names, by the demanglers of the Swift and C++ runtimes, which the loader bound at the process's start.
 
 internal import CLinux
 internal import Glibc
 
-/// The short readable name of a symbol: `closure #1 in Timeline.tick()`. A C symbol is its own name.
+/// The short readable name of a symbol: `closure #1 in Timeline.tick()`. C symbols are returned unchanged.
 package func readableName(_ symbol: String) -> String {
     guard let name = demangle(symbol, with: stall_demangle) else { return symbol }
-    // A closure of top-level code is written in a module, which short names leave out.
+    // The context of a closure in top-level code is a module, which short names omit.
     guard name.hasSuffix(" in "), let module = fullName(symbol)?.split(separator: " ").last else {
         return name
     }
     return name + module
 }
 
-/// The name with modules, types and effects; nil when the symbol is not a Swift one.
+/// The name with modules, types and effects; nil if it is not a Swift symbol.
 package func fullName(_ symbol: String) -> String? {
     demangle(symbol, with: stall_demangle_in_full)
 }
 
-/// Longer symbols are left as they are: some manglings name exponentially long types.
+/// Longer symbols are not demangled: some manglings encode exponentially long types.
 private let longestSymbol = 4096
 
 private func demangle(
@@ -29,6 +28,6 @@ private func demangle(
         return nil
     }
     defer { free(name) }
-    // Manglings cannot hold the blanks of raw identifiers, and have no-break spaces instead.
+    // Manglings encode the spaces of raw identifiers as no-break spaces.
     return String(cString: name).replacing("\u{a0}", with: " ")
 }

@@ -1,13 +1,13 @@
-// Which binary an address belongs to. Read from the loader itself: the mappings in /proc also show files that were
-// mapped for reading, and taking one of those for code names the wrong function.
+// Finds the image of an address. Queries the loader, because /proc/self/maps also shows files that were mapped for
+// reading, and mistaking one of those for code gives the wrong function.
 
 internal import CLinux
 internal import Glibc
 package import StallModel
 
-/// The binaries of this process at one instant.
+/// The images of this process at one instant.
 package struct ImageTable: Sendable {
-    /// In the loader's order: the program first.
+    /// In the loader's order: the executable first.
     package let images: [Image]
     private let byAddress: [Image]
 
@@ -16,7 +16,7 @@ package struct ImageTable: Sendable {
         byAddress = images.sorted { $0.loadAddress < $1.loadAddress }
     }
 
-    /// The binaries that are loaded now.
+    /// The images that are loaded now.
     ///
     /// **Thread safety:** any thread. It holds the loader's list lock without allocating, and does not wait for a
     /// dlopen that runs a slow constructor.
@@ -28,7 +28,7 @@ package struct ImageTable: Sendable {
         )
     }
 
-    /// The image that was mapped around an address.
+    /// The image whose mapping contains an address.
     package func image(containing address: UInt64) -> Image? {
         var (low, high) = (0, byAddress.count)
         while low < high {
@@ -39,10 +39,10 @@ package struct ImageTable: Sendable {
         return byAddress[low - 1]
     }
 
-    /// Places every address of a stack in its image. A return address belongs to the image of its call.
+    /// Locates every address of a stack in its image. A return address belongs to the image of its call.
     ///
-    /// Where a function was called and has since jumped to the one above it (a tail call, which leaves no frame), its
-    /// entry is put between the two, as a guess: the call is certain, what came after it is not.
+    /// If a function was called and has since tail-called the function above it, which leaves no frame, its entry is
+    /// inserted between the two as a guess: the call is certain, what followed is not.
     package func locate(_ stack: CapturedStack) -> [CodeLocation] {
         var calls = stack.addresses.map {
             stall_call(address: $0.lookupAddress, function: 0, entered: 0)
@@ -75,7 +75,7 @@ extension Image {
     }
 }
 
-/// The path that this process was started from, also when the file has been replaced since.
+/// The path that this process was started from, even if the file has been replaced since.
 func executablePath() -> String {
     var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = buffer.withUnsafeMutableBytes {

@@ -1,4 +1,4 @@
-// Finds, in one pass over a symbol table, the functions that hold a set of addresses.
+// Finds the functions that contain a set of addresses, in one pass over a symbol table.
 
 /// One entry of a symbol table.
 struct Symbol {
@@ -22,17 +22,17 @@ struct Symbol {
     }
 
     var isLocal: Bool { information >> 4 == 0 }
-    /// A function, or one that is chosen at load time.
+    /// A function, or an indirect one that is resolved at load time.
     var isFunction: Bool { information & 15 == 2 || information & 15 == 10 }
     var isDefined: Bool { section != 0 }
 }
 
-/// Addresses that wait for a symbol.
+/// The addresses without a symbol so far.
 struct SymbolSearch {
     private let addresses: [UInt64]
-    /// For each address, the aliases of the innermost function found so far that holds it.
+    /// For each address, the aliases of the innermost function found so far that contains it.
     private var holders: [[Symbol]]
-    /// For each address, the last function that begins after the address before it.
+    /// For each address, the last function that begins after the previous address.
     private var nearest: [Symbol?]
 
     init(addresses: [UInt64]) {
@@ -57,7 +57,7 @@ struct SymbolSearch {
         }
     }
 
-    /// The candidates of each address. A function without a size counts up to the next one in its section.
+    /// The candidates of each address. A function without a size extends to the next one in its section.
     func answers(sections: [ELFFile.Section]) -> [(address: UInt64, candidates: [Symbol])] {
         var last: Symbol?
         return addresses.indices.compactMap { index in

@@ -1,31 +1,31 @@
-// Names for places in images. They come from the symbol tables of the images' files, read by ELFFile. Nothing here asks
-// the loader (dladdr, dlsym): that waits behind a dlopen, which may be the very stall that is being reported.
+// Function names for code locations, from the symbol tables of the images' files, read by ELFFile. Nothing here calls
+// the loader (dladdr, dlsym): it waits for a running dlopen, which may be the very stall that is being reported.
 
 package import StallModel
 
-/// What symbolication may use and spend.
+/// What symbolication may use and how long it may take.
 package struct SymbolizerOptions: Hashable, Sendable {
-    /// Where separate debug files are: by build ID, `<directory>/ab/cdef....debug` or that below
-    /// `<directory>/.build-id`; by the name that a stripped binary gives, `<directory>/<its path>/<name>`.
+    /// Directories of separate debug files: by build ID, `<directory>/ab/cdef....debug` or that below
+    /// `<directory>/.build-id`; by the name in a stripped binary's debug link, `<directory>/<its path>/<name>`.
     package var debugDirectories = ["/usr/lib/debug"]
-    /// Files that are known to carry a build ID; they come before the image's own path.
+    /// Files that are known to have a build ID; they precede the image's own path.
     package var files: [BuildID: [String]] = [:]
-    /// Whether to look for source lines and inlined calls as well as for names.
+    /// Whether to find source lines and inlined calls in addition to names.
     package var findsLines = true
-    /// How long that may take in one go. Names are always found first.
+    /// The time limit for lines in one call. Names are always found first.
     package var budget = Duration.milliseconds(200)
-    /// Parts of a file's debug information that are larger give names only: the memory that a look may take.
+    /// Larger parts of a file's debug information are skipped, which limits memory; then only names are found.
     package var debugInformationLimit: UInt64 = 32 << 20
 
     package init() {}
 }
 
-/// Turns places in images into frames.
+/// Converts code locations to frames.
 package struct Symbolizer: Sendable {
     package let options: SymbolizerOptions
     private let decompressor: SectionDecompressor?
 
-    /// Without a decompressor, compressed debug information is left alone.
+    /// Without a decompressor, compressed debug information is ignored.
     package init(
         options: SymbolizerOptions = SymbolizerOptions(), decompressor: SectionDecompressor? = nil
     ) {
@@ -33,9 +33,9 @@ package struct Symbolizer: Sendable {
         self.decompressor = decompressor
     }
 
-    /// The frames of every location: one, or several where the compiler inlined calls, innermost first.
+    /// The frames of every location, innermost first: one, or several if the compiler inlined calls.
     ///
-    /// Every location gets an answer; one without a symbol yields one frame without a function.
+    /// Every location has an entry; without a symbol it is one frame without a function.
     package func frames(
         for locations: [CodeLocation], images: ImageTable
     ) -> [CodeLocation: [Frame]] {
@@ -44,7 +44,7 @@ package struct Symbolizer: Sendable {
             Binary(path: $0.imagePath, buildID: $0.buildID)
         }
         let deadline = ContinuousClock.now + options.budget
-        // In the loader's order: the program's own lines are worth more than a library's.
+        // In the loader's order, because the program's own lines are worth more than a library's.
         for image in images.images {
             let binary = Binary(path: image.path, buildID: image.buildID)
             guard let locations = byImage[binary] else { continue }
@@ -61,7 +61,7 @@ package struct Symbolizer: Sendable {
         var buildID: BuildID?
     }
 
-    /// The symbols and source contexts at these offsets into an image, from the files that carry its build ID.
+    /// The symbols and source contexts at these offsets of an image, from the files with its build ID.
     private func details(
         of image: Image, at offsets: [UInt64], deadline: ContinuousClock.Instant
     ) -> ImageDetails {
@@ -75,7 +75,7 @@ package struct Symbolizer: Sendable {
             {
                 details.symbols[address &- file.lowestAddress] = symbol
             }
-            // Unpacking the tables of one more image takes time as well.
+            // Unpacking the tables of another image takes time as well.
             guard options.findsLines, ContinuousClock.now < deadline,
                 var debug = DebugInformation(
                     file, limit: options.debugInformationLimit,
@@ -89,7 +89,7 @@ package struct Symbolizer: Sendable {
         return details
     }
 
-    /// Gives every file that carries the image's build ID to `body`, the likeliest first, until that answers false.
+    /// Passes every file with the image's build ID to `body`, likeliest first, until it returns false.
     private func forEachFile(of image: Image, _ body: (_ path: String, ELFFile) -> Bool) {
         var (paths, seen) = (paths(of: image)[...], Set<String>())
         while let path = paths.popFirst() {
@@ -103,7 +103,7 @@ package struct Symbolizer: Sendable {
         }
     }
 
-    /// The files that names of this image would be taken from, the likeliest first.
+    /// The files that this image's names would be read from, likeliest first.
     package func files(of image: Image) -> [SymbolFile] {
         var files: [SymbolFile] = []
         forEachFile(of: image) { path, file in
@@ -113,9 +113,9 @@ package struct Symbolizer: Sendable {
         return files
     }
 
-    /// Where an image's symbols may be, the likeliest first.
+    /// The possible paths of an image's symbols, likeliest first.
     private func paths(of image: Image) -> [String] {
-        // The link leads to the running program also when its path now holds another build.
+        // The link refers to the running program even if its path now has another build.
         let own = image.path == executablePath() ? ownPath : image.path
         guard let buildID = image.buildID else { return [own] }
         let digits = buildID.description
@@ -124,7 +124,7 @@ package struct Symbolizer: Sendable {
             + options.debugDirectories.flatMap { ["\($0)/.build-id/\(name)", "\($0)/\(name)"] }
     }
 
-    /// Where the debug file may be that a stripped binary names.
+    /// The possible paths of the debug file that a stripped binary names.
     ///
     /// **Source:** GDB manual, "Debugging Information in Separate Files".
     private func debugFiles(named name: String, besides binary: String) -> [String] {
@@ -141,12 +141,12 @@ package struct Symbolizer: Sendable {
     }
 }
 
-/// What the files of one image tell, by offset into the image.
+/// The symbols and contexts from the files of one image, by offset into the image.
 private struct ImageDetails {
     var symbols: [UInt64: ELFFile.NamedSymbol] = [:]
     var contexts: [UInt64: SourceContext] = [:]
 
-    /// The function at a place, and in front of it the calls that were inlined there.
+    /// The frames at a location: inlined calls, then the function.
     func frames(at location: CodeLocation) -> [Frame] {
         let offset = location.lookupOffset
         let places = contexts[offset]?.places ?? [SourceContext.Place()]
@@ -156,7 +156,7 @@ private struct ImageDetails {
             let symbol = symbols[offset]
             frame.rawName = frame.isInlined ? place.function : symbol?.name
             frame.function = frame.rawName.map(readableName)
-            // As the demangler writes it of functions that the compiler merged.
+            // The demangler's wording for functions that the compiler merged.
             if !frame.isInlined, symbol?.isFolded == true {
                 frame.function = frame.function.map { "merged " + $0 }
             }
@@ -168,7 +168,7 @@ private struct ImageDetails {
 }
 
 extension ELFFile {
-    /// Symbols of another build would be wrong names. Without build IDs, at least the sizes must agree.
+    /// Symbols of another build would be wrong. Without build IDs, at least the sizes must match.
     fileprivate func isFile(of image: Image) -> Bool {
         guard buildID == image.buildID else { return false }
         return buildID != nil

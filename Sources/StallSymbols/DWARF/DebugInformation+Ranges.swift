@@ -1,4 +1,4 @@
-// Where an entry's code is: one range, or a list in one of two formats.
+// The address ranges of an entry: one range, or a list in one of two formats.
 
 extension DebugInformation {
     mutating func ranges(of entry: DebugEntry, _ unit: Unit) -> [Range<UInt64>] {
@@ -89,7 +89,7 @@ extension DebugInformation {
 
 extension [Range<UInt64>] {
     fileprivate mutating func add(_ low: UInt64, _ high: UInt64) {
-        // Linkers leave ranges of removed functions at 0 or 1.
+        // Linkers set the ranges of removed functions to 0 or 1.
         if low > 1, low < high { append(low..<high) }
     }
 }

@@ -1,11 +1,11 @@
-// Which source line an address belongs to, and which calls the compiler inlined there: DWARF 2 to 5, as swiftc, clang
-// and gcc write it. docs/decisions says why this is not left to a library. One pass over the units that hold the wanted
-// addresses finds all of them at once; units without them are skipped by their headers.
+// The source lines of addresses and the calls inlined there: DWARF 2 to 5, as written by swiftc, clang and gcc.
+// docs/decisions explains why this uses no library. One pass over the units that contain the addresses finds all of
+// them; other units are skipped by their headers.
 
-/// The calls and lines at one address, innermost first. Every function but the last was inlined into the next.
+/// The calls and lines at one address, innermost first. All functions but the last were inlined into the next one.
 struct SourceContext {
     struct Place {
-        /// The inlined function's symbol or name; nil for the last, whose symbol is the symbol table's.
+        /// The inlined function's symbol or name; nil for the last, which is named by the symbol table.
         var function: String?
         var file: String?
         var line: Int?
@@ -18,14 +18,14 @@ struct DebugInformation {
     private let isOverBudget: () -> Bool
     private var lastReferenced: WholeUnit?
 
-    /// Nil when the file has no debug information. Units with more than `limit` bytes are left out.
+    /// Nil if the file has no debug information. Units of more than `limit` bytes are skipped.
     init?(_ file: ELFFile, limit: UInt64, isOverBudget: @escaping () -> Bool) {
         guard let sections = DebugSections(file, limit: limit) else { return nil }
         self.sections = sections
         self.isOverBudget = isOverBudget
     }
 
-    /// What is known of each address. Addresses that the budget did not allow for are absent.
+    /// The source context of each address. Addresses that exceed the time budget are absent.
     mutating func contexts(at addresses: [UInt64]) -> [UInt64: SourceContext] {
         let wanted = Set(addresses).sorted()
         var contexts: [UInt64: SourceContext] = [:]
@@ -56,7 +56,7 @@ struct DebugInformation {
             var places: [SourceContext.Place] = []
             var file = rows[address].flatMap { lines?.path(of: $0.file) }
             var line = rows[address]?.line
-            // The innermost function is at the address; each one around it, where it calls the one inside.
+            // The innermost function is at the address; each outer one is at its call of the inner one.
             for call in (calls[address] ?? []).reversed() {
                 places.append(
                     .init(function: call.function, file: line == nil ? nil : file, line: line))
@@ -77,7 +77,7 @@ struct DebugInformation {
         var line: UInt64
     }
 
-    /// The inlined calls around each address, outermost first; nil when the unit cannot be read to its end.
+    /// The inlined calls around each address, outermost first; nil if the unit cannot be parsed to its end.
     private mutating func inlinedCalls(
         at addresses: [UInt64], in unit: Unit
     ) -> [UInt64: [InlinedCall]]? {
@@ -106,7 +106,7 @@ struct DebugInformation {
         return calls
     }
 
-    /// The symbol of the entry that a reference leads to, through specifications and abstract origins.
+    /// The symbol of the entry that a reference points to, through specifications and abstract origins.
     private mutating func name(of reference: AttributeValue, _ unit: WholeUnit, depth: Int)
         -> String?
     {
@@ -135,11 +135,10 @@ struct DebugInformation {
         return name == "operator()" ? lambdaName(at: Int(offset), unit, depth: depth) : name
     }
 
-    /// What gcc's lambdas are called, which have no symbols: by the function that they are written in, as the demangler
-    /// calls those that have one.
+    /// A name for gcc's lambdas, which have no symbols: built from the enclosing function, in the demangler's spelling.
     private mutating func lambdaName(at offset: Int, _ unit: WholeUnit, depth: Int) -> String {
         var cursor = ByteCursor(unit.bytes, at: unit.header.entries)
-        // For each entry around the cursor, where it is when it is a function.
+        // For each entry around the cursor its position, if it is a function.
         var around: [Int?] = []
         while !cursor.isAtEnd, cursor.position < offset, !isOverBudget() {
             let start = cursor.position
@@ -163,7 +162,7 @@ struct DebugInformation {
 
     // MARK: - Units
 
-    /// The header and first entry of the unit that begins there; nil at the end, or where nothing more can be found.
+    /// The header and first entry of the unit at `start`; nil at the end, or if the rest cannot be parsed.
     private mutating func unit(at start: UInt64) -> Unit? {
         guard let bytes = sections.beginning(ofUnitAt: start),
             let header = DebugUnit(bytes, at: start, sectionSize: sections.infoSize)
@@ -189,7 +188,7 @@ struct DebugInformation {
         return WholeUnit(unit: unit, bytes: bytes, abbreviations: abbreviations)
     }
 
-    /// The unit around a place in the section. The last one is kept: references come in runs.
+    /// The unit that contains an offset in the section. The last one is cached, because references come in runs.
     private mutating func unit(holding offset: UInt64) -> WholeUnit? {
         if let lastReferenced, lastReferenced.holds(offset) { return lastReferenced }
         var start: UInt64 = 0
@@ -220,7 +219,7 @@ struct DebugInformation {
     }
 }
 
-/// A unit with the entry that says where its strings, addresses and ranges are.
+/// A unit with its first entry, which refers to its strings, addresses and ranges.
 struct Unit {
     let header: DebugUnit
     var root: DebugEntry

@@ -1,16 +1,16 @@
-// The debug sections of a file, read when they are first needed and never beyond a limit. The largest, `.debug_info`,
-// is read unit by unit.
+// The debug sections of a file, read on first use and up to a size limit. The largest, `.debug_info`, is read unit by
+// unit.
 
 /// **Source:** DWARF 5, section 7.
 struct DebugSections {
-    /// How long `.debug_info` is.
+    /// The size of `.debug_info`.
     let infoSize: UInt64
     private let file: ELFFile
     private let limit: UInt64
     private var loaded: [String: [UInt8]] = [:]
     private var window: (start: UInt64, bytes: [UInt8]) = (0, [])
 
-    /// Nil without debug information. No section or unit with more than `limit` bytes is read.
+    /// Nil without debug information. Sections and units of more than `limit` bytes are not read.
     init?(_ file: ELFFile, limit: UInt64) {
         guard let size = file.size(of: ".debug_info"), size > 0, size < 1 << 40 else { return nil }
         infoSize = size
@@ -18,7 +18,7 @@ struct DebugSections {
         self.limit = limit
     }
 
-    /// The first bytes of a unit: enough for its header and its first entry.
+    /// The first bytes of a unit, which contain its header and first entry.
     mutating func beginning(ofUnitAt start: UInt64) -> [UInt8]? {
         guard start < infoSize else { return nil }
         let count = min(infoSize - start, 4096)
@@ -34,13 +34,13 @@ struct DebugSections {
         return Array(window.bytes[offset..<offset + Int(count)])
     }
 
-    /// A whole unit; nil when it is larger than the limit.
+    /// A whole unit; nil if it exceeds the limit.
     func bytes(of unit: DebugUnit) -> [UInt8]? {
         guard unit.size <= limit else { return nil }
         return file.contents(of: ".debug_info", from: unit.start, count: UInt64(unit.size))
     }
 
-    /// A section's bytes; empty when there is no such section or it is too large.
+    /// A section's bytes; empty if it is missing or exceeds the limit.
     mutating func section(_ name: String) -> [UInt8] {
         if let bytes = loaded[name] { return bytes }
         let bytes = file.contents(of: name, limit: limit) ?? []
@@ -48,7 +48,7 @@ struct DebugSections {
         return bytes
     }
 
-    /// One string, without reading the section around it.
+    /// One string, without reading the rest of the section.
     func string(in section: String, at offset: UInt64) -> String? {
         file.string(inSection: section, at: offset)
     }

@@ -1,7 +1,7 @@
-// Compilation units and the attributes of their entries. Only what names, call sites and address ranges need is read;
-// everything else is skipped by its form.
+// Compilation units and the attributes of their entries. Only the attributes for names, call sites and address ranges
+// are read; others are skipped by their form.
 
-/// How an attribute is written. **Source:** DWARF 5, section 7.5.6; GNU extensions from GCC's dwarf2.def.
+/// The encoding of an attribute. **Source:** DWARF 5, section 7.5.6; GNU extensions from GCC's dwarf2.def.
 struct AttributeSpecification {
     let name: UInt64
     let form: UInt64
@@ -21,18 +21,18 @@ enum AttributeValue {
     case stringIndex(UInt64)
     case text(String)
     case stringOffset(section: String, UInt64)
-    /// From the start of the unit.
+    /// Offset from the start of the unit.
     case unitReference(UInt64)
-    /// From the start of the section.
+    /// Offset from the start of the section.
     case sectionReference(UInt64)
     case skipped
 }
 
-/// The attributes of one entry that are of use here.
+/// The attributes of one entry that are used here.
 struct DebugEntry {
     var name, linkageName, compilationDirectory: AttributeValue?
     var lowAddress, highAddress, ranges: AttributeValue?
-    /// `highAddress` is a distance from `lowAddress`.
+    /// Whether `highAddress` is relative to `lowAddress`.
     var highIsLength = false
     var origin: AttributeValue?
     var callFile: UInt64 = 0
@@ -68,29 +68,29 @@ extension AttributeValue {
 
 /// The header of one unit in `.debug_info`.
 struct DebugUnit {
-    /// Where it begins in the section.
+    /// Its offset in the section.
     let start: UInt64
-    /// How long it is, header included.
+    /// Its size, header included.
     let size: Int
-    /// Where its first entry is, from its own start.
+    /// The offset of its first entry from its start.
     let entries: Int
     let version: UInt16
     let abbreviations: UInt64
-    /// A compilation unit of a kind that is understood here.
+    /// Whether it is a compilation unit of a supported kind.
     let isReadable: Bool
 
-    /// Nil when the length is not to be trusted: nothing behind it can be found then.
+    /// Nil if the length is implausible: the units after it cannot be found then.
     init?(_ bytes: [UInt8], at start: UInt64, sectionSize: UInt64) {
         var header = ByteCursor(bytes)
         let length = UInt64(header.uint32())
-        // 0xffffffff begins the 64-bit format, which no linker in use writes for files below 4 GB.
+        // 0xffffffff introduces the 64-bit format, which no common linker writes for files below 4 GB.
         guard length > 7, length <= sectionSize - start, length + 4 <= sectionSize - start else {
             return nil
         }
         self.start = start
         size = Int(length) + 4
         version = header.uint16()
-        // Only full compilation units hold code; version 5 has other kinds.
+        // Only full compilation units contain code; version 5 has other kinds.
         let kind = version >= 5 ? header.uint8() : 1
         var addressSize = version >= 5 ? header.uint8() : 0
         abbreviations = header.unsigned(4)
@@ -107,7 +107,7 @@ struct AbbreviationTable {
 
     subscript(code: UInt64) -> Abbreviation? { byCode[code] }
 
-    /// - Parameter code: Where to stop: the first entry of a unit needs only one.
+    /// - Parameter code: The last code needed: the first entry of a unit needs only one.
     init(_ section: [UInt8], at offset: UInt64, upTo code: UInt64 = .max) {
         guard offset < UInt64(section.count) else { return }
         var cursor = ByteCursor(section, at: Int(offset))
@@ -132,7 +132,7 @@ struct AbbreviationTable {
 }
 
 extension ByteCursor {
-    /// Reads the entry's useful attributes; nil when a form is unknown and the rest of the unit is lost.
+    /// Reads the entry's used attributes; nil for an unknown form, after which the rest of the unit is lost.
     mutating func entry(_ abbreviation: Abbreviation) -> DebugEntry? {
         var entry = DebugEntry()
         for attribute in abbreviation.attributes {
@@ -144,7 +144,7 @@ extension ByteCursor {
         return isExhausted ? nil : entry
     }
 
-    /// Moves over an entry; false when a form is unknown.
+    /// Skips an entry; false for an unknown form.
     mutating func skipEntry(_ abbreviation: Abbreviation) -> Bool {
         for attribute in abbreviation.attributes {
             guard value(attribute.form, constant: attribute.constant, skipsText: true) != nil else {
@@ -192,7 +192,7 @@ extension ByteCursor {
         case 0x20, 0x24: skip(8)  // ref_sig8, ref_sup8
         case 0x1c, 0x1d, 0x1f20, 0x1f21: skip(4)  // references into a supplementary file
         case 0x22: _ = uleb()  // loclistx
-        default: return nil  // indirect, and what is not in DWARF 5
+        default: return nil  // indirect, and forms that are not in DWARF 5
         }
         return .skipped
     }

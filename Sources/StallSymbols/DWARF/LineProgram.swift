@@ -1,10 +1,10 @@
-// Runs a unit's line number program and keeps only the rows that the wanted addresses fall into.
+// Runs a unit's line number program, and keeps only the rows of the wanted addresses.
 
 /// **Source:** DWARF 5, section 6.2 "Line Number Information".
 struct LineProgram {
     struct Row {
         var file: UInt64
-        /// Nil for code that belongs to no line.
+        /// Nil for code without a line.
         var line: Int?
     }
 
@@ -46,14 +46,14 @@ struct LineProgram {
             directories = Self.entries(&header, sections).map(\.name)
             files = Self.entries(&header, sections)
         } else {
-            // Directory 0 is the unit's own.
+            // Directory 0 is the unit's compilation directory.
             var directories = [directory ?? ""]
             while !header.isAtEnd {
                 let name = header.string()
                 if name.isEmpty { break }
                 directories.append(name)
             }
-            // Files count from 1.
+            // File numbers start at 1.
             var files = [(name: "", directory: UInt64(0))]
             while !header.isAtEnd {
                 let name = header.string()
@@ -102,7 +102,7 @@ struct LineProgram {
         return entries
     }
 
-    /// A file's path; nil for what the compiler made up.
+    /// A file's path; nil for names invented by the compiler.
     func path(of file: UInt64) -> String? {
         guard file < UInt64(files.count) else { return nil }
         let (name, directory) = files[Int(file)]
@@ -117,7 +117,7 @@ struct LineProgram {
             ? name : directory.hasSuffix("/") ? directory + name : directory + "/" + name
     }
 
-    /// The rows that hold these addresses.
+    /// The rows that contain these addresses.
     func rows(at addresses: [UInt64]) -> [UInt64: Row] {
         let wanted = addresses.sorted()
         var found: [UInt64: Row] = [:]

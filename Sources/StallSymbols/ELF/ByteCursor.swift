@@ -1,11 +1,11 @@
-// Reads the encodings of DWARF one after the other. A read beyond the end yields zero and leaves the cursor at the end,
-// so that loops over broken data stop by themselves.
+// Reads the encodings of DWARF sequentially. A read beyond the end returns zero and leaves the cursor at the end, so
+// that loops over invalid data terminate.
 
 struct ByteCursor {
     let bytes: [UInt8]
     private(set) var position: Int
     let end: Int
-    /// A read went beyond the end: what came before may still be used, nothing after it.
+    /// A read went beyond the end: earlier results are valid, later ones are not.
     private(set) var isExhausted = false
 
     init(_ bytes: [UInt8], at position: Int = 0, end: Int? = nil) {

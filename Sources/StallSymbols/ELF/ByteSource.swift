@@ -1,13 +1,13 @@
-// Where the bytes of a binary come from. Files are read, never mapped: a mapped file that is cut short during a
-// deployment kills the process that looks at it, and maps of ELF files confuse readers of /proc/self/maps.
+// Access to the bytes of a binary. Files are read, never mapped: truncating a mapped file during a deployment kills the
+// process with SIGBUS, and maps of ELF files confuse readers of /proc/self/maps.
 
 internal import Glibc
 internal import StallModel
 
-/// Bytes that can be read in pieces.
+/// Bytes that can be read in parts.
 protocol ByteSource {
     var size: UInt64 { get }
-    /// Fills the buffer from `offset` on; false when there are not that many bytes.
+    /// Fills the buffer from `offset` on; false if there are fewer bytes.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Bool
 }
 
@@ -25,7 +25,7 @@ final class FileBytes: ByteSource {
     let size: UInt64
     private let descriptor: CInt
 
-    /// Nil when there is no such regular file or it may not be read. Never waits for a FIFO's other end.
+    /// Nil if there is no such regular file or it is not readable. Never waits for a FIFO's other end.
     init?(path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { return nil }
@@ -69,12 +69,12 @@ struct CopiedBytes: ByteSource {
 }
 
 extension CopiedBytes {
-    /// The kernel's own image has no file: its bytes are those that are mapped. Nil when it is not this process's.
+    /// The kernel's vDSO has no file, so its mapped bytes are copied. Nil if the image is not this process's vDSO.
     init?(vdso image: Image) {
         guard image.path == "[vdso]", ImageTable.current().images.contains(image),
             let start = UnsafeRawPointer(bitPattern: UInt(image.loadAddress))
         else { return nil }
-        // It is mapped in whole pages, and its section headers lie behind the last segment.
+        // It is mapped in whole pages, and its section headers follow the last segment.
         let page = UInt64(getpagesize())
         let size = (image.endAddress - image.loadAddress + page - 1) / page * page
         bytes = Array(UnsafeRawBufferPointer(start: start, count: Int(size)))

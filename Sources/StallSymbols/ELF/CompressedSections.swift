@@ -1,13 +1,13 @@
-// Debug sections that the linker or objcopy compressed. Reading them takes a library, which the agent must not bring
-// into its host: the caller may give one. Without, such a file gives names only.
+// Debug sections compressed by the linker or objcopy. Decompression needs a library, which the agent must not bring
+// into its host, so the caller supplies it. Without one, such a file provides names only.
 
-/// How a section is compressed. The raw values are those of ELF.
+/// The compression of a section. The raw values are those of ELF.
 package enum SectionCompression: UInt32, Sendable {
     case zlib = 1
     case zstd = 2
 }
 
-/// Decompresses bytes to exactly `size` bytes; nil when they are broken or the system cannot.
+/// Decompresses bytes to exactly `size` bytes; nil if they are invalid or the method is not supported.
 package typealias SectionDecompressor =
     @Sendable (_ compression: SectionCompression, _ bytes: [UInt8], _ size: Int) -> [UInt8]?
 
@@ -30,7 +30,7 @@ final class CompressedSections {
         return bytes
     }
 
-    /// No file makes us allocate more than a gigabyte, or a thousand times what it has (zlib's best).
+    /// Limits the allocation for a file to a gigabyte, and to a thousand times the compressed size (zlib's maximum).
     private func decompressed(
         at offset: UInt64, size: UInt64, in source: any ByteSource
     ) -> [UInt8]? {

@@ -1,14 +1,14 @@
-// The parts of an ELF file that names come from: segments, build ID, symbol tables. Every number in the file is
-// checked before it is used: a broken or hostile file yields fewer names, never a crash and never a large allocation.
+// The parts of an ELF file that symbolication needs: segments, build ID, symbol tables. Every number in the file is
+// checked before its use: an invalid or hostile file yields fewer names, never a crash or a large allocation.
 //
-// The symbol table is streamed past the addresses that are asked for, all at once: memory does not grow with the
-// file, and a 70 MB executable costs a few milliseconds.
+// The symbol table is streamed once for all addresses: memory does not grow with the file, and a 70 MB executable takes
+// a few milliseconds.
 
 package import StallModel
 
 /// A 64-bit little-endian ELF file. **Source:** System V ABI, "Object Files"; elf(5).
 package struct ELFFile {
-    /// The lowest and one past the highest address that its segments are linked to.
+    /// The lowest address of its segments as linked, and one past the highest.
     let lowestAddress: UInt64
     let highestAddress: UInt64
     package let buildID: BuildID?
@@ -17,7 +17,7 @@ package struct ELFFile {
     private let sectionNumbers: [String: Int]
     private let compressed: CompressedSections?
 
-    /// Nil when the bytes are not such a file or it maps nothing.
+    /// Nil if the bytes are not such a file or it maps no segments.
     init?(_ source: any ByteSource, decompressor: SectionDecompressor? = nil) {
         guard let header = Fields(source, at: 0, count: 64),
             header.uint32(0) == 0x464c_457f, header.bytes[4] == 2, header.bytes[5] == 1
@@ -37,7 +37,7 @@ package struct ELFFile {
         else { return nil }
         (lowestAddress, highestAddress) = (lowest, highest)
 
-        // A separate debug file keeps the note sections; a file without sections has the segments only.
+        // A separate debug file has note sections; a file without sections has only segments.
         let notes =
             sections.filter { $0.type == 7 }.map { ($0.offset, $0.size, $0.alignment) }
             + segments.filter { $0.type == 4 }.map { ($0.offset, $0.fileSize, $0.alignment) }
@@ -49,20 +49,20 @@ package struct ELFFile {
             }.first
     }
 
-    /// The name of a function, and whether a linker folded functions of other names into it.
+    /// The name of a function, and whether the linker folded functions with other names into it.
     struct NamedSymbol {
         var name: String
         var isFolded: Bool
     }
 
-    /// The function symbols that hold these addresses.
+    /// The function symbols that contain these addresses.
     package func symbols(at addresses: [UInt64]) -> [UInt64: String] {
         namedSymbols(at: addresses).mapValues(\.name)
     }
 
     func namedSymbols(at addresses: [UInt64]) -> [UInt64: NamedSymbol] {
         var symbols: [UInt64: NamedSymbol] = [:]
-        // The full table first; libraries without one still export names in the dynamic table.
+        // The full table first; libraries without one still have exported names in the dynamic table.
         for type: UInt32 in [2, 11] {
             for table in sections where table.type == type {
                 let rest = addresses.filter { symbols[$0] == nil }
@@ -77,14 +77,13 @@ package struct ELFFile {
         return symbols
     }
 
-    /// The bytes of a section by name; nil when there is none, when it cannot be decompressed, or is larger than
-    /// `limit`.
+    /// The bytes of a section by name; nil if it is missing, cannot be decompressed, or exceeds `limit`.
     func contents(of name: String, limit: UInt64) -> [UInt8]? {
         guard let size = size(of: name), size <= limit else { return nil }
         return contents(of: name, from: 0, count: size)
     }
 
-    /// A part of a section, or nil when it has less.
+    /// A part of a section; nil if the section is shorter.
     func contents(of name: String, from start: UInt64, count: UInt64) -> [UInt8]? {
         guard let size = size(of: name), start <= size, count <= size - start else { return nil }
         if let section = section(name) {
@@ -97,12 +96,12 @@ package struct ELFFile {
         section(name)?.size ?? decompressed(name).map { UInt64($0.count) }
     }
 
-    /// The name of the file that this one's debug information was moved to.
+    /// The name of the separate file with this one's debug information.
     var debugLink: String? { string(inSection: ".gnu_debuglink", at: 0) }
 
     var hasSymbolTable: Bool { sections.contains { $0.type == 2 } }
 
-    /// Whether the file has compressed debug information, which is read only where something decompresses it.
+    /// Whether the file has compressed debug information, which is only read if the caller supplied a decompressor.
     var hasCompressedDebugInformation: Bool {
         sectionNumbers[".zdebug_info"] != nil
             || sectionNumbers[".debug_info"].map { sections[$0].flags & 0x800 != 0 } ?? false
@@ -148,7 +147,7 @@ package struct ELFFile {
         }
     }
 
-    /// Aliases of one function differ in prefixes only (`poll`, `__poll`): the plainest exported name wins.
+    /// Aliases of one function differ only in prefixes (`poll`, `__poll`): the plainest exported name wins.
     private func bestName(_ candidates: [Symbol], of table: Section) -> NamedSymbol? {
         guard sections.indices.contains(Int(table.link)) else { return nil }
         let strings = sections[Int(table.link)]
@@ -162,8 +161,8 @@ package struct ELFFile {
         return best.map { NamedSymbol(name: $0.name, isFolded: Self.areFolded(names.map(\.name))) }
     }
 
-    /// Whether functions of several sources have one address: a linker that folds identical code (`--icf`) leaves them
-    /// like that. C has aliases by design; Swift and C++ have those whose readable names are one.
+    /// Whether functions with different sources have one address, as left by a linker that folds identical code
+    /// (`--icf`). C has aliases by design; Swift and C++ aliases have equal readable names.
     private static func areFolded(_ names: [String]) -> Bool {
         guard names.count > 1 else { return false }
         let mangled = names.filter { $0.hasPrefix("$s") || $0.hasPrefix("_Z") }
@@ -229,7 +228,7 @@ extension ELFFile {
 
     private static func sections(_ source: any ByteSource, _ header: Fields) -> [Section] {
         let (offset, size) = (header.uint64(40), header.uint16(58))
-        // With 65,280 sections or more the true count is in the first section.
+        // With 65,280 sections or more, the first section contains the count.
         let first = header.uint16(60) == 0 ? Fields(source, at: offset, count: 64) : nil
         let count = first?.uint64(32) ?? UInt64(header.uint16(60))
         return table(source, at: offset, count: count, entrySize: size, expectedSize: 64).map(
@@ -282,7 +281,7 @@ extension ELFFile {
     }
 }
 
-/// Little-endian numbers at fixed places of a record that is known to be long enough.
+/// Little-endian numbers at fixed offsets of a record whose length was checked.
 struct Fields {
     let bytes: [UInt8]
 
@@ -305,6 +304,6 @@ struct Fields {
 }
 
 extension String {
-    /// Lower for plainer names: underscores say that a name is not meant to be seen.
+    /// Lower for plainer names: leading underscores mark internal names.
     fileprivate var plainness: Int { prefix { $0 == "_" }.count << 16 + utf8.count }
 }

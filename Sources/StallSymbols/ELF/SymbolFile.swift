@@ -1,19 +1,19 @@
-// A file that names may come from, as one looks at it before using it.
+// A candidate file for symbolication.
 
 package import StallModel
 
-/// What a binary or a separate debug file has to offer.
+/// What a binary or a separate debug file contains.
 package struct SymbolFile: Hashable, Sendable {
     package let path: String
     package let buildID: BuildID?
-    /// It has a full symbol table; a stripped binary has at most the names that it exports.
+    /// Whether it has a full symbol table; a stripped binary has at most its exported names.
     package let hasSymbols: Bool
-    /// It has debug information that can be read: lines and inlined calls.
+    /// Whether it has readable debug information: lines and inlined calls.
     package let hasLines: Bool
-    /// It has compressed debug information, which was not read unless it has lines, too.
+    /// Whether it has compressed debug information, which was not read unless `hasLines` is true.
     package let isCompressed: Bool
 
-    /// Looks at a file; nil when it is no ELF file, or not readable.
+    /// Opens a file; nil if it is not a readable ELF file.
     package init?(path: String) {
         guard let bytes = FileBytes(path: path), let file = ELFFile(bytes) else { return nil }
         self.init(path: path, file)
