@@ -10,7 +10,7 @@
 #include <sys/auxv.h>
 
 #include "image_list.h"
-#include "kernel_read.h"
+#include "../System/kernel_read.h"
 
 enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "image_list.h"
-#include "kernel_read.h"
+#include "../System/kernel_read.h"
 
 static bool holds(const image_entry *image, uint64_t address, uint64_t size) {
     return address >= image->load_address && address < image->end_address && size <= image->end_address - address;

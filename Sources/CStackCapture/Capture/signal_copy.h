@@ -2,7 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
-#include "architecture.h"
+#include "../Architecture/architecture.h"
 
 typedef enum {
     SIGNAL_COPIED,

@@ -31,7 +31,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "process_memory.h"
+#include "../process_memory.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
 #define LONGEST_STORAGE_NS UINT64_C(10000000000)  // of an answer that is not taken

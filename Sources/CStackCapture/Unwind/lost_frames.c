@@ -1,6 +1,6 @@
 // Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the
 // function.
-#include "process_memory.h"
+#include "../process_memory.h"
 #include "stack_walk.h"
 
 enum {

@@ -2,7 +2,7 @@
 //
 // Source: LSB 5.0, "Exception Frames" (.eh_frame, .eh_frame_hdr); DWARF 5, section 6.4.
 #pragma once
-#include "architecture.h"
+#include "../Architecture/architecture.h"
 #include "byte_cursor.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "kernel_read.h"
+#include "../System/kernel_read.h"
 #include "stall_clock.h"
 #include "stall_queue.h"
 

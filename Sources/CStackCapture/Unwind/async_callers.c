@@ -4,7 +4,7 @@
 // runtime calls to run a job, directly or through one function of its own.
 //
 // Source: swift/ABI/Task.h, AsyncContext.
-#include "process_memory.h"
+#include "../process_memory.h"
 #include "stack_walk.h"
 
 enum { ASYNC_LIMIT = 256 };  // awaiting functions that are followed

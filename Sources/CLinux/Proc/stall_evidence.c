@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernel_read.h"
+#include "../System/kernel_read.h"
 #include "stall_descriptors.h"
 #include "stall_task.h"
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "process_memory.h"
+#include "../process_memory.h"
 #include "stack_walk.h"
 
 enum {
