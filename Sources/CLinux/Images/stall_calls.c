@@ -19,8 +19,8 @@ typedef struct {
     int32_t function, entry;  // both relative to the header
 } table_entry;
 
-/// The last function in the sorted table of .eh_frame_hdr that does not begin after `address`; 0 without one.
-/// Source: Linux Standard Base, "The .eh_frame_hdr section"; every linker in use writes these encodings.
+/// The last function in the sorted table of .eh_frame_hdr that does not begin after `address`; 0 without one. Source:
+/// Linux Standard Base, "The .eh_frame_hdr section"; all common linkers write these encodings.
 static uint64_t function_start(const image_entry *image, uint64_t address) {
     const uint64_t base = image->frame_header, size = image->frame_header_size;
     const uint8_t expected[4] = {1, 0x1b, 0x03, 0x3b};
@@ -34,7 +34,7 @@ static uint64_t function_start(const image_entry *image, uint64_t address) {
     const uint64_t table = base + sizeof header;
     const int64_t key = (int64_t)(address - base);
     uint64_t low = 0, high = count;
-    while (high - low > 64) {  // halving far apart, then one reading of what is left
+    while (high - low > 64) {  // binary search by single entries, then one read of the rest
         const uint64_t middle = low + (high - low) / 2;
         if (!read_exactly(image, table + middle * sizeof *block, block, sizeof *block)) return 0;
         if (block[0].function <= key) low = middle; else high = middle;
@@ -48,7 +48,7 @@ static uint64_t function_start(const image_entry *image, uint64_t address) {
 }
 
 #if defined(__x86_64__)
-/// The target of the `call rel32` that ends at `address`; 0 for every other instruction.
+/// The target of the `call rel32` that ends at `address`; 0 for other instructions.
 static uint64_t direct_call_target(const image_entry *image, uint64_t address) {
     uint8_t code[5];
     if (!read_exactly(image, address - 5, code, sizeof code) || code[0] != 0xe8) return 0;
@@ -57,7 +57,7 @@ static uint64_t direct_call_target(const image_entry *image, uint64_t address) {
     return address + (uint64_t)(int64_t)distance;
 }
 
-/// `jmp *somewhere(%rip)`, behind `endbr64` and `bnd` or not: a linkage stub, which belongs to no function.
+/// `jmp *target(%rip)`, optionally after `endbr64` and `bnd`: a linkage stub, which belongs to no function.
 static bool is_stub(const uint8_t *code) {
     const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
     if (memcmp(code, endbr64, sizeof endbr64) == 0) code += sizeof endbr64;

@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-// Exported by libswiftCore. The first is what Swift's own backtraces use: short for Swift, and C++ as well. It is not
-// part of a published interface, so a runtime without it must still link: the full name is used then.
+// Exported by libswiftCore. Swift's own backtraces use the first: short for Swift, and C++ as well. It is not a public
+// interface, so it is weak; without it the full name is used.
 extern char *_swift_backtrace_demangle(const char *, size_t, char *, size_t *) __attribute__((weak));
 extern char *swift_demangle(const char *, size_t, char *, size_t *, uint32_t) __attribute__((weak));
 

@@ -1,6 +1,5 @@
-// What the loader lists is read through the kernel, and once an image: its headers and notes lie in the mapping of a
-// file, and a file that is cut short under its mapping answers a read with SIGBUS. What was read of an image is kept
-// for as long as the loader lists it.
+// Each image is read once and through the kernel: its headers and notes are in a file mapping, and reading the mapping
+// of a truncated file raises SIGBUS. The result is cached as long as the loader lists the image.
 #define _GNU_SOURCE
 #include "stall_images.h"
 
@@ -14,7 +13,7 @@
 
 enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
 
-// The list that was made last, or NULL while one is being made. A thread that finds it gone reads everything again.
+// The previous list, or NULL while a list is being made: then another thread reads every image again.
 static stall_image_list *known;
 
 typedef struct {
@@ -22,7 +21,7 @@ typedef struct {
     const stall_image_list *known;
 } listing;
 
-/// Walks the notes of one PT_NOTE segment. Every size in it is checked against what is left.
+/// Searches the notes of one PT_NOTE segment. Every size is checked against the remaining bytes.
 static bool find_build_id(uint64_t notes, uint64_t size, uint64_t alignment, image_entry *image) {
     const uint64_t mask = alignment == 8 ? 7 : 3;
     uint64_t at = 0;
@@ -77,7 +76,7 @@ static bool read_image(const struct dl_phdr_info *info, image_entry *image) {
 static const image_entry *find_known(
     const stall_image_list *list, const image_entry *wanted, const char *path, size_t place
 ) {
-    for (size_t i = 0; list && i < list->count; i++) {  // nearly always it has kept its place
+    for (size_t i = 0; list && i < list->count; i++) {  // nearly always at the same index
         const image_entry *image = &list->images[(place + i) % list->count];
         if (image->base == wanted->base && image->headers == wanted->headers
             && strcmp(stall_image_path(list, image), path) == 0) return image;
@@ -97,7 +96,7 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context) {
 
     image_entry image = {.base = info->dlpi_addr, .headers = (uintptr_t)info->dlpi_phdr};
     const image_entry *before = find_known(listing->known, &image, path, list->count);
-    // Since something was unloaded, it may be another image in the same place. One that cannot be read any more is not.
+    // After an unload it may be another image at the same address. If it cannot be read any more, it is the same.
     if (before && listing->known->unload_count == info->dlpi_subs) {
         image = *before;
     } else if (!read_image(info, &image)) {

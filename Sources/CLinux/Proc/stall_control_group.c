@@ -19,7 +19,7 @@ void stall_control_group_close(stall_control_group *group) {
     group->count = 0;
 }
 
-// The number behind a label at the beginning of a line; 0 when there is none.
+// The number after a label at the beginning of a line; 0 if there is none.
 static uint64_t number_after(const char *text, const char *label) {
     size_t length = strlen(label);
     for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
@@ -36,7 +36,7 @@ void stall_control_group_read(const stall_control_group *group, stall_throttling
         text[count] = 0;
         snapshot->is_readable = true;
         snapshot->throttle_count += number_after(text, "nr_throttled ");
-        // The first version counts nanoseconds.
+        // cgroup v1 counts nanoseconds.
         snapshot->throttled_us += number_after(text, "throttled_usec ") + number_after(text, "throttled_time ") / 1000;
     }
 }

@@ -9,8 +9,8 @@
 
 #include "stall_numbers.h"
 
-/// What statfs(2) calls the kernel's own file systems; FUSE because containers get some files of /proc from there
-/// (lxcfs).
+/// Magic numbers of the kernel's own file systems in statfs(2); FUSE, because lxcfs provides some files in /proc to
+/// containers.
 enum { PROC = 0x9fa0, GROUP_1 = 0x27e0eb, GROUP_2 = 0x63677270, NAMELESS = 0x09041934, FUSE = 0x65735546 };
 
 bool stall_descriptor_is_kernels(int descriptor) {
@@ -26,7 +26,7 @@ void stall_descriptor_close(int descriptor) {
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {
     struct statx facts;
-    // What may be a file of a dead server's: its file system is not asked again.
+    // AT_STATX_DONT_SYNC, because a file of a dead network server would block.
     if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0) return false;
     *identity = (stall_file_identity){makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino};
     return true;

@@ -16,7 +16,7 @@
 #include "stall_descriptors.h"
 #include "stall_task.h"
 
-// Appends text; false when it does not fit.
+// Appends text; false if it does not fit.
 static bool append(char *to, size_t capacity, const char *text) {
     size_t length = strlen(to), more = strlen(text);
     if (length + more >= capacity) return false;
@@ -32,7 +32,7 @@ static void append_number(char *to, size_t capacity, uint64_t number) {
     append(to, capacity, start);
 }
 
-// The text of a kept file; false when it cannot be read.
+// Reads an open file as text; false if that fails.
 static bool read_text(int file, char *text, size_t capacity) {
     if (file < 0) return false;
     ssize_t count = pread(file, text, capacity - 1, 0);
@@ -144,7 +144,7 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) 
 
 size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_kernel_read(to, address, length); }
 
-// `3: POSIX  ADVISORY  WRITE 392 fe:00:5326767 0 EOF`, and below it who waits for it: `3: -> POSIX  ADVISORY ...`.
+// `3: POSIX  ADVISORY  WRITE 392 fe:00:5326767 0 EOF`, followed by its waiters: `3: -> POSIX  ADVISORY ...`.
 typedef struct {
     int32_t number, process;
     bool waits;
@@ -165,7 +165,7 @@ static bool parse_file_lock(const char *line, file_lock_line *lock) {
     return true;
 }
 
-// Shows `visit` each line of /proc/locks. False when it cannot be opened. Dear: the kernel waits for every processor.
+// Calls `visit` with each line of /proc/locks. False if it cannot be opened. Expensive: the kernel waits for every CPU.
 static bool visit_locks(void (*visit)(const char *line, void *context), void *context) {
     int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// What getdents64(2) fills in.
+/// The record of getdents64(2).
 typedef struct {
     uint64_t inode;
     int64_t offset;

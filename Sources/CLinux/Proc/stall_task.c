@@ -22,7 +22,7 @@ static int open_number(int32_t number, const char *name) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// "PROCESS/task/THREAD", of the calling thread.
+// "PROCESS/task/THREAD" of the calling thread.
 static bool read_own(int32_t *process, int32_t *thread) {
     char link[64];
     const ssize_t length = readlink("/proc/thread-self", link, sizeof link - 1);
@@ -34,14 +34,15 @@ static bool read_own(int32_t *process, int32_t *thread) {
     return *process > 0 && *thread > 0;
 }
 
-// Found out once a process: process << 32 | its number in /proc. A child may be in another namespace than its parent.
+// Determined once per process: process << 32 | its number in /proc. A child may be in another namespace than its
+// parent.
 static int32_t number_in_proc(void) {
     static uint64_t known;
     const pid_t own = getpid();
     const uint64_t before = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if ((pid_t)(before >> 32) == own) return (int32_t)before;
     int32_t process, thread;
-    // The process has the same number in both by chance, and its threads have not.
+    // The process may have the same number in both by chance, but its threads do not.
     if (!read_own(&process, &thread)) process = own;
     else if (process == own && thread != stall_gettid()) process = -1;
     __atomic_store_n(&known, (uint64_t)(uint32_t)own << 32 | (uint32_t)process, __ATOMIC_RELAXED);
@@ -71,7 +72,7 @@ int32_t stall_task_thread(int32_t number) {
     return (int32_t)inner;
 }
 
-// The numbers that were found last: thread << 32 | number. An entry may be old, and is checked.
+// A cache of numbers: thread << 32 | number. Entries may be outdated and are checked.
 enum { REMEMBERED = 256 };
 static uint64_t remembered[REMEMBERED];
 

@@ -19,19 +19,19 @@ static int read_text(int number, char *text, size_t capacity) {
     return 0;
 }
 
-// A missing file means a thread that ended, or a /proc that cannot be read; the kernel tells which.
+// A missing file means an ended thread or an unreadable /proc; the kernel distinguishes them.
 static int open_error(int32_t thread, int error) {
     return error == ENOENT && !stall_task_exists(thread) ? ESRCH : error;
 }
 
-// What may have passed at the next look; every other refusal stands.
+// Errors that may be over at the next poll; all others are permanent.
 static bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-// The number of a file that is opened when it is first asked for; -1 with errno.
+// The descriptor of a file that is opened on first use; -1 with errno.
 static int kept_number(stall_thread_files *files, stall_thread_file file) {
     int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
     if (kept >= 0) return kept;
-    if (file == STALL_THREAD_SYSCALL) {  // it was tried when its user had the right to
+    if (file == STALL_THREAD_SYSCALL) {  // only attempted at the registration, with its privileges
         errno = files->syscall_error;
         return -1;
     }
@@ -63,7 +63,7 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
     stall_thread_files_begin(files, 0);
     int error = stall_thread_start_ticks(thread, &ticks);
     if (error == ESRCH || is_shortage(error)) return error;
-    if (error == 0 && start_ticks != 0 && ticks != start_ticks) return ESRCH;  // another one has its id
+    if (error == 0 && start_ticks != 0 && ticks != start_ticks) return ESRCH;  // another thread has its id
     error = 0;
     const int number = stall_task_open(thread, names[STALL_THREAD_SYSCALL]);
     if (number < 0) {
@@ -124,7 +124,7 @@ int stall_thread_read_position(stall_thread_files *files, stall_thread_position 
     return 0;
 }
 
-// "12 (name) S ..."; the name may hold anything. Numbers as in proc(5).
+// "12 (name) S ..."; the name may contain anything. Fields as in proc(5).
 static int parse_state(const char *text, stall_thread_state *state) {
     const char *field = strrchr(text, ')');
     if (!field || field[1] != ' ' || field[2] == 0) return ENODATA;

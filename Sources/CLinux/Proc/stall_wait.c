@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-// What a thread waits for, from the arguments of its system call.
+// Determines what a thread waits for from the arguments of its system call.
 #include <link.h>
 #include <poll.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static void add_descriptor(stall_wait_snapshot *snapshot, int32_t number, stall_
     if (stall_descriptor_read(number, &descriptors[snapshot->descriptor_count])) snapshot->descriptor_count++;
 }
 
-// What an epoll descriptor watches is what is waited for.
+// Replaces an epoll descriptor by the descriptors in its set.
 static void add_members(stall_wait_snapshot *snapshot, stall_descriptor_snapshot *descriptors) {
     uint32_t count = snapshot->descriptor_count;
     for (uint32_t index = 0; index < count; index++) {
@@ -34,7 +34,7 @@ static void follow_poll(stall_wait_snapshot *snapshot, stall_descriptor_snapshot
         if (polled[index].fd >= 0) add_descriptor(snapshot, polled[index].fd, descriptors);
 }
 
-// The sets of readable, writable and exceptional ones.
+// The sets of readable, writable and exceptional descriptors.
 static void follow_select(stall_wait_snapshot *snapshot, stall_descriptor_snapshot *descriptors) {
     uint8_t set[128];
     const uint64_t *arguments = snapshot->thread.arguments;
@@ -67,7 +67,7 @@ typedef struct {
 } loaded_object;
 extern int find_object(void *address, loaded_object *object) __asm__("_dl_find_object") __attribute__((weak));
 
-// Whether a sleeping thread was sent to sleep by SQLite, which waits for a lock in this way. Takes no lock.
+// Whether a sleeping thread was called from SQLite, which waits for locks by sleeping. Takes no lock.
 static bool sleeps_in_sqlite(const stall_wait_snapshot *snapshot) {
     enum { WORDS = 128 };
     uint64_t words[WORDS];
@@ -103,8 +103,8 @@ void stall_wait_follow(stall_wait_snapshot *snapshot, stall_wait_detail detail, 
     add_members(snapshot, descriptors);
 }
 
-// A wait for a file's lock is one system call that lasts: nothing of it may have changed. SQLite sleeps again and
-// again, for 1 to 100 ms, and tries in between: the place on its stack is the same.
+// A wait for a file lock is one long system call, of which nothing may have changed. SQLite instead sleeps repeatedly,
+// for 1 to 100 ms, and retries in between: its stack pointer is the same.
 static bool is_same_wait(const stall_wait_snapshot *snapshot, const stall_thread_snapshot *now) {
     if (now->is_running || now->system_call != snapshot->thread.system_call) return false;
     if (snapshot->detail == STALL_WAIT_SLEEP) return now->stack_pointer == snapshot->thread.stack_pointer;
@@ -132,7 +132,7 @@ void stall_wait_find_file_lock(stall_wait_snapshot *snapshot, int32_t thread) {
     if (is_known)
         is_known = snapshot->detail == STALL_WAIT_FILE_LOCK ? stall_file_lock_holder(&snapshot->lock_process)
                                                         : stall_database_lock_holder(&snapshot->lock_process);
-    // The lock that was seen is the one that the thread waited for only if it waits for it still.
+    // The lock found is the thread's only if the thread still waits for it.
     if (!is_known || !waits_still(snapshot, &files)) snapshot->lock_process = 0;
     if (snapshot->lock_process == 0 || !stall_process_read_name(snapshot->lock_process, snapshot->lock_process_name))
         snapshot->lock_process_name[0] = 0;

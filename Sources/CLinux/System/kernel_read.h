@@ -1,5 +1,5 @@
-// Memory of this process, read by the kernel: what is not mapped, or mapped from a file that was cut short since, is
-// missing from the answer instead of ending the process with SIGSEGV or SIGBUS.
+// Reads this process's memory through the kernel. Bytes that are not mapped, or beyond the end of a truncated file, are
+// missing from the result; a direct read would end the process with SIGSEGV or SIGBUS.
 #pragma once
 #ifndef _GNU_SOURCE
 #error "define _GNU_SOURCE before the first include"
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// What a pipe is given, it takes from memory as the kernel sees it.
+// write(2) to a pipe reads the memory in the kernel.
 static inline size_t stall_read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     int ends[2];
     size_t done = 0;
@@ -29,8 +29,8 @@ static inline size_t stall_read_through_pipe(uint8_t *to, uint64_t address, size
     return done;
 }
 
-/// Reads up to `length` bytes at `address`; returns how many. A sandbox may forbid process_vm_readv, and a process that
-/// is not dumpable cannot open /proc/self/mem.
+/// Reads up to `length` bytes at `address`; returns how many. Has fallbacks, because a sandbox may forbid
+/// process_vm_readv, and a process that is not dumpable cannot open /proc/self/mem.
 static inline size_t stall_kernel_read(void *to, uint64_t address, size_t length) {
     struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
     if (length == 0) return 0;

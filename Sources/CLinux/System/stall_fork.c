@@ -10,7 +10,7 @@
 
 uint32_t stall_fork_count = 0;
 
-// All that may be done between fork and exec in a process that had threads.
+// A forked child of a multithreaded process may do little more than this before exec.
 static void count_fork(void) { __atomic_fetch_add(&stall_fork_count, 1, __ATOMIC_RELAXED); }
 
 static void register_once(void) { pthread_atfork(NULL, NULL, count_fork); }

@@ -18,12 +18,12 @@
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_last_words) <= PAGE, "one page");
 
-// One of the process's monitors. A place with another process's number is free: a fork's child begins afresh.
+// One of the process's monitors. An entry with another process's id is free: a forked child starts over.
 typedef struct {
     pid_t owner;
     uint32_t is_prepared;
     uint64_t run[2];
-    stall_last_words *page;  // once made it stays mapped: a loop may store into it at any moment
+    stall_last_words *page;  // stays mapped: a loop may store into it at any moment
 } place;
 
 enum { PLACES = 8, CLAIMED = -1 };
@@ -75,7 +75,7 @@ static void remove_page(const place *place) {
     unlink(path);
 }
 
-// Whether the page says more about a stall than a store does.
+// Whether the page contains a stall that a store does not have to its end.
 static bool is_page_wanted(const place *place) {
     const stall_last_words *words = page_of(place);
     for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
@@ -101,7 +101,7 @@ static stall_last_words *make_page(place *place) {
     stall_last_words_path(place->run[0], place->run[1], path);
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return NULL;
-    // All of it is there before it is stored into: a page that cannot be had later would be a SIGBUS.
+    // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
     int error = posix_fallocate(file, 0, PAGE);
     void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
@@ -135,8 +135,8 @@ stall_open_slot *stall_last_words_open(
 }
 
 void stall_open_slot_end(stall_open_slot *slot, uint64_t now_ns) {
-    // The first time counts: a watchdog that is late has not taken the slot back yet. The page of a fork's parent is
-    // not ours.
+    // Only the first end counts: a late watchdog may not have removed the slot from the beacon yet. The page of a
+    // forked child's parent must not be written.
     const uint64_t offset = (uintptr_t)slot % PAGE;
     const stall_last_words *words = (const stall_last_words *)((uintptr_t)slot - offset);
     bool is_ours = false;
@@ -194,12 +194,12 @@ void stall_last_words_note_exit(void) {
     note(STALL_PROCESS_EXITED);
 }
 
-// Fatal signals. The handler only stores two words; then whatever was there before gets the signal as if we were not.
+// Fatal signals. The handler only stores two words, then passes the signal to the previous handler.
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
 static struct sigaction previous[NSIG];
 
-// Whether the instruction that was interrupted fails again when it is executed once more. After a trap and a system
-// call that a sandbox refused, the thread would go on behind it; a signal that was sent has no instruction.
+// Whether the interrupted instruction fails again when it is executed once more. After a trap, or a system call refused
+// by a sandbox, the thread would continue behind it; a sent signal has no instruction.
 static bool happens_again(int number, const siginfo_t *info) {
     if (info->si_code <= 0 || number == SIGTRAP || number == SIGSYS || number == SIGABRT) return false;
     return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
@@ -210,7 +210,7 @@ static void note_crash(int number, siginfo_t *info, void *context) {
     note(STALL_PROCESS_CRASHED);
     const struct sigaction *before = &previous[number];
     const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
-    // As the kernel would have done before it called that handler.
+    // As the kernel does before it calls such a handler.
     if (is_default || before->sa_flags & SA_RESETHAND) signal(number, SIG_DFL);
     if (before->sa_flags & SA_SIGINFO) {
         before->sa_sigaction(number, info, context);
@@ -221,7 +221,8 @@ static void note_crash(int number, siginfo_t *info, void *context) {
         if (syscall(SYS_rt_tgsigqueueinfo, getpid(), stall_gettid(), number, info) != 0)
             syscall(SYS_tgkill, getpid(), stall_gettid(), number);
     }
-    // Still ours to handle, or nothing that comes again: the one before took care of it, and the process lives.
+    // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
+    // signal, and the process lives on.
     struct sigaction now;
     const bool is_ours = sigaction(number, NULL, &now) == 0 && now.sa_sigaction == note_crash;
     if (!is_default && (is_ours || !happens_again(number, info))) note(STALL_PROCESS_LIVES);

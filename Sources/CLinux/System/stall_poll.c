@@ -1,4 +1,4 @@
-// The hooks that CFRunLoop itself uses to serve the main dispatch queue. Weak: a program without Dispatch has neither.
+// The hooks with which CFRunLoop serves the main dispatch queue. Weak, because a program without Dispatch has neither.
 #include "stall_poll.h"
 
 #include <stddef.h>

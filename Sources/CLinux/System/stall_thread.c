@@ -14,7 +14,7 @@
 #include "stall_clock.h"
 
 enum {
-    // The loader keeps room for thread-local variables of libraries that are loaded later.
+    // The loader reserves room for thread-local variables of libraries that are loaded later.
     LOADER_RESERVE = 1 << 16,
     LARGEST_STACK = 1 << 28,
 };
@@ -26,15 +26,15 @@ static int add_thread_locals(struct dl_phdr_info *image, size_t size, void *cont
     (void)size;
     size_t *total = context;
     for (size_t i = 0; i < image->dlpi_phnum; i++) {
-        ElfW(Phdr) segment;  // lies in the mapping of a file
+        ElfW(Phdr) segment;  // in a file mapping, so read through the kernel
         if (stall_kernel_read(&segment, (uintptr_t)&image->dlpi_phdr[i], sizeof segment) != sizeof segment) break;
         if (segment.p_type == PT_TLS) *total += segment.p_memsz + segment.p_align;
     }
     return 0;
 }
 
-// glibc takes the thread-local variables of the whole program from the size that is asked for. It only says how much
-// with a symbol of its own, which is no one else's to use; the images say it too.
+// glibc subtracts the program's thread-local variables from the requested size. Its own symbol for that size is
+// private, so their size is read from the images.
 static size_t with_thread_locals(size_t stack_bytes) {
     size_t total = stack_bytes + LOADER_RESERVE;
     dl_iterate_phdr(add_thread_locals, &total);
@@ -46,7 +46,7 @@ int stall_thread_start(
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     if (error) return error;
-    // The mask is inherited: block what the thread shall block for the instant of the creation.
+    // A thread inherits its creator's mask: set it during the creation.
     sigset_t mask, before;
     sigfillset(&mask);
     for (size_t i = 0; i < sizeof synchronous_signals / sizeof *synchronous_signals; i++) {
@@ -56,7 +56,7 @@ int stall_thread_start(
     for (size_t size = with_thread_locals(stack_bytes);; size *= 2) {
         error = pthread_attr_setstacksize(&attributes, size);
         if (!error) error = pthread_create(thread, &attributes, body, context);
-        if (error != EINVAL || size >= LARGEST_STACK) break;  // EINVAL: too small even so
+        if (error != EINVAL || size >= LARGEST_STACK) break;  // EINVAL: still too small
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
@@ -67,8 +67,8 @@ int stall_thread_start(
     return 0;
 }
 
-// ThreadSanitizer does not know pthread_clockjoin_np: to it the thread would live on, also when its number is in use
-// again.
+// ThreadSanitizer does not intercept pthread_clockjoin_np: it would consider the thread alive even when its id is
+// reused.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define JOINS_BY_WALL_CLOCK 1

@@ -32,7 +32,7 @@ void stall_beacon_release(stall_beacon *beacon) {
 
 stall_wakeup *stall_wakeup_create(void) { return zeroed_lines(sizeof(stall_wakeup)); }
 
-// The futex returns early on a signal, or when the word has changed already; the watchdog looks again either way.
+// The futex returns early on a signal, or if the word has changed already; the watchdog polls again in both cases.
 void stall_wakeup_wait(stall_wakeup *wakeup, uint32_t sleep, uint64_t deadline_ns) {
     struct timespec deadline = {
         .tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
@@ -72,8 +72,7 @@ void stall_wakeup_signal_waiting(stall_wakeup *wakeup) {
 
 // MARK: Several watchers
 //
-// Watchdogs come and go on threads of their own, without a lock: a process may fork at any moment, and its child would
-// find it taken for ever.
+// Watchdogs come and go on threads of their own. There is no lock, because a forked child could inherit it locked.
 
 typedef struct {
     stall_wakeup *wakeup;
@@ -93,7 +92,7 @@ static choice choose(stall_beacon *beacon) {
     return chosen;
 }
 
-// The thread that changed the list last sees all of it, and stores last or sees that another one did.
+// The last thread that changed the list sees all of it; it stores last, or sees that another one did.
 static void apply_watchers(stall_beacon *beacon) {
     choice chosen, after = choose(beacon);
     do {
@@ -162,7 +161,8 @@ void stall_counters_add_long_span(stall_counters *counters, uint64_t now_ns, uin
 bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
     uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED), alarm = word;
     if (!__atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-        // Set on a word that has gone; the thread that set it sees that. It would cost every iteration a call.
+        // Set on a word that has been replaced, which the thread that set it sees. Left set, it would cost a call per
+        // iteration.
         __atomic_compare_exchange_n(&beacon->alarm, &alarm, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
         return false;
     }
@@ -175,7 +175,7 @@ bool stall_beacon_answer_alarm(stall_beacon *beacon, uint64_t now_ns) {
 }
 
 void stall_beacon_wake_watchdog(stall_beacon *beacon) {
-    // The store of the word comes before the read of the wake-up word, as the preparation before the read of the word.
+    // Orders the store of the word before the read of the wake-up word, like the preparation on the other side.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
     if (wakeup) stall_wakeup_signal(wakeup);

@@ -7,7 +7,7 @@
 
 #include "stall_clock.h"
 
-// CoreFoundation's own declarations, cut down to what is called; its headers come only with the toolchain.
+// CoreFoundation's declarations, reduced to what is called; its headers come only with the toolchain.
 typedef const void *CFTypeRef;
 typedef long CFIndex;
 typedef unsigned long CFOptionFlags;
@@ -56,7 +56,7 @@ struct stall_foreign_loop {
     CFTypeRef loop;
     CFTypeRef observer;
     stall_beacon *beacon;
-    uint32_t depth;       // of nested runs; atomic, because a correction counts the entry that no observer saw
+    uint32_t depth;       // nesting depth of runs; atomic, because a correction counts an entry that no observer saw
 };
 
 bool stall_foreign_loop_is_available(void) {
@@ -72,7 +72,7 @@ static const void *retain(const void *info) {
     return info;
 }
 
-// The observer may outlive the watch, and the watch the loop's thread.
+// The observer may outlive the watch, and the watch may outlive the loop's thread.
 static void release(const void *info) {
     stall_foreign_loop *loop = (stall_foreign_loop *)info;
     if (__atomic_fetch_sub(&loop->references, 1, __ATOMIC_ACQ_REL) != 1) return;
@@ -80,8 +80,7 @@ static void release(const void *info) {
     free(loop);
 }
 
-// Returns whether there is a run around the one that ends. An observer that was added in the middle of a run may see
-// its exit without its entry.
+// Returns whether there is an outer run. An observer that was added during a run may see its exit without its entry.
 static bool leave_run(stall_foreign_loop *loop) {
     uint32_t depth = __atomic_load_n(&loop->depth, __ATOMIC_RELAXED);
     while (depth > 0) {
@@ -91,12 +90,12 @@ static bool leave_run(stall_foreign_loop *loop) {
     return false;
 }
 
-// The activities and their order: `E (T S W A)* X`. An iteration that polls has no W and A, so that T counts as
-// progress too. The end of a nested run gives the outer callout a new beginning.
+// The activities and their order: `E (T S W A)* X`. An iteration that polls has no W and A, so T counts as progress
+// too. The end of a nested run restarts the outer callout's time.
 static void observe(CFTypeRef observer, CFOptionFlags activity, void *info) {
     (void)observer;
     stall_foreign_loop *loop = info;
-    if (!loop) return;  // CoreFoundation's, once the observer is invalid: see `detach`
+    if (!loop) return;  // cleared by CoreFoundation when the observer is invalidated: see `detach`
     stall_beacon *beacon = loop->beacon;
     uint64_t now = stall_monotonic_ns();
     switch (activity) {
@@ -138,7 +137,7 @@ stall_foreign_loop *stall_foreign_loop_attach(void) {
     loop->observer = CFRunLoopObserverCreate(
         NULL, ENTRY | BEFORE_TIMERS | BEFORE_WAITING | AFTER_WAITING | EXIT, true, 0, observe, &context);
     CFTypeRef running = CFRunLoopCopyCurrentMode(loop->loop);
-    if (running) {  // from a callout: its run goes on
+    if (running) {  // attached in a callout: its run continues
         loop->depth = 1;
         stall_beacon_publish(beacon, STALL_LOOP_BUSY, stall_monotonic_ns());
         CFRelease(running);
@@ -152,9 +151,9 @@ stall_foreign_loop *stall_foreign_loop_attach(void) {
     return loop;
 }
 
-// The observer is taken out of the loop, never made invalid. CoreFoundation calls an observer after it has let go of
-// its lock and reads its info only then; to invalidate it clears the info, under the feet of a loop that is just
-// calling it. Taken out, the observer lives, with its info, until the loop's thread lets go of it behind the call.
+// The observer is removed from the loop, never invalidated. CoreFoundation calls an observer without its lock and reads
+// the observer's info only then. Invalidation clears the info, possibly during such a call. A removed observer lives,
+// with its info, until the loop's thread releases it after the call.
 void stall_foreign_loop_detach(stall_foreign_loop *loop) {
     CFRunLoopRemoveObserver(loop->loop, loop->observer, kCFRunLoopCommonModes);
     CFTypeRef modes = CFRunLoopCopyAllModes(loop->loop);
@@ -169,8 +168,8 @@ void stall_foreign_loop_detach(stall_foreign_loop *loop) {
 
 stall_beacon *stall_foreign_loop_beacon(const stall_foreign_loop *loop) { return loop->beacon; }
 
-// The observer will see the exit of this run, so its entry must be counted: without, the callout around it would be
-// over for us. When the run ends just now there is none.
+// The observer will see the exit of this run, so count its entry: otherwise the enclosing callout would seem over. If
+// the run ends just now, there is no exit.
 static void observe_running_mode(stall_foreign_loop *loop, CFTypeRef mode) {
     __atomic_fetch_add(&loop->depth, 1, __ATOMIC_RELAXED);
     CFRunLoopAddObserver(loop->loop, loop->observer, mode);
@@ -192,10 +191,10 @@ void stall_foreign_loop_correct(stall_foreign_loop *loop, uint64_t word, uint64_
     }
     uint8_t status = STALL_LOOP_BUSY;
     if (is_waiting) status = STALL_LOOP_WAITING;
-    if (!current) status = STALL_LOOP_IDLE;  // whatever was counted of its runs
+    if (!current) status = STALL_LOOP_IDLE;  // regardless of the counted depth
     if (status == STALL_LOOP_BUSY && was_observed) return;
     stall_beacon_correct(loop->beacon, word, status, now_ns);
-    // It may have woken up before the observer was there to say so.
+    // The loop may have woken up before the observer was added.
     if (status == STALL_LOOP_WAITING && !CFRunLoopIsWaiting(loop->loop))
         stall_beacon_correct(
             loop->beacon, stall_beacon_pack(STALL_LOOP_WAITING, now_ns), STALL_LOOP_BUSY, stall_monotonic_ns());

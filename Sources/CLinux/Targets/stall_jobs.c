@@ -30,12 +30,12 @@ extern void dispatch_async_f(void *queue, void *context, void (*work)(void *)) W
 extern const char *dispatch_queue_get_label(void *queue) WEAK;
 
 enum { PRIORITIES = 65 };
-static void *queues[PRIORITIES];            // by priority; NULL: not known
-static enqueue_function runtime_enqueue;    // what the runtime does without a hook
+static void *queues[PRIORITIES];            // by priority; NULL: unknown
+static enqueue_function runtime_enqueue;    // the runtime's path without a hook
 static enqueue_hook earlier;                // the hook that was set before
 static stall_worker_handler new_worker;
 static bool is_started;
-static bool is_hooked;                      // the hook was set and not taken back
+static bool is_hooked;                      // the hook was set and not removed
 
 static stall_worker workers[STALL_WORKER_LIMIT];
 static int32_t worker_count;
@@ -43,7 +43,8 @@ static pthread_key_t worker_key;
 static bool has_worker_key;
 static __thread stall_worker *this_worker;
 
-// Where each thread keeps its current task: a variable of Swift's own, found by looking for a task that is known.
+// The location of each thread's current task: a private thread-local variable of Swift, found by searching for a known
+// task.
 static struct {
     unsigned long module, offset;
     bool is_known;
@@ -78,7 +79,7 @@ static void sit_down(stall_worker *worker) {
     if (has_worker_key) pthread_setspecific(worker_key, worker);
 }
 
-// A place that a thread left, or a new one; NULL when there is none.
+// A reused or a new entry; NULL if there is none.
 static stall_worker *take_place(void) {
     int32_t count = __atomic_load_n(&worker_count, __ATOMIC_ACQUIRE);
     for (int32_t i = 0; i < count; i++) {
@@ -114,7 +115,7 @@ uint64_t stall_worker_task(const stall_worker *worker) {
     uint64_t job = __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE), task = 0;
     uint64_t word = __atomic_load_n(&worker->task_word, __ATOMIC_RELAXED);
     if (job == 0 || word == 0) return job;
-    // The kernel reads it: the thread may end meanwhile, and its variables with it.
+    // Read through the kernel: the thread may end meanwhile, and its variables with it.
     if (stall_kernel_read(&task, word, sizeof task) != sizeof task) return job;
     return task ? task : job;
 }
@@ -133,7 +134,7 @@ int32_t stall_jobs_running_in(const void *queue) {
     return count;
 }
 
-// Swift's queues run as many jobs at a time as the process had CPUs when the first one was made.
+// Swift's queues are as wide as the number of CPUs when the first one was created.
 static int32_t queue_width(void) {
     static int32_t width;
     if (width == 0) width = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -156,7 +157,7 @@ static const swift_executor global_executor = {NULL, 0};
 static void stall_jobs_run(void *context) {
     swift_job *job = context;
     stall_worker *worker = this_worker ? this_worker : take_place();
-    // A job that an earlier one of this thread waits for belongs to that one.
+    // A job that runs inside of another one on this thread belongs to that one.
     if (!worker || worker->job != 0) return swift_job_run(job, global_executor);
     __atomic_store_n(&worker->queue, stall_current_queue(), __ATOMIC_RELAXED);
     __atomic_store_n(&worker->job, (uint64_t)(uintptr_t)job, __ATOMIC_RELEASE);
@@ -192,7 +193,7 @@ bool stall_jobs_start(stall_worker_handler handler) {
     __atomic_store_n(&is_started, true, __ATOMIC_RELEASE);
     enqueue_hook before = __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE);
     if (before == stall_jobs_enqueue) return true;
-    // Another hook was set over this one and may call it: as its `earlier` it would be called by itself.
+    // Another hook was set over this one and may call it; as `earlier` it would call itself.
     if (is_hooked) return true;
     earlier = before;
     is_hooked = true;
@@ -213,10 +214,10 @@ bool stall_jobs_are_marked(void) {
         && __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE) == stall_jobs_enqueue;
 }
 
-// MARK: What is found out by a task
+// MARK: What a task determines
 
 typedef struct {
-    uint64_t code, task;  // an address in Swift's image; what the variable holds now
+    uint64_t code, task;  // an address in Swift's image; the variable's current value
 } task_search;
 
 static bool holds(const struct dl_phdr_info *image, uint64_t address) {
@@ -263,7 +264,7 @@ static void learn_task_variable(void) {
 bool stall_jobs_learn_queue(uint8_t priority) {
     if (priority >= PRIORITIES || !dispatch_queue_get_label) return false;
     void *queue = (void *)(uintptr_t)stall_current_queue();
-    // Any thread is in some queue, as Dispatch sees it: that of an executor of the app's own is not Swift's.
+    // Dispatch assigns a queue to every thread. That of a custom executor is not Swift's.
     if (!queue || strcmp(dispatch_queue_get_label(queue), "Swift global concurrent queue") != 0) return false;
     learn_task_variable();
     __atomic_store_n(&queues[priority], queue, __ATOMIC_RELEASE);

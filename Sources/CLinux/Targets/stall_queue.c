@@ -21,14 +21,14 @@ extern void dispatch_resume(void *object) WEAK;
 extern void dispatch_release(void *object) WEAK;
 extern void *dispatch_get_current_queue(void) WEAK;
 
-// 15 words are what Dispatch allocates for a queue; behind them is memory of other code.
+// Dispatch allocates 15 words for a queue; the memory behind them is not its own.
 enum { WORDS = 15, NOWHERE = 0, DEEPEST_TARGET = 16 };
 #define OWNER_MASK UINT64_C(0x3fffffff)
 
-// Word numbers in a queue. NOWHERE is its first word, which is none of them.
+// Word indexes in a queue. NOWHERE is its first word, which is none of them.
 static struct {
     int state, head, tail, target;
-    uint64_t suspended;  // bits of the state, any of which stops the queue
+    uint64_t suspended;  // bits of the state, any of which suspends the queue
 } layout;
 
 typedef struct {
@@ -47,7 +47,7 @@ static void take(pattern *into) {
 static void take_inside(void *into) { take(into); }
 static void do_nothing(void *context) { (void)context; }
 
-// The one word that differs as `differs` says; NOWHERE when there is none, or more than one.
+// The only word that satisfies `differs`; NOWHERE if there is none or more than one.
 static int find(bool (*differs)(const pattern *patterns, int word), const pattern *patterns) {
     int found = NOWHERE;
     for (int i = 1; i < WORDS; i++) {
@@ -96,7 +96,7 @@ static void find_layout(void) {
     pattern patterns[PATTERNS];
     for (int i = 0; i < PATTERNS; i++) patterns[i].queue = queue;
     take(&patterns[IDLE]);
-    dispatch_sync_f(queue, &patterns[RUNNING], take_inside);  // on this thread: nobody else is at this queue
+    dispatch_sync_f(queue, &patterns[RUNNING], take_inside);  // on this thread, because the queue is otherwise unused
     take(&patterns[IDLE_AGAIN]);
     dispatch_suspend(queue);
     take(&patterns[SUSPENDED]);
@@ -109,8 +109,8 @@ static void find_layout(void) {
     int state = find(names_this_thread, patterns);
     int head = find(is_head, patterns), tail = find(is_tail, patterns);
     uint64_t suspension = patterns[SUSPENDED].words[state] & ~patterns[IDLE].words[state];
-    // A suspension is counted in the topmost bits; the lowest of them that changes says from where on. Below it are two
-    // bits for a queue that was never activated.
+    // Suspensions are counted in the topmost bits; the changed bit is the lowest of them. The two bits below mark a
+    // queue that was never activated.
     bool is_plausible = state != NOWHERE && head != NOWHERE && tail != NOWHERE && suspension >> 48 != 0
         && (suspension & (suspension - 1)) == 0;
     if (is_plausible) {
@@ -142,13 +142,13 @@ stall_queue_snapshot stall_queue_read(const void *queue) {
     };
 }
 
-// A queue may be given another target at any moment, and the old one may go: its memory is read by the kernel.
+// A queue may be retargeted at any moment and its old target freed: read its memory through the kernel.
 static bool read_words(const void *queue, uint64_t *words) {
     struct iovec local = {words, WORDS * sizeof *words}, remote = {(void *)(uintptr_t)queue, WORDS * sizeof *words};
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(WORDS * sizeof *words);
 }
 
-// `waiter` is not who is looked for: it may own a queue while it waits for that queue's target.
+// `waiter` is skipped: it may own a queue while it waits for that queue's target.
 static int32_t find_drainer(const void *queue, int state, int target, int32_t waiter) {
     uint64_t words[WORDS];
     for (int depth = 0; queue && depth < DEEPEST_TARGET && read_words(queue, words); depth++) {
@@ -160,7 +160,7 @@ static int32_t find_drainer(const void *queue, int state, int target, int32_t wa
     return 0;
 }
 
-// The word that a thread waits for in a futex call; 0 when it does anything else.
+// The word of a thread's futex call; 0 in any other state.
 static uint64_t waited_word(int32_t thread) {
     char text[128];
     int file = stall_task_open(thread, "syscall");
@@ -189,10 +189,10 @@ int32_t stall_queue_find_drainer(const void *queue) {
     return state == NOWHERE ? 0 : find_drainer(queue, state, layout.target, 0);
 }
 
-// What a thread in dispatch_sync leaves on its stack, in words from its start. Dispatch's own name for it is struct
-// dispatch_sync_context_s; it points at itself and holds the waiter's id, so that it is not taken for anything else.
+// The context of dispatch_sync on a thread's stack, in words from its start. In Dispatch: struct
+// dispatch_sync_context_s. It points to itself and contains the waiter's id, which identifies it.
 enum { SYNC_CONTEXT = 5, SYNC_QUEUE = 7, SYNC_EVENT = 12, SYNC_WORDS = 13 };
-// Where they are in a queue of every libdispatch so far, for a process in which find_layout was not called.
+// The offsets in every libdispatch so far, for a process in which find_layout was not called.
 enum { USUAL_STATE = 7, USUAL_TARGET = 3 };
 
 int32_t stall_queue_find_sync_holder(uint64_t futex, int32_t waiter) {

@@ -5,7 +5,7 @@
 #define WEAK __attribute__((weak))
 extern __attribute__((swiftcall)) void *swift_task_getCurrent(void) WEAK;
 
-enum { FREE = 0, CLAIMED = 1, REACH = 32 };  // REACH: how far from its place a note may lie
+enum { FREE = 0, CLAIMED = 1, REACH = 32 };  // REACH: how far from its hashed index a label may be
 
 typedef struct {
     uint64_t task;      // its address; FREE, or CLAIMED while it is being written
@@ -21,7 +21,7 @@ uint64_t stall_task_current(void) {
 }
 
 static note *place(uint64_t task, int step) {
-    // Objects lie 16 bytes apart at least.
+    // Objects are at least 16 bytes apart.
     uint64_t hash = ((task >> 4) * UINT64_C(0x9e3779b97f4a7c15)) >> 40;
     return &notes[(hash + (uint64_t)step) & (STALL_TASK_NOTE_LIMIT - 1)];
 }

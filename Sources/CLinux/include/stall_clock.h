@@ -1,4 +1,4 @@
-// The clocks and the thread id that Swift's Glibc module lacks or makes costly.
+// Clocks and thread ids that Swift's Glibc module lacks or makes expensive.
 #pragma once
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@ static inline uint64_t stall_monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/// CLOCK_MONOTONIC as of the last tick of the kernel, some milliseconds ago, at a tenth of the price.
+/// CLOCK_MONOTONIC as of the last kernel tick, some milliseconds ago, at a tenth of the cost.
 static inline uint64_t stall_monotonic_coarse_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -1,5 +1,5 @@
-// The CPU accounts of the control groups that this process is in: its own and those above, kept open. Both versions of
-// the interface. There is one reader, so that a verdict and the evidence for it cannot disagree.
+// CPU statistics of this process's control group and its parents, opened once. Supports both cgroup versions. Verdict
+// and evidence share this reader, so that they cannot disagree.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,12 +14,12 @@ typedef struct {
 
 /// Sums over the groups.
 typedef struct {
-    bool is_readable;         ///< of at least one group
+    bool is_readable;         ///< at least one group could be read
     uint64_t throttle_count;  ///< periods in which a quota ran out
-    uint64_t throttled_us;    ///< booked when a throttling is over
+    uint64_t throttled_us;    ///< added when a throttling is over
 } stall_throttling;
 
-/// Adds a group by the path of its `cpu.stat`; ignored when it cannot be opened or there is no room.
+/// Adds a group by the path of its `cpu.stat`; ignored if it cannot be opened or there is no room.
 void stall_control_group_add(stall_control_group *_Nonnull group, const char *_Nonnull path);
 void stall_control_group_close(stall_control_group *_Nonnull group);
 void stall_control_group_read(const stall_control_group *_Nonnull group, stall_throttling *_Nonnull snapshot);

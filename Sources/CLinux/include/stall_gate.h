@@ -1,5 +1,4 @@
-// A gate that opens once: any number of threads may wait for it, each up to a deadline of its own. A futex and nothing
-// else.
+// A one-shot gate on a futex: any number of threads can wait for it, each with its own deadline.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,45 +1,43 @@
-// Jobs of Swift's tasks: every job of the global executor runs between a begin and an end, on a beacon of its thread's.
+// Jobs of Swift tasks: every job of the global executor is published on its thread's beacon, with begin and end.
 //
-// The runtime calls `swift_task_enqueueGlobal_hook`, when it is set, instead of putting a job into its Dispatch queue.
-// The hook here puts it into the same queue, with a function that marks the job. Where the queue of a priority is not
-// known (yet), and where the app has an executor of its own, a job goes the way that it went before. Symbols of Swift
-// and Dispatch are weak.
+// If `swift_task_enqueueGlobal_hook` is set, the runtime calls it instead of enqueuing a job into its Dispatch queue.
+// The hook here enqueues the job into the same queue, wrapped in a function that marks it. If the queue of a priority
+// is unknown (yet), or the app has its own executor, the job takes its normal path. Symbols of Swift and Dispatch are
+// weak.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "stall_beacon.h"
 
-/// How many threads that run jobs are watched at the same time. Jobs of further threads run unmarked.
+/// Maximum number of watched threads that run jobs. Jobs of further threads run unmarked.
 #define STALL_WORKER_LIMIT 256
 
-/// A thread that runs jobs, or ran some: Dispatch's threads come and go, and the next one takes the place of one that
-/// ended. Written by the thread itself. Lives as long as the process. Read it through the functions below only.
+/// A thread that runs or ran jobs: Dispatch's threads come and go, and a new one reuses the entry of one that ended.
+/// Written by the thread itself. Never freed. Read it only through the functions below.
 typedef struct stall_worker {
     stall_beacon *_Nonnull beacon;
-    const void *_Nullable queue;  ///< Swift's queue that the job came from
-    uint64_t job;                 ///< the address of the job that runs; 0: none
-    uint64_t task_word;           ///< where the thread keeps the address of its current task; 0: not known
-    uint64_t generation;          ///< how many threads have had this place
+    const void *_Nullable queue;  ///< Swift's queue of the current job
+    uint64_t job;                 ///< the address of the running job; 0: none
+    uint64_t task_word;           ///< the address of the thread's current-task variable; 0: unknown
+    uint64_t generation;          ///< how many threads have used this entry
     uint32_t is_taken;
 } stall_worker;
 
-/// Called on a thread that takes a place which no thread had before, with the place's number, before its first job
-/// runs.
+/// Called on a thread that uses a new entry, with the entry's number, before its first job runs.
 typedef void (*stall_worker_handler)(int32_t number);
 
-/// Sets the hook. An earlier hook is called first: only what it leaves to the runtime is marked. False without a hook
-/// in the runtime, or without Dispatch.
+/// Sets the hook. An earlier hook is called first; only jobs that it passes on to the runtime are marked. False if the
+/// runtime has no hook, or without Dispatch.
 bool stall_jobs_start(stall_worker_handler _Nonnull handler);
-/// Takes the hook back, unless another one was set over it; then jobs pass unmarked.
+/// Removes the hook, unless another one was set over it; then jobs pass unmarked.
 void stall_jobs_stop(void);
-/// Whether jobs are marked: the hook is set, and nothing was set over it.
+/// Whether jobs are marked: the hook is set, and no other one over it.
 bool stall_jobs_are_marked(void);
 
-/// Notes which queue the calling task came from, as the queue of its priority. False when that is not one of Swift's
-/// own queues.
+/// Learns the queue of the calling task as that of its priority. False if it is not one of Swift's own queues.
 bool stall_jobs_learn_queue(uint8_t priority);
-/// Forgets the queues: jobs take the runtime's way until they are learned again.
+/// Forgets the queues: jobs take their normal path until the queues are learned again.
 void stall_jobs_forget_queues(void);
 
 int32_t stall_worker_count(void);
@@ -47,16 +45,16 @@ stall_worker *_Nonnull stall_worker_numbered(int32_t number);
 static inline uint64_t stall_worker_generation(const stall_worker *_Nonnull worker) {
     return __atomic_load_n(&worker->generation, __ATOMIC_ACQUIRE);
 }
-/// The task that runs on the worker's thread now: an actor runs jobs of many tasks one after the other. The address of
-/// the job when that is not known; 0 between jobs. Any thread may ask; one system call.
+/// The task that runs on the worker's thread now; an actor runs jobs of many tasks in turn. The job's address if the
+/// task is unknown; 0 between jobs. Any thread; costs one system call.
 uint64_t stall_worker_task(const stall_worker *_Nonnull worker);
 /// Whether the thread's current task can be read.
 static inline bool stall_worker_knows_task(const stall_worker *_Nonnull worker) {
     return __atomic_load_n(&worker->task_word, __ATOMIC_RELAXED) != 0;
 }
-/// Whether the worker is at a job of the same queue as `other` is.
+/// Whether the worker runs a job of the same queue as `other`.
 bool stall_worker_shares_queue(const stall_worker *_Nonnull worker, const stall_worker *_Nonnull other);
-/// How many threads are at jobs of this queue.
+/// How many threads run jobs of this queue.
 int32_t stall_jobs_running_in(const void *_Nullable queue);
-/// How many threads are at jobs of the worker's queue when it has all that it may have and a job waits; otherwise 0.
+/// How many threads run jobs of the worker's queue, if it has all its threads and a job waits; otherwise 0.
 int32_t stall_worker_exhausted_count(const stall_worker *_Nonnull worker);

@@ -1,21 +1,21 @@
-// Work that a thread marks itself, with begin and end: the hot path of the Swift and of the C interface.
+// Work that a thread marks with begin and end: the hot path of the Swift and C interfaces.
 #pragma once
 #include <stdint.h>
 
 #include "stall_beacon.h"
 #include "stall_clock.h"
 
-/// The phase that marked work publishes; StallModel's LoopPhase.marked.
+/// The phase of marked work; StallModel's LoopPhase.marked.
 #define STALL_PHASE_MARKED 7
 
-/// One thread's marks. Only that thread touches `depth`.
+/// One thread's marks. `depth` is confined to that thread.
 typedef struct stall_mark {
     stall_beacon *_Nonnull beacon;
-    uint64_t thread;  ///< which thread may use it, by `stall_this_thread`
+    uint64_t thread;  ///< the thread that may use it, by `stall_this_thread`
     uint32_t depth;
 } stall_mark;
 
-/// Tells threads apart that live at the same time, without a system call.
+/// Distinguishes threads that live at the same time, without a system call.
 static inline uint64_t stall_this_thread(void) { return (uint64_t)(uintptr_t)__builtin_thread_pointer(); }
 
 /// Work begins; nested work belongs to the outermost. Ignored on any other thread.

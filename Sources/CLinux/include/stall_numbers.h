@@ -1,4 +1,4 @@
-// The numbered entries of a directory of /proc, such as threads and descriptors, without opendir: it allocates.
+// Lists the numeric entries of a directory in /proc, such as threads and descriptors. Without opendir, which allocates.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,8 +9,8 @@ typedef struct {
     _Alignas(8) char entries[4096];
 } stall_numbers;
 
-/// Begins with the first entry; false with errno when the directory cannot be opened.
+/// Starts at the first entry; false with errno if the directory cannot be opened.
 bool stall_numbers_open(stall_numbers *_Nonnull numbers, const char *_Nonnull path);
-/// The next number; -1 when there is none left, or when the kernel refuses to go on, which leaves errno.
+/// The next number; -1 at the end, or with errno if the kernel refuses to continue.
 int32_t stall_numbers_next(stall_numbers *_Nonnull numbers);
 void stall_numbers_close(stall_numbers *_Nonnull numbers);

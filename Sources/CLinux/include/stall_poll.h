@@ -1,5 +1,5 @@
-// What the run loop needs and Swift's Glibc module lacks: epoll, eventfd, timerfd, the main dispatch queue's hooks.
-// Every function returns what the system call returns and leaves errno alone.
+// System calls for the run loop that Swift's Glibc module lacks: epoll, eventfd, timerfd, the main dispatch queue's
+// hooks. Every function returns the system call's result and preserves errno.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "stall_fork.h"
 
-/// One ready descriptor: what epoll reported and the token it was added under.
+/// One ready descriptor: the events from epoll, and the token of its registration.
 typedef struct {
     uint32_t events;
     uint64_t token;
@@ -35,16 +35,16 @@ static inline int stall_ready_copy(
         ready[i] = (stall_ready){.events = events[i].events, .token = events[i].data.u64};
     return count;
 }
-/// Waits for up to `capacity` events (at most 256), at most `timeout_ms` (-1: for ever). Returns how many, or -1 with
-/// errno.
+/// Waits for up to `capacity` events (at most 256), at most `timeout_ms` (-1: forever). Returns the number of events,
+/// or -1 with errno.
 static inline int stall_poller_wait(
     int poller, stall_ready *_Nonnull ready, int capacity, int timeout_ms) {
     struct epoll_event events[256];
     int most = capacity < 256 ? capacity : 256;
     return stall_ready_copy(ready, events, epoll_wait(poller, events, most, timeout_ms));
 }
-/// The same without waiting. By its number, because epoll_wait of the C library is a point where a thread can be
-/// cancelled, and the look for that costs a tenth of the call.
+/// The same without waiting. A direct system call, because libc's epoll_wait is a cancellation point, whose check costs
+/// a tenth of the call.
 static inline int stall_poller_poll(int poller, stall_ready *_Nonnull ready, int capacity) {
     struct epoll_event events[256];
     int most = capacity < 256 ? capacity : 256;
@@ -59,7 +59,7 @@ static inline void stall_eventfd_write(int fd) {
     do written = write(fd, &one, sizeof one);
     while (written < 0 && errno == EINTR);
 }
-/// Takes the counter of an eventfd; false when another thread was faster.
+/// Reads and resets the counter of an eventfd; false if another thread was faster.
 static inline bool stall_eventfd_take(int fd) {
     uint64_t count;
     return read(fd, &count, sizeof count) == (ssize_t)sizeof count;
@@ -68,13 +68,13 @@ static inline bool stall_descriptor_is_readable(int fd) {
     struct pollfd request = {.fd = fd, .events = POLLIN};
     return poll(&request, 1, 0) == 1;
 }
-/// A second descriptor of the same open file, for a second registration in one poller.
+/// Duplicates a descriptor, for a second registration in one poller.
 static inline int stall_descriptor_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 static inline int stall_timerfd_create(void) {
     return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 }
-/// Arms for an instant of CLOCK_MONOTONIC; 0 disarms. Costs 17 us when the instant has passed already: check first.
+/// Arms for an instant of CLOCK_MONOTONIC; 0 disarms. Costs 17 us if the instant has passed already: check first.
 static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
     struct itimerspec when = {
         .it_value = {
@@ -83,10 +83,10 @@ static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {
     return timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/// The descriptor that is readable while the main dispatch queue has work, or -1 in a program without Dispatch.
+/// The descriptor that is readable while the main dispatch queue has work; -1 without Dispatch.
 int stall_main_queue_descriptor(void);
-/// Runs the blocks of the main dispatch queue. Only on the main thread, after taking the descriptor's counter.
+/// Runs the blocks of the main dispatch queue. Only on the main thread, after resetting the descriptor's counter.
 void stall_main_queue_drain(void);
 
-/// Names the calling thread, for debuggers and `top -H`; Linux keeps 15 bytes.
+/// Names the calling thread, for debuggers and `top -H`; Linux stores 15 bytes.
 static inline void stall_name_this_thread(const char *_Nonnull name) { prctl(PR_SET_NAME, name); }

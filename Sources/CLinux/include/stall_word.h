@@ -1,12 +1,14 @@
-// Waiting for a word of memory to change: the slow half of a lock whose fast half is one atomic operation.
+// Waits for a word of memory to change: the slow path of a lock whose fast path is one atomic operation.
 #pragma once
 #include <stdint.h>
 
-/// Sleeps while `*word` is `value`, until `stall_word_wake_one`. Returns early on a signal: look again. Keeps errno.
+/// Sleeps while `*word` is `value`, until `stall_word_wake_one`. Returns early on a signal: check again. Preserves
+/// errno.
 void stall_word_wait(const void *_Nonnull word, uint32_t value);
 
-/// Ends one thread's wait for the word, if one waits. Only the address is used: the memory may be gone by now. Keeps errno.
+/// Wakes one thread that waits for the word, if any. Uses only the address: the memory may be freed already. Preserves
+/// errno.
 void stall_word_wake_one(const void *_Nonnull word);
 
-/// Says to the processor that the thread is looking at a word again and again.
+/// The processor's hint for a spin loop.
 void stall_word_pause(void);
