@@ -23,6 +23,16 @@ import Testing
         #expect(named.count > 4)
     }
 
+    /// What they say is for `promtool test rules`, which scripts/check-prometheus runs.
+    @Test func `every alert has a test that says when it fires`() throws {
+        let rules = try Self.text("packaging/prometheus/stallwatch.rules.yml")
+        let alerts = Set(rules.matches(of: /- alert: (\w+)/).map { String($0.1) })
+        let tests = try Self.text("packaging/prometheus/stallwatch.rules.test.yml")
+        let fired = tests.matches(of: /alertname: (\w+)\n +eval_time: .*\n +exp_alerts:\n/)
+        #expect(Set(fired.map { String($0.1) }) == alerts)
+        #expect(alerts.count > 5)
+    }
+
     @Test func `the dashboard is JSON, and its panels have queries`() throws {
         let object = try JSONSerialization.jsonObject(
             with: Data(Self.text("packaging/grafana/stallwatch.json").utf8))
