@@ -1,5 +1,5 @@
-// A signal handler reads memory with this as well: the system calls are made bare, because libc's `open`, `read` and
-// `close` are points where a thread may be cancelled.
+// Also called in a signal handler: with direct system calls, because libc's `open`, `read` and `close` are cancellation
+// points.
 #define _GNU_SOURCE
 #include "process_memory.h"
 
@@ -11,7 +11,7 @@
 
 enum { PIPE_PART = 4096 };
 
-// What a pipe is given, it takes from memory as the kernel sees it. For a process that is not dumpable: it may not open
+// write(2) to a pipe reads the memory in the kernel. For a process that is not dumpable, which may not open
 // /proc/self/mem.
 static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     int ends[2];
@@ -29,8 +29,8 @@ static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     return done;
 }
 
-// Where a sandbox forbids process_vm_readv, /proc/self/mem does the same. It is opened each time: a kept
-// descriptor would go on reading the parent after a fork.
+// For sandboxes that forbid process_vm_readv. Opened each time, because an open descriptor would still read the parent
+// after a fork.
 static size_t read_through_proc(void *to, uint64_t address, size_t length) {
     const long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) return read_through_pipe(to, address, length);

@@ -22,8 +22,8 @@ static bool stores_to_stack(uint32_t word) {
 
 static bool is_hint(uint32_t word) { return (word & 0xfffff01f) == 0xd503201f; }  // paciasp, bti, nop
 
-// Registers are stored, x29 is set to sp plus the operand of `add x29, sp, #k` (`mov x29, sp`: 0), and every
-// later `sub sp, sp, #k` adds to the distance.
+// Registers are stored, x29 is set to sp plus the operand of `add x29, sp, #k` (`mov x29, sp`: 0), and every later `sub
+// sp, sp, #k` adds to the distance.
 static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     bool is_set = false;
     uint64_t distance = 0;
@@ -43,8 +43,7 @@ static bool frame_size(const uint8_t *code, uint64_t length, uint64_t *size) {
     return is_set;
 }
 
-// x29 points at the saved pair of every function that calls another, so the frame record alone tells the
-// caller.
+// In every function with calls x29 points to the saved pair, so the frame record alone gives the caller.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
     bool by_exit, code_row *row

@@ -11,8 +11,8 @@ static bool starts_with(const uint8_t *code, uint64_t left, const char *bytes, u
     return left >= count && memcmp(code, bytes, count) == 0;
 }
 
-// The length of a prologue, or 0: push rbp  mov rbp, rsp. In the __do_global_dtors_aux of every image, which
-// runs the destructors when it is unloaded, cmp qword ptr [rip + n], 0 lies between them.
+// The length of a prologue, or 0: push rbp  mov rbp, rsp. In the __do_global_dtors_aux of every image, which runs the
+// destructors at an unload, cmp qword ptr [rip + n], 0 is between them.
 static uint64_t prologue_length(const uint8_t *code, uint64_t length, uint64_t at) {
     if (starts_with(code + at, length - at, "\x55\x48\x89\xe5", 4)) return 4;
     if (starts_with(code + at, length - at, "\x55\x48\x83\x3d", 4) && at + 12 <= length
@@ -49,8 +49,7 @@ static void save(code_row *row, uint8_t number, int16_t offset) {
     row->saved_offset[row->saved_count++] = offset;
 }
 
-// Whether nothing but padding lies between a return or a jump, or the beginning of the stretch, and `at`:
-// then a function begins there.
+// Whether only padding is between a return or jump, or the start of the range, and `at`: then a function begins there.
 static bool follows_end(const uint8_t *code, uint64_t at) {
     static const char padding[] = "\xcc\x90\x66\x2e\x0f\x1f\x84\x44\x40\x80";
     for (uint64_t end = at; end > 0 && end + 16 > at; end--) {
@@ -62,9 +61,9 @@ static bool follows_end(const uint8_t *code, uint64_t at) {
     return at < 16;
 }
 
-// Swift's own libraries leave up to half of their functions out of .eh_frame. The way from an instruction to the
-// function's return tells its frame, whatever the function looks like. Where there is none to be seen, most have a
-// frame pointer, and the pushes behind the prologue tell where the registers are.
+// Swift's own libraries lack up to half of their functions in .eh_frame. The path from an instruction to the function's
+// return determines its frame, regardless of the prologue. If there is no such path, most functions have a frame
+// pointer, and the pushes after the prologue give the registers' offsets.
 static bool examine_code(
     const uint8_t *code, uint64_t length, uint64_t address, uint64_t counter, bool is_interrupted,
     bool by_exit, code_row *row
@@ -128,7 +127,7 @@ static bool leads_away(const uint8_t *code, uint64_t length, uint64_t next, unsi
     return (int64_t)next + distance < 0 || (int64_t)next + distance >= (int64_t)length;
 }
 
-// Bytes in the middle of an instruction may look like a jump: then there is a doubt that need not be.
+// Bytes inside of an instruction may look like a jump, which only causes needless doubt.
 static bool may_jump_away(const uint8_t *code, uint64_t length) {
     for (uint64_t at = 0; at + 1 < length; at++) {
         if (code[at] == 0xff && (code[at + 1] & 0x38) == 0x20) return true;                       // jmp r/m64

@@ -1,4 +1,4 @@
-// Machine code, decoded to the length of each instruction and to what it does to the stack pointer.
+// Decodes machine code: the length of each instruction, and its effect on the stack pointer.
 //
 // Source: Intel 64 Software Developer's Manual, volume 2, chapter 2 (formats) and appendix A (opcode maps).
 #include "code_x86_64.h"
@@ -7,11 +7,11 @@
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
 enum {
-    STEP_LIMIT = 1000,    // instructions followed on the way out
-    FRAME_LIMIT = 16384,  // bytes of a frame, so that offsets fit a row
+    STEP_LIMIT = 1000,    // instructions followed on the path to the return
+    FRAME_LIMIT = 16384,  // bytes of a frame, so that offsets fit into a row
 };
 
-// What follows an opcode: a ModRM byte, and an immediate of so many bytes.
+// What follows an opcode: a ModRM byte, and an immediate of some length.
 enum { M = 0x10, I1 = 1, I2 = 2, I4 = 4, IZ = 5, IV = 6, IA = 7, BAD = 0xff };  // IZ: 2 or 4; IV: up to 8; IA: an address
 
 static unsigned one_byte_form(uint8_t opcode, uint8_t next) {
@@ -70,7 +70,7 @@ unsigned stall_x86_64_instruction_length(const uint8_t *code, uint64_t length) {
     if (at >= length) return 0;
 
     unsigned map = 0, form;
-    if (code[at] == 0xc5) {  // VEX and EVEX say in a field which map the opcode is of
+    if (code[at] == 0xc5) {  // VEX and EVEX contain the opcode map
         map = 1;
         at += 2;
     } else if ((code[at] == 0xc4 || code[at] == 0x62) && at + 1 < length) {
@@ -103,18 +103,18 @@ unsigned stall_x86_64_instruction_length(const uint8_t *code, uint64_t length) {
     return at <= length ? (unsigned)at : 0;
 }
 
-// MARK: The way out
+// MARK: The path to the return
 
-// A place on the stack, from where a register was at the start; RAX: not known.
+// A position on the stack relative to a register's value at the start; RAX: unknown.
 typedef struct {
     uint8_t base;
     int64_t offset;
 } stack_place;
 
 typedef struct {
-    stack_place stack, frame;  // where rsp and rbp point
+    stack_place stack, frame;  // rsp and rbp as positions
     code_row *row;
-    bool has_popped;           // the last instruction gave room back
+    bool has_popped;           // the last instruction released stack space
 } way_out;
 
 static bool is_code(const uint8_t *code, unsigned length, const char *bytes, unsigned count) {
@@ -133,7 +133,7 @@ static void pop(way_out *way, unsigned encoded) {
     const uint8_t number = numbers[encoded];
     code_row *row = way->row;
     if (way->stack.offset < -FRAME_LIMIT || way->stack.offset > FRAME_LIMIT) way->stack.base = RAX;
-    // Below the start it is what was pushed on the way.
+    // Below the start are values pushed on the path.
     const bool is_saved = way->stack.base == RBP || (way->stack.base == RSP && way->stack.offset >= 0);
     if (is_saved && row->saved_count < SAVED_REGISTER_LIMIT) {
         row->saved_register[row->saved_count] = number;
@@ -146,13 +146,13 @@ static void pop(way_out *way, unsigned encoded) {
 }
 
 static void take_stack_from_frame(way_out *way, int32_t offset) {
-    if (way->stack.base != way->frame.base) way->row->saved_count = 0;  // counted from elsewhere
+    if (way->stack.base != way->frame.base) way->row->saved_count = 0;  // relative to another register
     way->stack = way->frame;
     way->stack.offset += offset;
     way->has_popped = true;
 }
 
-// mov, add, sub, and, lea and their like that set rsp to what only running them would tell.
+// mov, add, sub, and, lea and the like that set rsp to a value known only at run time.
 static bool sets_stack_pointer(const uint8_t *code, unsigned length) {
     if (length < 3 || (code[0] & 0xf8) != 0x48) return false;
     if (code[1] == 0x89 || code[1] == 0x29 || code[1] == 0x01 || code[1] == 0x21 || code[1] == 0x81 || code[1] == 0x83) {
@@ -164,7 +164,7 @@ static bool sets_stack_pointer(const uint8_t *code, unsigned length) {
     return false;
 }
 
-// Whether the way goes on behind this instruction, which is no jump.
+// Whether the path continues after this instruction, which is not a jump.
 static bool follow(way_out *way, const uint8_t *code, unsigned length) {
     const unsigned extension = length == 2 && code[0] == 0x41 ? 1 : 0;
     const uint8_t opcode = code[extension];
@@ -191,13 +191,13 @@ static bool follow(way_out *way, const uint8_t *code, unsigned length) {
     return !is_code(code, length, "\x0f\x0b", 2) && code[0] != 0xcc && code[0] != 0xf4;  // ud2, int3, hlt
 }
 
-// jmp r/m64, with REX or a prefix that says that the target need not be marked.
+// jmp r/m64, with REX or a notrack prefix.
 static bool is_indirect_jump(const uint8_t *code, unsigned length) {
     const unsigned prefix = (code[0] & 0xf0) == 0x40 || code[0] == 0x3e ? 1 : 0;
     return length >= 2 + prefix && code[prefix] == 0xff && (code[prefix + 1] & 0x38) == 0x20;
 }
 
-// Whether an indirect jump stays in its function: the address was computed (add), or is taken from a table.
+// Whether an indirect jump stays in its function: its address was computed (add) or is read from a table.
 static bool is_jump_table(const uint8_t *code, unsigned length, const uint8_t *before) {
     const bool follows_add = (before[0] & 0xf8) == 0x48 && (before[1] == 0x01 || before[1] == 0x03);
     return code[0] == 0x3e || follows_add || (length >= 7 && (code[length - 6] & 0x07) == 4);

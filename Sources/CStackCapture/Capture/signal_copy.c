@@ -1,22 +1,23 @@
-// The only code of the agent that runs inside a signal handler. It allocates nothing, locks nothing, prints
-// nothing, calls no Swift, and restores errno.
+// The agent's only code in a signal handler. It allocates nothing, locks nothing, prints nothing, calls no Swift, and
+// restores errno.
 //
-// Two signals can carry a request. SIGURG, because what it does without a handler is nothing: it may stay pending in a
-// thread that executes another program, or come when the app has just taken our handler away. SIGPROF where a thread
-// blocks the first, as Dispatch's do; it would end the next program, so it is never sent to a thread that blocks it.
+// Two signals can carry a request. SIGURG, because its default action is to ignore it: it may stay pending in a thread
+// that executes another program, or arrive just after the app has replaced the handler. SIGPROF for threads that block
+// SIGURG, as Dispatch's do; its default action would end the next program, so it is never sent to a thread that blocks
+// it.
 //
-// One prompt request at a time, for the whole process, and one that stays open for each of a few threads. A request's
-// `state` says whose turn it is and never goes back:
+// There is one prompt request at a time for the whole process, and one that stays open for each of a few threads. A
+// request's `state` determines its owner and never goes back:
 //
 //     generation n, FREE -> REQUESTED -> CLAIMED -> COPIED -> generation n + 1, FREE
 //                           |     |      by the handler       ^ by the handler
 //                           |     '-> LATE | REQUESTED -> LATE | CLAIMED -> LATE | COPIED -> generation n + 1, FREE
 //                           '-> generation n + 1, FREE: the watchdog gave up first
 //
-// The prompt answer goes into a buffer that all share; the late one into the request's own, which is smaller. A handler
-// that comes late finds another generation and leaves, unless its thread has been asked again: signals of a kind do not
-// queue. One that is stuck between CLAIMED and COPIED keeps the shared buffer, and requests are refused until it is
-// done. Buffers and handlers stay for the life of the process: a signal may be pending for a thread that blocks it.
+// A prompt answer goes into a shared buffer; a late one into the request's own, which is smaller. A late handler finds
+// another generation and returns, unless its thread has a new request: signals of a kind do not queue. A handler that
+// is stuck between CLAIMED and COPIED occupies the shared buffer, and requests are refused until it is done. Buffers
+// and handlers are never freed, because a signal may be pending for a thread that blocks it.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -34,7 +35,7 @@
 #include "../process_memory.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
-#define LONGEST_STORAGE_NS UINT64_C(10000000000)  // of an answer that is not taken
+#define LONGEST_STORAGE_NS UINT64_C(10000000000)  // of an answer that is not collected
 enum { REQUEST_LIMIT = 16, LATE_CAPACITY = 128 << 10, PAGE_SIZE = 4096 };
 enum { FREE = 0, REQUESTED = 1, CLAIMED = 2, COPIED = 3, LATE = 4, PHASE_MASK = 7, GENERATION_STEP = 8 };
 
@@ -56,8 +57,8 @@ static signal_request requests[REQUEST_LIMIT];
 static struct sigaction previous_actions[SIGNAL_COUNT];
 static _Atomic(bool) is_installed[SIGNAL_COUNT];
 static _Atomic(bool) is_busy;               // a watchdog is between request and release
-static _Atomic(pid_t) process;              // a fork's child begins afresh
-static signal_request *_Atomic shared_user;  // whose answer goes into the shared buffer
+static _Atomic(pid_t) process;              // a forked child starts over
+static signal_request *_Atomic shared_user;  // its answer goes into the shared buffer
 static uint8_t *shared_buffer;
 static uint64_t shared_capacity;
 
@@ -72,14 +73,14 @@ static uint64_t monotonic_ns(void) {
 
 // MARK: The handler
 
-// The handler's own stack is this thread's, or its alternate one; either way the interrupted stack begins at SP. 128
-// bytes below it are the red zone, taken only where they share SP's page. It reads what lies between variables as well,
-// which AddressSanitizer poisons.
+// The interrupted stack begins at SP, whether the handler runs on this thread's stack or on its alternate one. The red
+// zone is 128 bytes below SP, copied only within SP's page. The copy includes the gaps between variables, which
+// AddressSanitizer poisons.
 __attribute__((no_sanitize("address"))) static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
     request->base = base;
-    if (stack_pointer < request->stack_low || stack_pointer >= request->stack_high) {  // an alternate stack or a coroutine's
+    if (stack_pointer < request->stack_low || stack_pointer >= request->stack_high) {  // alternate or coroutine stack
         request->length = stall_read_memory(buffer, base, capacity);
         return;
     }
@@ -91,7 +92,7 @@ __attribute__((no_sanitize("address"))) static void copy_stack(signal_request *r
     request->length = length & ~UINT64_C(7);
 }
 
-// Takes a request over for the handler, whether or not it has become a late one.
+// Claims a request for the handler, even if it has become a late one.
 static bool claim(signal_request *request, uint32_t requested, uint32_t *claimed) {
     uint32_t expected = requested;
     if (!atomic_compare_exchange_strong(&request->state, &expected, requested + 1)) {
@@ -181,7 +182,7 @@ static uint8_t *map_buffer(size_t size, int flags) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// The late buffers cost address space only, until one is used.
+// The late buffers occupy only address space until they are used.
 static int make_buffers(uint32_t stack_capacity) {
     uint8_t *late = map_buffer((size_t)REQUEST_LIMIT * LATE_CAPACITY, MAP_NORESERVE);
     shared_buffer = late ? map_buffer(stack_capacity, MAP_POPULATE) : NULL;
@@ -193,7 +194,7 @@ static int make_buffers(uint32_t stack_capacity) {
 
 static atomic_flag is_dropping = ATOMIC_FLAG_INIT;  // the pending signals of one kind
 
-// A fork's child has none of the threads that its parent asked.
+// A forked child has none of the threads with requests.
 static void begin_anew_after_fork(void) {
     const pid_t own = getpid();
     if (atomic_exchange(&process, own) == own) return;
@@ -232,8 +233,8 @@ bool stall_signal_copy_is_available(void) {
 
 static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 1; }
 
-// Asked immediately before the signal is sent: between the two the app can take the handler away, or the thread can
-// block the signal. Of SIGURG nothing comes then.
+// Called immediately before the signal is sent: in between the app can still remove the handler, or the thread can
+// block the signal. With SIGURG that is harmless.
 static int choose_signal(const signal_question *question, bool *is_blocked) {
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -245,16 +246,15 @@ static int choose_signal(const signal_question *question, bool *is_blocked) {
     return 0;
 }
 
-// A signal that is set to be ignored is dropped wherever it is pending, also where it is blocked. One watchdog at a
-// time: the second would take the first one's SIG_IGN for the app's, put it back, and so switch the signal off for
-// good.
+// Ignoring a signal discards its pending instances, including blocked ones. One watchdog at a time: a second would take
+// the first one's SIG_IGN for the app's action, restore it, and so disable the signal for good.
 static void drop_pending(int number) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, ours = our_action();
     struct sigaction before, between;
     while (atomic_flag_test_and_set(&is_dropping)) sched_yield();
     if (sigaction(number, &ignore, &before) == 0
         && sigaction(number, is_ours(&before) ? &ours : &before, &between) == 0
-        // The app may have set an action meanwhile: that one counts.
+        // If the app has set an action meanwhile, that one is kept.
         && (is_owned(&between) || between.sa_handler != SIG_IGN)) {
         sigaction(number, &between, NULL);
     }
@@ -263,8 +263,8 @@ static void drop_pending(int number) {
 
 // MARK: A request
 
-// Returns when the request is not in `state` any more, or at the deadline. It looks again and again: waking us would
-// cost the stalled thread a system call, and its processor to us, where it shares one.
+// Returns when the request leaves `state`, or at the deadline. It polls: a wake-up would cost the stalled thread a
+// system call, and its CPU if the threads share one.
 static void wait_while(signal_request *request, uint32_t state, uint64_t deadline_ns) {
     uint64_t pause_ns = SHORTEST_PAUSE_NS, now;
     while (atomic_load(&request->state) == state && (now = monotonic_ns()) < deadline_ns) {
@@ -284,7 +284,7 @@ static int send(signal_request *request, uint32_t requested) {
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, request->signal, &info) == 0 ? 0 : errno;
 }
 
-// Whether the shared buffer is free: a handler may still be writing an answer that is not waited for any more.
+// Whether the shared buffer is free: a handler may still be writing an answer to a request that timed out.
 static bool take_shared_buffer(void) {
     signal_request *user = atomic_load(&shared_user);
     if (!user) return true;
@@ -298,7 +298,7 @@ static bool take_shared_buffer(void) {
     return true;
 }
 
-// The answer will not be taken any more, or will not come.
+// The answer will not be collected, or will not come.
 static bool is_left_behind(signal_request *request, uint32_t state) {
     if (phase_of(state) == (LATE | COPIED)) return monotonic_ns() - request->answered_ns > LONGEST_STORAGE_NS;
     if (phase_of(state) != (LATE | REQUESTED)) return false;
@@ -317,7 +317,7 @@ static signal_request *find_free_request(void) {
     return NULL;
 }
 
-// The handler shall not be the one who makes the kernel find memory.
+// Touches the buffer's pages, so that the handler causes no page faults.
 static void touch(uint8_t *buffer, size_t size) {
     for (size_t at = 0; at < size; at += PAGE_SIZE) *(volatile uint8_t *)(buffer + at) = 0;
 }
@@ -413,7 +413,7 @@ bool stall_signal_copy_is_blocked(const signal_request *request, uint64_t blocke
     return has_signal(blocked, request->signal);
 }
 
-// A handler that is just copying keeps the request: it is ended at another time.
+// A handler that is just copying keeps the request, which is ended later.
 void stall_signal_copy_end(signal_request *request, bool is_blocked) {
     uint32_t state = atomic_load(&request->state);
     if (phase_of(state) == (LATE | COPIED)) return end(request, request->late_buffer);

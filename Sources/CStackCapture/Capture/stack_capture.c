@@ -19,25 +19,25 @@ enum {
     ATTEMPT_PAUSE_NS = 200000,
     BUSY_NS = 1000000,            // CPU time without a wait after which a thread may be signalled
     LONGEST_DOUBT_NS = 10000000,
-    SHORTEST_UNWIND_NS = 5000000,  // what a stack that was taken at the last moment is given
+    SHORTEST_UNWIND_NS = 5000000,  // minimum time for unwinding a stack that was captured late
     REMEMBERED_THREADS = 16,
 };
 
-/// Since when a thread has been running without a wait of its own.
+/// Since when a thread has been running without waiting.
 typedef struct {
-    pid_t thread;  // 0: not known
+    pid_t thread;  // 0: unknown
     uint64_t waits, cpu_ns, at_ns;
 } running_since;
 
 struct stall_sampler {
     size_t mapped_size;
     stall_unwinder *unwinder;
-    stall_thread_files visitor;  // of a thread whose files are not kept: closed after its capture
+    stall_thread_files visitor;  // of a thread without open files: closed after its capture
     uint32_t frame_capacity, stack_capacity;
     bool may_signal;
     stall_frame *frames;
     uint8_t *stack;
-    running_since since[REMEMBERED_THREADS];  // kept from capture to capture: a starved thread gets its CPU in between
+    running_since since[REMEMBERED_THREADS];  // kept across captures: a starved thread gets its CPU in between
     unsigned next_since;
 };
 
@@ -122,8 +122,8 @@ static void unwind(
         sampler->unwinder, registers, copy, sampler->frames, sampler->frame_capacity, &stack->is_truncated);
 }
 
-// What is known of the registers of a thread that waits in the kernel: where it is, and what it gave to its system
-// call. A function may keep its return address there: vfork's, whose child would overwrite it on the stack.
+// The known registers of a thread that waits in the kernel: its position and its system call's arguments. A function
+// may keep its return address in one of them: vfork does, because its child would overwrite it on the stack.
 static stall_registers registers_at(const stall_thread_position *position) {
     const stall_architecture *architecture = stall_native_architecture;
     stall_registers registers = {.known = 0};
@@ -135,8 +135,8 @@ static stall_registers registers_at(const stall_thread_position *position) {
     return registers;
 }
 
-// Reads and unwinds a thread that does not run, and believes the result only if it still had not run at the
-// end. Returns 0, EAGAIN when it ran meanwhile, EBUSY when it was running already, or an errno.
+// Reads and unwinds a blocked thread. The result counts only if the thread did not run in the meantime. Returns 0,
+// EAGAIN if it ran in the meantime, EBUSY if it was running at the beginning, or an errno.
 static int capture_blocked(
     stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns, stall_stack *stack
 ) {
@@ -166,8 +166,8 @@ static int capture_blocked(
     return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
 }
 
-// An interrupted system call that will be restarted stands at its instruction; one that is looked at from
-// outside, behind it. Grouping must not see two places.
+// The program counter of an interrupted system call that will be restarted is at the instruction; that of a blocked
+// thread is behind it. Use one of them, so that grouping sees one location.
 static void normalize_system_call(stall_registers *registers) {
     const stall_architecture *architecture = stall_native_architecture;
     uint64_t *counter = &registers->value[architecture->program_counter];
@@ -180,10 +180,10 @@ static void pause_briefly(void) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-// A thread that wakes for a moment runs as well, and would be in its next wait when the signal arrives: that wait would
-// end early. One that was preempted on its way into a wait even counts as running all the time. So a thread is only
-// signalled when it has used the CPU for a while without waiting in between. Where the kernel does not count waits, it
-// must have used nearly all of that while.
+// A thread that wakes only briefly also counts as running, but would be in its next wait when the signal arrives, and
+// the signal would end that wait. A thread that was preempted on its way into a wait even counts as running all the
+// time. So a thread is signalled only if it has used the CPU for a while without waiting. If the kernel does not count
+// waits, it must have used nearly all of that time.
 static bool keeps_running(const stall_thread_files *files, const stall_thread_status *status, running_since *since) {
     uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
@@ -197,9 +197,8 @@ static bool keeps_running(const stall_thread_files *files, const stall_thread_st
     return false;
 }
 
-// What is known of a thread from earlier captures. A thread that shares its CPU with others may not get a millisecond
-// of it while it is looked at, but does so from look to look. Only where the kernel counts waits does that mean that it
-// ran all the time.
+// What earlier captures know of a thread. A thread that shares its CPU may not get a millisecond of it during a
+// capture, but does between captures. Only if the kernel counts waits does that mean that it ran all the time.
 static running_since *since_when(stall_sampler *sampler, const stall_thread_files *files) {
     for (int i = 0; i < REMEMBERED_THREADS; i++) {
         if (sampler->since[i].thread == files->thread) return &sampler->since[i];
@@ -209,7 +208,7 @@ static running_since *since_when(stall_sampler *sampler, const stall_thread_file
     return since;
 }
 
-// The signal went to a thread that blocks it by now: it would stay pending there, also in the next program.
+// If the thread blocks the signal by now, it would stay pending, even in the next program.
 static void withdraw_if_blocked(stall_sampler *sampler, stall_thread_files *files) {
     signal_request *request = stall_signal_copy_open_request(sampler, files->thread);
     stall_thread_status status;
@@ -225,7 +224,7 @@ static int capture_running(
     stall_stack_copy copy;
     stall_thread_status status;
     if (!sampler->may_signal || !stall_signal_copy_is_available()) return EBUSY;
-    // It has been asked, and executes nothing before it answers. An answer that was not taken is in the way.
+    // After a request it executes nothing before it answers. An answer that was not collected is in the way.
     signal_request *earlier = stall_signal_copy_open_request(sampler, thread->id);
     if (earlier && !stall_signal_copy_is_answered(earlier)) return EINPROGRESS;
     if (earlier) stall_signal_copy_end(earlier, false);
@@ -240,7 +239,7 @@ static int capture_running(
     };
     switch (stall_signal_copy_request(&question, &registers, &copy, &stack->answered_ns)) {
     case SIGNAL_COPIED: break;
-    case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is at it, or an answer is late
+    case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is active, or an answer is late
     case SIGNAL_THREAD_ENDED: return ESRCH;
     case SIGNAL_TIMED_OUT: return ETIMEDOUT;
     case SIGNAL_LEFT_OPEN: withdraw_if_blocked(sampler, files); return EINPROGRESS;
@@ -253,7 +252,7 @@ static int capture_running(
     return 0;
 }
 
-// Without /proc, a thread that had no CPU for so long is taken for a blocked one.
+// Without /proc, a thread that had no CPU for so long counts as blocked.
 static bool knows_state(const stall_thread_files *files) {
     return files->numbers[STALL_THREAD_SYSCALL] >= 0 || files->numbers[STALL_THREAD_STAT] >= 0;
 }
@@ -269,7 +268,7 @@ static int capture(
         if (error == EBUSY) {
             error = capture_running(sampler, thread, files, since, deadline, stack);
             was_asked = was_asked || error != EBUSY;
-            // It may have blocked before the signal came, with the signal masked: look once more from outside.
+            // It may have blocked before the signal arrived, with the signal masked: try once more from outside.
             if ((error == ETIMEDOUT || error == EINPROGRESS)
                 && capture_blocked(sampler, thread, files, deadline, stack) == 0) return 0;
         }
@@ -291,7 +290,7 @@ int stall_sampler_capture(
     int error = stall_thread_files_open(files, thread->id, thread->start_ticks);
     if (error != 0) return error;
     error = capture(sampler, thread, files, deadline, stack);
-    if (error == EINPROGRESS) {  // it will not be asked for again
+    if (error == EINPROGRESS) {  // there will be no later attempt
         signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
         if (request) stall_signal_copy_end(request, false);
         error = ETIMEDOUT;

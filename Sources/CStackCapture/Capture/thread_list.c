@@ -4,7 +4,7 @@
 #include "stall_numbers.h"
 #include "stall_task.h"
 
-// The kernel lists them in the order they were started, which is nearly that of their ids.
+// The kernel lists them in order of creation, which is nearly the order of their ids.
 static void insert(int32_t *ids, uint32_t count, int32_t id) {
     uint32_t at = count;
     while (at > 0 && ids[at - 1] > id) {

@@ -6,7 +6,7 @@
 
 enum { CLOCK_PAUSE_NS = 50000 };
 
-// Where the kernel does not count, the thread's CPU clock alone has to do.
+// If the kernel does not count, the thread's CPU clock must suffice.
 int stall_thread_progress(stall_thread_files *files, thread_progress *progress) {
     stall_thread_schedule schedule;
     const int error = stall_thread_read_schedule(files, &schedule);
@@ -16,7 +16,7 @@ int stall_thread_progress(stall_thread_files *files, thread_progress *progress) 
     return stall_thread_cpu_ns(files->thread, &progress->cpu_ns);
 }
 
-// Where /proc is not there: a thread whose CPU clock goes on runs.
+// Without /proc: a thread whose CPU clock advances is running.
 static int is_clock_running(int32_t thread, bool *is_running) {
     const struct timespec pause = {.tv_nsec = CLOCK_PAUSE_NS};
     uint64_t before, after;

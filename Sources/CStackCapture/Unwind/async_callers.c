@@ -1,13 +1,13 @@
-// The functions that await the running one are not on the stack: each left a context on the heap, {parent
-// context, where to resume}. The running one keeps the address of its own context in a register, at least
-// when it was entered; in debug builds also below its saved frame pointer. Its frame is the one that the
-// runtime calls to run a job, directly or through one function of its own.
+// Swift functions that await the running one are not on the stack: each left a context on the heap, {parent context,
+// resume address}. The running function has the address of its own context in a register, at least on entry; in debug
+// builds also below its saved frame pointer. It is called by the runtime's function that runs a job, directly or
+// through one more runtime function.
 //
 // Source: swift/ABI/Task.h, AsyncContext.
 #include "../process_memory.h"
 #include "stack_walk.h"
 
-enum { ASYNC_LIMIT = 256 };  // awaiting functions that are followed
+enum { ASYNC_LIMIT = 256 };  // maximum number of awaiting functions
 
 extern char swift_job_run __attribute__((weak));
 extern char swift_job_run_on_task_executor __attribute__((weak));
@@ -65,7 +65,7 @@ async_hint stall_walk_async_hint(const walk *walk) {
     return hint;
 }
 
-// Appends where the awaiting functions will resume. Read from a thread that runs on, they are guesses.
+// Appends the resume addresses of the awaiting functions. If the thread runs meanwhile, they are guesses.
 uint32_t stall_walk_append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity) {
     async_context context;
     uint64_t address = walk->async_context;

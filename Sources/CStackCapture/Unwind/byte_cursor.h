@@ -1,4 +1,4 @@
-// A bounded reader of bytes that nobody vouches for. Reading past the end sets `failed` and yields zeros.
+// Bounds-checked reader for untrusted bytes. Reading past the end sets `failed` and returns zeros.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 typedef struct {
     const uint8_t *at;
     const uint8_t *end;
-    uint64_t address;  ///< where *at lies in the process, for pc-relative pointers
+    uint64_t address;  ///< the address of *at in the process, for pc-relative pointers
     bool failed;
 } byte_cursor;
 
@@ -56,7 +56,7 @@ static inline int64_t cursor_sleb(byte_cursor *cursor) {
     }
 }
 
-/// A cursor over the next `count` bytes, which `cursor` leaves behind.
+/// A cursor over the next `count` bytes, which `cursor` skips.
 static inline byte_cursor cursor_slice(byte_cursor *cursor, uint64_t count) {
     byte_cursor slice = *cursor;
     cursor_skip(cursor, count);

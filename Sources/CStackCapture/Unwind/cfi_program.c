@@ -1,6 +1,6 @@
 #include "cfi_program.h"
 
-enum {  // DW_CFA: instructions. The first three carry an operand in their low six bits.
+enum {  // DW_CFA: instructions. The first three have an operand in their low six bits.
     ADVANCE = 0x40, OFFSET = 0x80, RESTORE = 0xc0,
     NOP = 0x00, SET_LOCATION = 0x01, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04,
     OFFSET_EXTENDED = 0x05, RESTORE_EXTENDED = 0x06, UNDEFINED = 0x07, SAME_VALUE = 0x08, REGISTER = 0x09,
@@ -17,7 +17,7 @@ static void set_rule(cfi_row *row, uint64_t number, cfi_rule rule) {
 
 static int64_t scaled(uint64_t factor, int64_t alignment) { return (int64_t)(factor * (uint64_t)alignment); }
 
-// Runs until the location passes `address`; `initial` is what RESTORE goes back to, NULL inside a CIE.
+// Runs until the location passes `address`. RESTORE uses `initial`, which is NULL inside a CIE.
 static bool run(
     cfi_program *program, const cfi_common *common, byte_cursor cursor, uint64_t location, uint64_t address,
     const cfi_row *initial
@@ -167,7 +167,7 @@ static uint64_t peek(value_stack *stack, uint64_t depth) {
     return 0;
 }
 
-// Both operands are taken as DWARF says: signed for division and comparison, unsigned otherwise.
+// Operands as in DWARF: signed for division and comparison, unsigned otherwise.
 static uint64_t combine(value_stack *stack, uint8_t operation, uint64_t left, uint64_t right) {
     int64_t signed_left = (int64_t)left, signed_right = (int64_t)right;
     switch (operation) {
@@ -297,7 +297,7 @@ bool stall_cfi_evaluate(
     return !stack.failed && !cursor.failed;
 }
 
-// The expressions that compilers and libraries emit begin with the register that they are based on.
+// The expressions that compilers and libraries emit begin with their base register.
 bool stall_cfi_expression_uses(byte_cursor expression, unsigned number) {
     return expression.at < expression.end && *expression.at == OP_REGISTER_0 + number;
 }

@@ -57,7 +57,7 @@ bool stall_cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint
     if (version != 1 || table_encoding != ENCODING_TABLE || cursor.failed || count == 0) return false;
     if (cursor.address > end || count > (end - cursor.address) / 8) return false;
 
-    if (tables->image_count == IMAGE_LIMIT) {  // rare; what was learned of them cannot be checked any more
+    if (tables->image_count == IMAGE_LIMIT) {  // rare; nothing cached from these images can be checked any more
         tables->image_count = 0;
         tables->is_outdated = true;
     }
@@ -98,7 +98,7 @@ bool stall_cfi_tables_refresh(cfi_tables *tables) {
     return !is_current;
 }
 
-// glibc 2.35 has a lookup without locks; bound weakly, because older ones do not. The layout is its ABI.
+// glibc 2.35 has a lock-free lookup; a weak reference, because older versions lack it. The layout is its ABI.
 typedef struct {
     unsigned long long flags;
     void *map_start, *map_end;
@@ -112,7 +112,7 @@ typedef struct {
     uint64_t address, start, end, header;
 } loader_query;
 
-// Fills in the image whose segments these are, if the address is in it.
+// Sets the image of these segments, if it contains the address.
 static bool examine_segments(const ElfW(Phdr) *segments, unsigned count, uint64_t base, loader_query *query) {
     uint64_t start = UINT64_MAX, end = 0, header = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -133,7 +133,7 @@ static int examine_image(struct dl_phdr_info *image, size_t size, void *argument
     return examine_segments(image->dlpi_phdr, image->dlpi_phnum, image->dlpi_addr, argument);
 }
 
-// The program itself, by what the kernel said of it when it was started.
+// The executable itself, from the kernel's auxiliary vector.
 static bool examine_program(loader_query *query) {
     const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
     const unsigned count = (unsigned)getauxval(AT_PHNUM);
@@ -152,13 +152,12 @@ static bool ask_loader(loader_query *query) {
         query->start = (uint64_t)object.map_start;
         query->end = (uint64_t)object.map_end;
         query->header = (uint64_t)object.eh_frame_header;
-        // Of a program with holes between its segments glibc says only the segment that the address is in, without its tables:
-        // on arm64 segments are 64 KiB apart, and pages are mostly of 4.
+        // If the executable has holes between its segments, glibc returns only the segment with the address, without
+        // its tables: on arm64 segments are 64 KiB apart, and pages mostly have 4.
         if (query->header < query->start || query->header >= query->end) return examine_program(query);
         return true;
     }
-    // Takes a lock of the loader, which a thread holds only for moments, unless it blocks in a callback of
-    // its own.
+    // Takes a lock of the loader, which a thread holds only briefly unless it blocks in its own callback.
     return dl_iterate_phdr(examine_image, query) != 0;
 }
 
@@ -177,8 +176,8 @@ typedef struct {
     int32_t location, entry;  // both relative to the header
 } table_entry;
 
-// The last entry at or before `address`: halving far apart, then one read of what is left. `next` is where the
-// following entry's function begins.
+// The last entry at or before `address`: binary search, then one read of the rest. `next` is where the following
+// entry's function begins.
 static bool search_table(const cfi_image *image, uint64_t address, uint64_t *entry, uint64_t *next) {
     int64_t key = (int64_t)(address - image->header);
     uint64_t low = 0, high = image->entry_count;
@@ -201,7 +200,7 @@ static bool search_table(const cfi_image *image, uint64_t address, uint64_t *ent
     return true;
 }
 
-// Reads the CIE or FDE at `address` into `bytes` and points `cursor` behind its length.
+// Reads the CIE or FDE at `address` into `bytes` and sets `cursor` after its length.
 static bool read_entry(const cfi_image *image, uint64_t address, uint8_t *bytes, byte_cursor *cursor) {
     if (address < image->start || address >= image->end) return false;
     size_t size = stall_read_memory(bytes, address, 256);
@@ -256,7 +255,7 @@ static bool parse_common(cfi_tables *tables, const cfi_image *image, uint64_t ad
     return true;
 }
 
-// Reads the entry whose function begins last before `address`, whether or not it reaches there.
+// Reads the entry of the last function that begins before `address`, even if the function ends before it.
 static bool find_nearest(cfi_tables *tables, uint64_t address, cfi_function *function, uint64_t *next) {
     const cfi_image *image = stall_cfi_image_containing(tables, address);
     uint64_t entry;

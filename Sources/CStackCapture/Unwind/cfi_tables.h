@@ -6,12 +6,12 @@
 #include "byte_cursor.h"
 
 enum {
-    IMAGE_LIMIT = 64,          // images that stacks have passed through
-    IMAGE_HEAD_SIZE = 1024,    // ELF header, program headers and, as linkers place it, the build ID
-    ENTRY_SIZE_LIMIT = 32768,  // the longest FDE that is read
+    IMAGE_LIMIT = 64,          // images of recent stacks
+    IMAGE_HEAD_SIZE = 1024,    // ELF header, program headers and, in common linkers' layout, the build ID
+    ENTRY_SIZE_LIMIT = 32768,  // the longest FDE that is supported
 };
 
-/// A mapped image and its search table. `head` is kept to notice that another one took its place.
+/// A mapped image and its search table. `head` is a copy to detect that another image replaced it.
 typedef struct {
     uint64_t start, end;
     uint64_t header;  ///< .eh_frame_hdr; table entries are relative to it
@@ -21,9 +21,9 @@ typedef struct {
     uint8_t head[IMAGE_HEAD_SIZE];
 } cfi_image;
 
-/// What a CIE says about all of its FDEs.
+/// The parts of a CIE that apply to all of its FDEs.
 typedef struct {
-    uint64_t address;  ///< 0: none read yet
+    uint64_t address;  ///< 0: none was read
     uint64_t code_alignment;
     int64_t data_alignment;
     uint64_t return_address;  ///< a register column
@@ -50,15 +50,15 @@ typedef struct {
     uint8_t function_bytes[ENTRY_SIZE_LIMIT];
 } cfi_tables;
 
-/// Adds an image. False when the header is not one that can be searched, or lies outside the image.
+/// Adds an image. False if the header has no search table, or is outside the image.
 bool stall_cfi_tables_add(cfi_tables *tables, uint64_t start, uint64_t end, uint64_t header);
-/// Drops all images when one of them is not mapped any more. Returns whether it dropped them.
+/// Drops all images if one of them is not mapped any more. Returns whether it did.
 bool stall_cfi_tables_refresh(cfi_tables *tables);
-/// The image that holds `address`, asking the loader when it was not seen before; NULL when there is none.
+/// The image that contains `address`, from the loader if it is new; NULL if there is none.
 const cfi_image *stall_cfi_image_containing(cfi_tables *tables, uint64_t address);
-/// The stretch around `address` that no entry covers. False when an entry does, or when there is no image.
+/// The range around `address` without an entry. False if an entry contains it, or if there is no image.
 bool stall_cfi_find_gap(cfi_tables *tables, uint64_t address, uint64_t *start, uint64_t *end);
-/// Finds and parses the entry for `address`. Its cursors last until the next call.
+/// Finds and parses the entry for `address`. Its cursors are valid until the next call.
 bool stall_cfi_find_function(cfi_tables *tables, uint64_t address, cfi_function *function);
 /// A pointer in one of the DW_EH_PE encodings.
 uint64_t stall_cfi_encoded_pointer(byte_cursor *cursor, uint8_t encoding, uint64_t data_base);

@@ -1,23 +1,22 @@
-// Frames that the tables alone do not get past: the frame pointer is not known, or no table covers the
-// function.
+// Frames that need more than the tables: the frame pointer is unknown, or no table covers the function.
 #include "../process_memory.h"
 #include "stack_walk.h"
 
 enum {
     SEARCH_LIMIT = 65536,  // bytes of stack searched for a frame pointer
-    // Frames after which a walk from an assumed frame is believed: one where a prologue puts it, or any.
+    // Frames after which a walk from an assumed frame is accepted: a frame at its prologue's distance, or any frame.
     PROLOGUE_TRIAL_DEPTH = 16,
     CALLEE_LIMIT = 4096,  // bytes of a called function that are searched for a jump
     SEARCH_TRIAL_DEPTH = 512,
 };
 
-// MARK: A frame pointer that is not known
+// MARK: An unknown frame pointer
 //
-// A signal-free capture begins without it. glibc's frames do without as well; the first frame that needs it
-// tells where it is, by its prologue. What must lie above it is a return address: best, one behind a call of
-// this function.
+// A signal-free capture starts without the frame pointer. glibc's frames do not need it; the first frame that does
+// determines it from its prologue. The word above it must be a return address, preferably one after a call of this
+// function.
 
-// Whether the function that was called here may have jumped to the one whose frame this is.
+// Whether the function that was called here may have tail-called the one with this frame.
 static bool may_jump_away(walk *walk, uint64_t callee) {
     stall_unwinder *unwinder = walk->unwinder;
     cfi_function function;
@@ -62,9 +61,9 @@ static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
     return cached->has_prologue;
 }
 
-// Whether a walk from here on with this frame pointer arrives at the thread's first function, or comes very
-// far. When it comes through `function` again, it may have begun in the dead frame of an earlier callee, which
-// had saved the live frame pointer: *inner is that one, else 0.
+// Whether a walk with this frame pointer arrives at the thread's first function, or gets very far. If it passes through
+// `function` again, it may have begun in the dead frame of an earlier callee, which had saved the live frame pointer:
+// *inner is that one, else 0.
 static bool leads_outwards(
     const walk *original, uint64_t frame_pointer, uint64_t function, bool is_searched, uint64_t *inner
 ) {
@@ -82,14 +81,14 @@ static bool leads_outwards(
         if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
         if (result != STEP_DONE) return result == STEP_OUTERMOST;
         const uint64_t counter = trial.registers.value[original->architecture->program_counter];
-        // Dead frames do not fit together: what one returns to has called another function.
+        // Dead frames are inconsistent: the function that one returns to has called another one.
         if (!trial.is_interrupted && examine_return_address(&trial, counter, trial.function) == NO_CALL) return false;
     }
     return true;
 }
 
-// Searches the stack above `from` for a frame whose return address is that well attested. The word above a
-// frame pointer is the return address.
+// Searches the stack above `from` for a frame whose return address has the wanted evidence. The word above a frame
+// pointer is the return address.
 static bool search_frame_pointer(
     walk *walk, uint64_t function, uint64_t from, call_evidence wanted, uint64_t *found
 ) {
@@ -108,9 +107,9 @@ static bool search_frame_pointer(
     return false;
 }
 
-// A usual frame has the size that its prologue says. A function that makes room on the stack later (Swift does
-// for values whose size is known at run time only) has its frame pointer somewhere above, behind dead stack
-// that is full of old return addresses. So a frame is believed only if the walk from it leads outwards.
+// A usual frame has the size given by its prologue. A function that allocates stack later (Swift does for values whose
+// size is known only at run time) has its frame pointer somewhere above, behind dead stack full of old return
+// addresses. So a frame is accepted only if the walk from it leads outwards.
 static bool recover_frame_pointer(walk *walk, uint64_t function) {
     const stall_architecture *architecture = walk->architecture;
     const uint64_t stack = walk->registers.value[architecture->stack_pointer];
@@ -132,16 +131,16 @@ static bool recover_frame_pointer(walk *walk, uint64_t function) {
     return false;
 }
 
-// A trial assumes a frame pointer and recovers nothing.
+// A trial assumes one frame pointer and recovers no further one.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function) {
     return number == walk->architecture->frame_pointer && !walk->is_trial && recover_frame_pointer(walk, function);
 }
 
-// MARK: Functions that no table describes
+// MARK: Functions without a table
 
-// Where the return address would be, by a row whose CFA can be computed.
+// The evidence for the return address according to a row whose CFA can be computed.
 static call_evidence examine_row(walk *walk, const cached_row *row) {
-    // Where the CFA is not known yet, recovering it will examine the same word.
+    // If the CFA is unknown, recovering it will examine the same word.
     if (!stall_registers_know(&walk->registers, row->cfa_register)) return CALL_UNKNOWN;
     uint64_t cfa = walk->registers.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     for (unsigned i = 0; i < walk->architecture->saved_count; i++) {
@@ -176,7 +175,7 @@ static bool try_row_from_code(walk *walk, uint64_t address, bool by_exit, cached
     return examine_row(walk, cached) != NO_CALL;
 }
 
-// The way to the return knows of functions without a frame pointer, and of parts of a function that are without.
+// The path to the return also works for functions, or parts of them, without a frame pointer.
 bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row) {
     return try_row_from_code(walk, address, true, row) || try_row_from_code(walk, address, false, row);
 }

@@ -1,6 +1,5 @@
-// Walks a copied stack outwards, one frame a step: find the row of rules for the program counter, compute
-// the CFA, read the caller's registers. Rows of the usual shape are kept, so that a stack seen before costs
-// no table look-up.
+// Walks a copied stack outwards, one frame per step: find the row of rules for the program counter, compute the CFA,
+// read the caller's registers. Common rows are cached, so that a known stack needs no table lookup.
 #include "stack_unwinder.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 
 enum {
     SIGNAL_FRAME_LIMIT = 32,
-    CLOCK_INTERVAL = 32,  // steps between two looks at the clock
+    CLOCK_INTERVAL = 32,  // steps between two readings of the clock
 };
 
 stall_unwinder *stall_unwinder_create(const stall_architecture *architecture) {
@@ -56,9 +55,8 @@ static bool holds(uint64_t base, uint64_t length, uint64_t address) {
     return length >= 8 && address >= base && address - base <= length - 8;
 }
 
-// Stack outside the copy is reached through an alternate signal stack, or past the copy's capacity. What
-// lies behind a signal frame is at rest while the handler runs; whether it still does, nobody knows unless
-// the copy is live.
+// Stack outside the copy is reached after an alternate signal stack, or beyond the copy's capacity. Stack behind a
+// signal frame is unchanged while the handler runs, but whether it still runs is known only if the copy is live.
 bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value) {
     walk *walk = context;
     const stall_stack_copy *copy = walk->copy;
@@ -131,7 +129,7 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
             stall_registers_set(registers, number, value);
         }
     }
-    if (!has_return_address) {  // a leaf that left it in its register
+    if (!has_return_address) {  // a leaf function that still has it in its register
         unsigned number = architecture->return_address;
         if (number == architecture->program_counter || !walk->is_interrupted) return STEP_LOST;
         if (!stall_registers_know(registers, number)) return STEP_LOST;
@@ -194,7 +192,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
     walk->function = function->start;
     if (column >= architecture->register_count) return STEP_LOST;
     if (row->rules[column].kind == RULE_UNDEFINED) return STEP_OUTERMOST;
-    // A recovery walks ahead, which overwrites the row: so look it up again after it.
+    // A recovery walks ahead, which overwrites the row: look it up again afterwards.
     uint64_t base = row->cfa_register;
     if (row->cfa_is_expression) {
         bool uses_frame = stall_cfi_expression_uses(row->cfa_expression, architecture->frame_pointer);

@@ -1,4 +1,4 @@
-// The state of a walk over one stack, shared by the files that know how to take a step:
+// The state of a walk over one stack, shared by the files that implement a step:
 //
 //     stack_unwinder.c   by the row of a table; the walk itself
 //     lost_frames.c      without a table, or without the frame pointer
@@ -15,32 +15,32 @@ enum {
 
 #define IN_REGISTER INT16_MIN
 
-/// A row whose CFA is a register plus an offset and whose registers are unchanged or saved near the CFA:
-/// nearly all.
+/// A row whose CFA is a register plus an offset and whose registers are unchanged or saved near the CFA: nearly all
+/// rows.
 typedef struct {
     uint64_t address;  ///< 0: empty
     uint64_t function;
     int32_t cfa_offset;
     uint8_t cfa_register;
     bool is_outermost;                    ///< the thread's first function: it has no caller
-    int16_t saved[SAVED_REGISTER_LIMIT];  ///< where stall_architecture.saved[i] is, from the CFA, or IN_REGISTER
+    int16_t saved[SAVED_REGISTER_LIMIT];  ///< offset of stall_architecture.saved[i] from the CFA, or IN_REGISTER
 } cached_row;
 
 typedef enum {
     NO_CALL,           // not a return address
-    CALL_ELSEWHERE,    // behind a call of something else, which may have jumped here
-    CALL_UNKNOWN,      // behind a call through a register, a PLT entry or a signal
-    CALL_OF_FUNCTION,  // behind a call of this very function
+    CALL_ELSEWHERE,    // after a call of another function, which may have tail-called this one
+    CALL_UNKNOWN,      // after a call through a register, a PLT entry or a signal
+    CALL_OF_FUNCTION,  // after a call of this function
 } call_evidence;
 
-/// What was found out about a return address as one of `function`.
+/// The evidence for a return address, as one of `function`.
 typedef struct {
     uint64_t return_address;  ///< 0: empty
     uint64_t function;
     call_evidence evidence;
 } cached_call;
 
-/// How far the frame pointer of a function lies above its stack pointer.
+/// The distance of a function's frame pointer from its stack pointer.
 typedef struct {
     uint64_t function;  ///< 0: empty
     uint64_t size;
@@ -55,14 +55,14 @@ struct stall_unwinder {
     cached_call calls[CACHED_CALL_COUNT];
     cached_frame_size frame_sizes[CACHED_CALL_COUNT];
     uint8_t code[CODE_LIMIT];
-    uint64_t far_base, far_length;  ///< the piece of a live stack outside the copy that was read last
+    uint64_t far_base, far_length;  ///< the last part read of a live stack outside the copy
     uint8_t far[FAR_SIZE];
     uint64_t deadline_ns;  ///< 0: none
     uint32_t step_count;
     bool is_overdue;
 };
 
-/// What a frame may keep Swift's async context in.
+/// Where a frame may have Swift's async context.
 typedef struct {
     uint64_t context, frame_pointer;  ///< 0: not known
 } async_hint;
@@ -76,16 +76,16 @@ typedef struct {
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
     bool is_trial;           ///< follows an assumed frame pointer; makes no further assumptions
-    bool distrusts_zeros;    ///< of dead stack, which is full of them: they do not mean the outermost frame
-    async_hint hints[2];     ///< of the two frames inside of this one, the nearer one first
-    uint64_t async_context;  ///< of the innermost job that Swift's concurrency runs on this stack; 0: none
+    bool distrusts_zeros;    ///< for dead stack, which is full of zeros: they do not mean the outermost frame
+    async_hint hints[2];     ///< of the next two inner frames, the nearer one first
+    uint64_t async_context;  ///< of the innermost Swift job on this stack; 0: none
     unsigned signal_frames;
-    uint64_t function;  ///< where the function of the frame last left begins
+    uint64_t function;  ///< start of the function of the last frame
 } walk;
 
 typedef enum { STEP_DONE, STEP_OUTERMOST, STEP_LOST } step_result;
 
-/// Where something about an address is kept, in a table of 2^bits places.
+/// The index of an address in a table with 2^bits entries.
 static inline uint64_t stall_place(uint64_t address, unsigned bits) {
     return address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
 }
@@ -94,21 +94,19 @@ static inline uint64_t stall_place(uint64_t address, unsigned bits) {
 bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value);
 /// Moves to the caller.
 step_result stall_walk_step(walk *walk);
-/// Whether the time is over. Asked at every turn of what may turn often: it looks at the clock now and then.
+/// Whether the deadline has passed. Called in every loop that may be long; reads the clock now and then.
 bool stall_walk_is_overdue(walk *walk);
 
 /// Recovers register `number` in a frame of `function`, if it is the frame pointer and can be found.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function);
-/// Makes a row for `address` from the code around it, where no table covers it. False when that would lead
-/// nowhere.
+/// Makes a row for `address` from the surrounding code, if no table covers it. False if the row leads nowhere.
 bool stall_walk_row_from_code(walk *walk, uint64_t address, cached_row *row);
 
-/// Whether `function` is one in which Swift's concurrency runs a job.
+/// Whether `function` is one in which Swift's runtime runs a job.
 bool stall_runs_job(uint64_t function);
-/// What the frame that the walk is at may keep an async context in.
+/// Where the current frame may have an async context.
 async_hint stall_walk_async_hint(const walk *walk);
-/// At the frame that runs a job: finds the context of the async function inside of it, if none was found so
-/// far.
+/// At the frame that runs a job: finds the context of its async function, unless one was found before.
 void stall_walk_find_async_context(walk *walk);
-/// Appends where the awaiting functions will resume; returns the new count.
+/// Appends the resume addresses of the awaiting functions; returns the new count.
 uint32_t stall_walk_append_async_callers(walk *walk, stall_frame *frames, uint32_t count, uint32_t capacity);

@@ -1,16 +1,16 @@
 // Unwinds a copy of a stack by the call frame information of the images that are mapped into this process.
 //
-// Nothing read here is trusted: a table may be broken on purpose, and dlclose may unmap it at any moment. So
-// the tables are read through the kernel (process_memory.h), every cursor is bounded, and whatever does not
-// add up ends the stack early, marked as truncated.
+// Nothing read here is trusted: a table may be malicious, and dlclose may unmap it at any moment. So the tables are
+// read through the kernel (process_memory.h), every cursor is bounded, and any inconsistency ends the stack early,
+// marked as truncated.
 #pragma once
 #include "stack_capture.h"
 
 /// Enough DWARF register columns for every architecture described here.
 #define STALL_REGISTER_LIMIT 35
 
-/// A register file in DWARF numbering. Signal-free captures know the stack pointer and the program counter
-/// only.
+/// A register file in DWARF numbering. A signal-free capture knows only some registers, such as the stack pointer and
+/// the program counter.
 typedef struct {
     uint64_t value[STALL_REGISTER_LIMIT];
     uint64_t known;  ///< bit n: value[n] is known
@@ -24,11 +24,10 @@ static inline bool stall_registers_know(const stall_registers *_Nonnull register
     return number < STALL_REGISTER_LIMIT && (registers->known >> number & 1);
 }
 
-/// A copied piece of a stack. When `is_live`, the thread holds still and other addresses may be read from
-/// the process.
+/// A copied part of a stack. If `is_live`, the thread is blocked and other addresses may be read from the process.
 typedef struct {
     const uint8_t *_Nullable bytes;
-    uint64_t base;  ///< the address that bytes[0] was copied from
+    uint64_t base;  ///< the original address of bytes[0]
     uint64_t length;
     bool is_live;
 } stall_stack_copy;
@@ -38,23 +37,22 @@ typedef struct stall_architecture stall_architecture;
 extern const stall_architecture *_Nonnull const stall_architecture_x86_64;
 extern const stall_architecture *_Nonnull const stall_architecture_arm64;
 
-/// Allocates an unwinder for code of `architecture`: NULL for this machine's. NULL with errno.
+/// Allocates an unwinder for code of `architecture`; NULL: this machine's. NULL with errno on failure.
 stall_unwinder *_Nullable stall_unwinder_create(const stall_architecture *_Nullable architecture);
 void stall_unwinder_destroy(stall_unwinder *_Nonnull unwinder);
 
-/// Makes known an image that the loader does not list. Returns false when its table header is unusable.
+/// Adds an image that the loader does not list. Returns false if its table header is unusable.
 bool stall_unwinder_add_image(
     stall_unwinder *_Nonnull unwinder, uint64_t start, uint64_t end, uint64_t eh_frame_header);
 
-/// Checks that the images seen so far are still the ones that are mapped, and forgets rows of those that are
-/// not. Once before each stack; one system call.
+/// Checks that the known images are still mapped, and forgets the rows of others. Once before each stack; one system
+/// call.
 void stall_unwinder_refresh(stall_unwinder *_Nonnull unwinder);
 
-/// When to give a stack up, in CLOCK_MONOTONIC: what was found so far remains, truncated. 0: never.
+/// The time limit for a stack, in CLOCK_MONOTONIC: at the limit the frames found so far are kept, truncated. 0: none.
 void stall_unwinder_set_deadline(stall_unwinder *_Nonnull unwinder, uint64_t deadline_ns);
 
-/// Unwinds from `registers`. Writes up to `capacity` frames and returns their number; 0 without a program
-/// counter.
+/// Unwinds from `registers`. Writes up to `capacity` frames and returns their number; 0 without a program counter.
 uint32_t stall_unwind(
     stall_unwinder *_Nonnull unwinder, const stall_registers *_Nonnull registers,
     const stall_stack_copy *_Nonnull copy, stall_frame *_Nonnull frames, uint32_t capacity,
