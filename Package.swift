@@ -316,8 +316,11 @@ if wantsStubs {
             name: "StallAgent", dependencies: ["StallRunLoop"],
             path: "packaging/elsewhere/StallAgent", swiftSettings: settings),
     ]
+    // Empty, but there: a package that names a product or a trait that is not does not even resolve.
+    package.targets += ["StallAgentNIO", "StallMetrics", "StallDoor"].map {
+        .target(name: $0, path: "packaging/elsewhere/" + $0)
+    }
     package.products = package.targets.map { .library(name: $0.name, targets: [$0.name]) }
     package.dependencies = []
-    package.traits = []
     package.platforms = [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9)]
 }
