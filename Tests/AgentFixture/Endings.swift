@@ -6,10 +6,20 @@ import StallAgent
 /// Stalls for 600 ms, says how long that was, and ends in the way that `how` names; "nothing" only starts and stops the agent.
 /// Before a way, "two-" has a second agent watch as well, into `store` with `.second` behind it, and "left-" one that has stopped.
 func stall(store: String, endingBy name: String) throws {
-    let monitor = try StallMonitor.start(.init(app: "fixture", version: "1", store: store))
+    var configuration = StallMonitor.Configuration(app: "fixture", version: "1", store: store)
+    if name.hasPrefix("limited-") { configuration.limits = .init(perPlace: 1, perHour: 600) }
+    let monitor = try StallMonitor.start(configuration)
     guard name != "nothing" else { return monitor.stop() }
     let loop = EventRunLoop.main
     var how = name
+    if name.hasPrefix("limited-") {
+        monitor.watch(loop, as: "main", threshold: .milliseconds(20))
+        for _ in 1...40 {
+            loop.perform { usleep(40_000) }
+            loop.run(until: .now + .milliseconds(60))
+        }
+        how = String(name.drop { $0 != "-" }.dropFirst())
+    }
     if name.hasPrefix("two-") || name.hasPrefix("left-") {
         let second = try StallMonitor.start(
             .init(app: "fixture", version: "1", store: store + ".second"))

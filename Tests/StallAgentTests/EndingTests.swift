@@ -35,6 +35,23 @@ import Testing
         }
     }
 
+    /// What is suppressed takes no room from what is reported: the page that outlives the process has room for 32 stalls.
+    @Test func `a stall that was killed is known after forty that a rate limit held back`() throws {
+        try withTemporaryDirectory { directory in
+            let store = directory.appending(path: "stalls.sqlite").path
+            let ended = try BuiltProgram("AgentFixture", ["end", store, "limited-kill"]).finish()
+            let lasted = try #require(Double(ended.output.split(separator: "\n").last ?? ""))
+            _ = try BuiltProgram("AgentFixture", ["end", store, "nothing"]).finish()
+            let reports = try ReportStore.open(path: store).reports(ReportFilter())
+            let hangs = reports.filter { $0.state == .hang }
+            let report = try #require(hangs.first)
+            #expect(hangs.count == 1 && report.ending == .killed)
+            let share = report.duration.milliseconds / lasted
+            #expect(share >= 0.8 && share < 1.2, "\(report.duration) of \(lasted) ms")
+            #expect(reports.count < 40)
+        }
+    }
+
     /// Two agents watch one loop: a library's and the app's. Each has word of its own.
     @Test(arguments: [
         ("two-kill", StallState.hang, StallEnding.killed, true),

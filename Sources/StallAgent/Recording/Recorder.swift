@@ -86,6 +86,8 @@ private struct Recording {
     /// Requests from the ring, in order of arrival.
     private var waiting: [RecorderRequest] = []
     private static let waitingLimit = 256
+    /// The stalls that have ended and whose reports may not be written yet, with when they began.
+    private var ended: [(report: UniqueID, began: UInt64)] = []
     /// The number of stalls that could not be handed over.
     private var lost = 0
     /// The symbolication time of open reports so far.
@@ -234,8 +236,13 @@ private struct Recording {
         }
         guard answer.isReported else {
             let began = pending.incident.began.nanoseconds
-            let none = STALL_REPORT_COUNTED
-            return stall_last_words_name(watchdog.lastWords, began, none, none)
+            if report.state == .open {
+                let none = STALL_REPORT_COUNTED
+                stall_last_words_name(watchdog.lastWords, began, none, none)
+            } else {
+                stall_last_words_close(watchdog.lastWords, began)
+            }
+            return
         }
         report.agentTime += namingTime[report.id] ?? .zero
         if report.state != .open { namingTime[report.id] = nil }
@@ -283,8 +290,18 @@ private struct Recording {
         stall_last_words_name(
             watchdog.lastWords, began, report.id.words.high, report.id.words.low)
         store.record(report, images: images)
-        guard report.state != .open, store.hasWritten(report.id) else { return }
-        stall_last_words_close(watchdog.lastWords, began)
+        if report.state != .open { ended.append((report.id, began)) }
+        freeSlots()
+    }
+
+    /// Frees the slots of stalls whose end is in the store, or was given up.
+    private mutating func freeSlots() {
+        while let oldest = ended.first,
+            store.hasWritten(oldest.report) || ended.count > Int(STALL_LAST_WORDS_SLOTS)
+        {
+            stall_last_words_close(watchdog.lastWords, oldest.began)
+            ended.removeFirst()
+        }
     }
 
     private func frames(of locations: [CodeLocation]) -> [Frame] {
