@@ -3,12 +3,10 @@
 
 internal import CLinux
 internal import Logging
-internal import StallCapture
 internal import StallDetection
 internal import StallModel
 internal import StallStore
 internal import StallSymbols
-internal import Synchronization
 
 /// A request to the recorder.
 enum RecorderRequest: Sendable {
@@ -313,81 +311,4 @@ private struct Recording {
             }
         }
     }
-}
-
-extension LoopExposure {
-    fileprivate init(_ pending: PendingMeasure, run: ProcessRun) {
-        let measure = pending.measure
-        self.init(
-            run: run, loop: pending.loop, threshold: pending.threshold, start: pending.start,
-            watched: measure.watched, busy: measure.busy, readyDelay: measure.readyDelay,
-            microStallCount: measure.microStallCount, microStallTime: measure.microStallTime,
-            lengths: measure.lengths)
-    }
-}
-
-extension StallReport {
-    /// A report of the watchdog's records, with every address located in its image.
-    fileprivate init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
-        let incident = pending.incident
-        let weights = sampleWeights(
-            pending.samples.map { $0.isLate || $0.stack == nil ? nil : $0.offset.nanoseconds },
-            of: incident.duration.nanoseconds)
-        let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
-        self.init(
-            id: pending.id, run: run, loop: pending.loop, mode: pending.mode,
-            phase: culprit?.phase ?? .unknown,
-            activity: heaviestLabel(pending.samples, weights) ?? culprit?.label,
-            start: pending.start,
-            duration: incident.duration, cpuTime: incident.cpuTime, threshold: incident.threshold,
-            detectionDelay: incident.detectionDelay,
-            state: !incident.hasEnded ? .open : incident.ending == .exit ? .hang : .ended,
-            ending: incident.ending,
-            verdict: incident.verdict,
-            samples: zip(pending.samples, weights).map { sample, weight in
-                Sample(
-                    offset: sample.offset, weight: .nanoseconds(weight), isLate: sample.isLate,
-                    thread: sample.thread,
-                    method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
-                    captureCost: sample.cost, failure: sample.failure,
-                    locations: sample.stack.map(images.locate) ?? [])
-            },
-            threads: pending.members.map { ThreadSnapshot($0, .member, images: images) }
-                + pending.others.threads.filter { seen in
-                    !pending.members.contains { $0.id == seen.id }
-                }.map { ThreadSnapshot($0, .other, images: images) },
-            skippedThreadCount: pending.others.skippedCount,
-            agentTime: pending.samples.reduce(pending.othersCost) { $0 + $1.cost })
-    }
-}
-
-extension ThreadSnapshot {
-    /// A thread with its stack, every address located in its image.
-    init(
-        thread: ThreadID, name: String?, role: ThreadRole, stack: CapturedStack?, failure: String?,
-        images: ImageTable
-    ) {
-        self.init(
-            thread: thread, name: name, role: role, method: stack?.method,
-            isTruncated: stack?.isTruncated ?? false, failure: failure,
-            locations: stack.map(images.locate) ?? [])
-    }
-
-    /// A thread from a round over many threads.
-    fileprivate init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
-        var failure: String?
-        if case .failure(let error) = seen.stack { failure = error.description }
-        self.init(
-            thread: seen.id, name: seen.name, role: role, stack: try? seen.stack.get(),
-            failure: failure, images: images)
-    }
-}
-
-/// The label of the longest part of the stall; nil if that part had none, or no sample has weight. The last sample may
-/// lie just after the labelled work.
-func heaviestLabel(_ samples: [RawSample], _ weights: [Int64]) -> String? {
-    var sums: [String: Int64] = [:]
-    for (sample, weight) in zip(samples, weights) { sums[sample.label ?? "", default: 0] += weight }
-    let heaviest = sums.max { ($0.value, $1.key) < ($1.value, $0.key) }
-    return heaviest.flatMap { $0.value > 0 && !$0.key.isEmpty ? $0.key : nil }
 }
