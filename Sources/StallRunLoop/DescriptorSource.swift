@@ -36,8 +36,8 @@ public final class DescriptorSource: @unchecked Sendable {
 
     let handler: (DescriptorSource, DescriptorEvents) -> Void
     let validity = Atomic<Bool>(true)
-    /// Where it is, one entry a mode.
-    let places = Locked<[ItemPlace]>([])
+    /// Where it is, one place a mode.
+    let places = Locked(ItemPlaces())
 
     /// Makes a source; add it with ``EventRunLoop/add(_:toMode:)-(DescriptorSource,_)``.
     public init(
@@ -55,6 +55,6 @@ public final class DescriptorSource: @unchecked Sendable {
     /// Removes it from all loops for good. Its descriptor stays open.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        while let loop = places.withLock({ $0.first?.loop }) { loop.removeFromAllModes(self) }
+        while let loop = places.withLock({ $0.anyLoop }) { loop.removeFromAllModes(self) }
     }
 }

@@ -64,11 +64,10 @@ extension EventRunLoop {
     /// of the two always sees the other.
     func addLocked(_ source: LoopSource, to items: ModeItems) -> Bool {
         source.places.withLock { places in
-            guard source.isValid, places.first(in: items.mode, of: self) == nil else {
+            guard source.isValid, !places.contains(items.mode, of: self) else {
                 return false
             }
-            places.append(
-                ItemPlace(loop: self, mode: items.mode, slot: items.add(source), items: items))
+            places.append(ItemPlace(self, items.mode, slot: items.add(source), items: items))
             return true
         }
     }
@@ -76,12 +75,12 @@ extension EventRunLoop {
     /// False when it is there already, or invalid.
     func addLocked(_ source: DescriptorSource, to items: ModeItems) throws(LoopError) -> Bool {
         let result: Result<Bool, LoopError> = source.places.withLock { places in
-            guard source.isValid, places.first(in: items.mode, of: self) == nil else {
+            guard source.isValid, !places.contains(items.mode, of: self) else {
                 return .success(false)
             }
             do throws(LoopError) {
                 let slot = try items.add(source, of: self)
-                places.append(ItemPlace(loop: self, mode: items.mode, slot: slot, items: items))
+                places.append(ItemPlace(self, items.mode, slot: slot, items: items))
                 return .success(true)
             } catch {
                 return .failure(error)
@@ -127,18 +126,18 @@ extension EventRunLoop {
 
     /// Whether it was there.
     func removeLocked(_ source: LoopSource, from mode: LoopMode) -> Bool {
-        guard let place = source.places.withLock({ $0.remove(from: mode, of: self) }) else {
+        guard let place = source.places.withLock({ $0.remove(mode, of: self) }) else {
             return false
         }
-        place.items?.removeSource(place.slot)
+        place.items?._withUnsafeGuaranteedRef { $0.removeSource(place.slot) }
         return true
     }
 
     func removeLocked(_ source: DescriptorSource, from mode: LoopMode) {
-        guard let place = source.places.withLock({ $0.remove(from: mode, of: self) }) else {
+        guard let place = source.places.withLock({ $0.remove(mode, of: self) }) else {
             return
         }
-        place.items?.removeDescriptor(place.slot)
+        place.items?._withUnsafeGuaranteedRef { $0.removeDescriptor(place.slot) }
     }
 }
 
@@ -158,40 +157,39 @@ extension EventRunLoop {
         lock.unlock()
     }
 
-    func removeFromAllModes(_ source: LoopSource) {
+    /// Whether the source is in no other loop.
+    @discardableResult
+    func removeFromAllModes(_ source: LoopSource) -> Bool {
+        var isNowhere = false
         lock.lock()
-        let left = takePlaces(of: source.places)
-        for place in left {
-            if let items = place.items {
-                items.removeSource(place.slot)
-            } else {
-                commonSources.remove(place.slot)
-            }
+        let left = source.places.withLock { places in
+            let left = places.removeAll(of: self)
+            isNowhere = places.isEmpty
+            return left
+        }
+        left.forEach { place in
+            guard let items = place.items else { return commonSources.remove(place.slot) }
+            items._withUnsafeGuaranteedRef { $0.removeSource(place.slot) }
         }
         lock.unlock()
-        for place in left where place.items != nil { source.onCancel?(self, place.mode) }
+        if let onCancel = source.onCancel {
+            left.forEach { if $0.items != nil { onCancel(self, $0.mode) } }
+        }
+        return isNowhere
     }
 
     func removeFromAllModes(_ source: DescriptorSource) {
         lock.lock()
-        for place in takePlaces(of: source.places) {
-            if let items = place.items {
-                items.removeDescriptor(place.slot)
-            } else {
-                commonDescriptors.remove(place.slot)
-            }
+        takePlaces(of: source.places).forEach { place in
+            guard let items = place.items else { return commonDescriptors.remove(place.slot) }
+            items._withUnsafeGuaranteedRef { $0.removeDescriptor(place.slot) }
         }
         lock.unlock()
     }
 
     /// Takes the places in this loop out of those of an item that may be in several.
-    func takePlaces(of places: borrowing Locked<[ItemPlace]>) -> [ItemPlace] {
-        places.withLock { places in
-            // Most are in one loop: its array is handed on as it is.
-            if places.allSatisfy({ $0.loop === self }) { return places.takeAll() }
-            let own = places.filter { $0.loop === self }
-            places.removeAll { $0.loop === self }
-            return own
-        }
+    @discardableResult
+    func takePlaces(of places: borrowing Locked<ItemPlaces>) -> ItemPlaces {
+        places.withLock { $0.removeAll(of: self) }
     }
 }

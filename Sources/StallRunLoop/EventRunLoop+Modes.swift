@@ -102,9 +102,9 @@ extension EventRunLoop {
             if addLocked(source, to: only) && source.onSchedule != nil { scheduled = [mode] }
         } else {
             source.places.withLock { places in
-                guard source.isValid, places.first(in: .common, of: self) == nil else { return }
+                guard source.isValid, !places.contains(.common, of: self) else { return }
                 let slot = commonSources.append(source)
-                places.append(ItemPlace(loop: self, mode: .common, slot: slot, items: nil))
+                places.append(ItemPlace(self, .common, slot: slot, items: nil))
             }
             for items in commonModeItems
             where addLocked(source, to: items) && source.onSchedule != nil {
@@ -145,9 +145,9 @@ extension EventRunLoop {
         }
         return source.places.withLock { places in
             guard source.isValid else { return false }
-            if places.first(in: .common, of: self) == nil {
+            if !places.contains(.common, of: self) {
                 let slot = commonDescriptors.append(source)
-                places.append(ItemPlace(loop: self, mode: .common, slot: slot, items: nil))
+                places.append(ItemPlace(self, .common, slot: slot, items: nil))
             }
             return true
         }
@@ -186,7 +186,7 @@ extension EventRunLoop {
         var left: [LoopMode] = []
         if mode != .common {
             if removeLocked(source, from: mode) { left = [mode] }
-        } else if let place = source.places.withLock({ $0.remove(from: .common, of: self) }) {
+        } else if let place = source.places.withLock({ $0.remove(.common, of: self) }) {
             commonSources.remove(place.slot)
             left = commonModeItems.map(\.mode).filter { removeLocked(source, from: $0) }
         }
@@ -199,7 +199,7 @@ extension EventRunLoop {
         lock.lock()
         defer { lock.unlock() }
         guard mode == .common else { return removeLocked(source, from: mode) }
-        guard let place = source.places.withLock({ $0.remove(from: .common, of: self) }) else {
+        guard let place = source.places.withLock({ $0.remove(.common, of: self) }) else {
             return
         }
         commonDescriptors.remove(place.slot)
@@ -226,11 +226,11 @@ extension EventRunLoop {
 
     /// Whether a source is in a mode, or among the common items.
     public func contains(_ source: LoopSource, inMode mode: LoopMode) -> Bool {
-        source.places.withLock { $0.first(in: mode, of: self) != nil }
+        source.places.withLock { $0.contains(mode, of: self) }
     }
 
     /// Whether a descriptor is in a mode, or among the common items.
     public func contains(_ source: DescriptorSource, inMode mode: LoopMode) -> Bool {
-        source.places.withLock { $0.first(in: mode, of: self) != nil }
+        source.places.withLock { $0.contains(mode, of: self) }
     }
 }

@@ -68,10 +68,10 @@ public final class EventRunLoop: @unchecked Sendable {
     var commonModes: Set<LoopMode> = [.default, .tracking]
     /// The common modes that exist. The tracking mode exists from its first use.
     @exclusivity(unchecked) var commonModeItems: [ModeItems]
-    var commonObservers = ItemList<LoopObserver>()
+    @exclusivity(unchecked) var commonObservers = ItemList<LoopObserver>()
     @exclusivity(unchecked) var commonTimers = ItemList<LoopTimer>()
-    var commonSources = ItemList<LoopSource>()
-    var commonDescriptors = ItemList<DescriptorSource>()
+    @exclusivity(unchecked) var commonSources = ItemList<LoopSource>()
+    @exclusivity(unchecked) var commonDescriptors = ItemList<DescriptorSource>()
     var idleWork: [LoopMode: IdleWork] = [:]
     @exclusivity(unchecked) var isDead = false
     /// The innermost run: its mode, and whether `stop()` was called for it.
@@ -220,14 +220,14 @@ public final class EventRunLoop: @unchecked Sendable {
         }
         commonObservers.forEach(forget)
         commonTimers.forEach(forget)
-        for source in commonSources { _ = takePlaces(of: source.places) }
-        for source in commonDescriptors { _ = takePlaces(of: source.places) }
+        for source in commonSources { takePlaces(of: source.places) }
+        for source in commonDescriptors { takePlaces(of: source.places) }
         for items in modes {
             items.observers.forEach(forget)
             items.timers.pointee.forEach(forget)
-            for source in items.descriptors { _ = takePlaces(of: source.places) }
+            for source in items.descriptors { takePlaces(of: source.places) }
             for source in items.sources {
-                _ = takePlaces(of: source.places)
+                takePlaces(of: source.places)
                 cancelled.append((source, items.mode))
             }
         }

@@ -46,18 +46,13 @@ struct ItemList<Item: AnyObject> {
 
     /// Frees a used slot. The caller keeps the item alive until the loop's lock is released.
     mutating func remove(_ slot: UInt32) {
-        let entry = entries[Int(slot)]
-        if entry.previous != Self.none {
-            entries[Int(entry.previous)].next = entry.next
-        } else {
-            first = entry.next
+        entries.withUnsafeMutableBufferPointer { entries in
+            let (next, previous) = (entries[Int(slot)].next, entries[Int(slot)].previous)
+            if previous != Self.none { entries[Int(previous)].next = next } else { first = next }
+            if next != Self.none { entries[Int(next)].previous = previous } else { last = previous }
+            entries[Int(slot)].item = nil
+            entries[Int(slot)].next = firstFree
         }
-        if entry.next != Self.none {
-            entries[Int(entry.next)].previous = entry.previous
-        } else {
-            last = entry.previous
-        }
-        entries[Int(slot)] = Entry(item: nil, next: firstFree, previous: Self.none)
         firstFree = slot
         count -= 1
         if count == 0 && entries.count > 1_000 { self = Self() }
@@ -79,34 +74,4 @@ extension ItemList: Sequence {
 
     func makeIterator() -> Iterator { Iterator(list: self, slot: first) }
     var underestimatedCount: Int { count }
-}
-
-/// Where an item is: in one mode of one loop, or among the loop's common items, which mode `.common` stands for.
-struct ItemPlace {
-    let loop: EventRunLoop
-    let mode: LoopMode
-    /// Its slot in the list of that mode.
-    let slot: UInt32
-    /// Nil for the common items.
-    let items: ModeItems?
-}
-
-extension [ItemPlace] {
-    /// The place in one mode of one loop. There are as many places as the item is in modes.
-    func first(in mode: LoopMode, of loop: EventRunLoop) -> ItemPlace? {
-        first { $0.mode == mode && $0.loop === loop }
-    }
-
-    mutating func takeAll() -> [ItemPlace] {
-        defer { self = [] }
-        return self
-    }
-
-    /// Takes the place in one mode of one loop out; nil when the item is not there.
-    mutating func remove(from mode: LoopMode, of loop: EventRunLoop) -> ItemPlace? {
-        guard let index = firstIndex(where: { $0.mode == mode && $0.loop === loop }) else {
-            return nil
-        }
-        return remove(at: index)
-    }
 }

@@ -19,8 +19,8 @@ public final class LoopSource: @unchecked Sendable {
     let validity = Atomic<Bool>(true)
     /// 0: not signalled; otherwise the position of its signal among all signals of the process.
     let signalTicket = Atomic<UInt64>(0)
-    /// Where it is, one entry a mode.
-    let places = Locked<[ItemPlace]>([])
+    /// Where it is, one place a mode.
+    let places = Locked(ItemPlaces())
 
     private static let tickets = Atomic<UInt64>(0)
 
@@ -57,7 +57,11 @@ public final class LoopSource: @unchecked Sendable {
             expected: 0, desired: ticket, ordering: .acquiringAndReleasing
         ).exchanged
         guard isFirst else { return }
-        places.withLock { for place in $0 { place.items?.noteSignal(of: place.slot) } }
+        places.withLock { places in
+            places.forEach { place in
+                place.items?._withUnsafeGuaranteedRef { $0.noteSignal(of: place.slot) }
+            }
+        }
     }
 
     /// Takes the signal; false when there was none.
@@ -67,6 +71,12 @@ public final class LoopSource: @unchecked Sendable {
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         signalTicket.store(0, ordering: .releasing)
-        while let loop = places.withLock({ $0.first?.loop }) { loop.removeFromAllModes(self) }
+        // Mostly it is in the caller's own loop, which needs no reference: it cannot go away meanwhile.
+        if let own = LoopOfThread.ifAny,
+            own._withUnsafeGuaranteedRef({ $0.removeFromAllModes(self) })
+        {
+            return
+        }
+        while let loop = places.withLock({ $0.anyLoop }) { loop.removeFromAllModes(self) }
     }
 }
