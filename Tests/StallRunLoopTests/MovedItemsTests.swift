@@ -35,6 +35,28 @@ import Testing
         #expect(calledThere.wait(timeout: Self.limit) == .success)
     }
 
+    /// Removed from the only mode that it is in; as a common item it stays with the loop nevertheless.
+    @Test(arguments: [LoopMode.default, .common])
+    func `a due timer that an earlier handler removes from the mode is not called`(mode: LoopMode) {
+        onFreshThread {
+            let loop = EventRunLoop.current
+            nonisolated(unsafe) var later: LoopTimer?
+            nonisolated(unsafe) var calls = (earlier: 0, later: 0)
+            let start = MonotonicInstant(nanoseconds: 1)
+            let earlier = LoopTimer(at: start) { _ in
+                calls.earlier += 1
+                loop.remove(later!, fromMode: .default)
+            }
+            later = LoopTimer(at: start) { _ in calls.later += 1 }
+            loop.add(earlier, toMode: .default)
+            loop.add(later!, toMode: mode)
+            loop.run(mode: .default, for: .zero)
+            #expect(calls == (1, 0))
+            #expect(loop.contains(later!, inMode: mode) == (mode == .common))
+            later?.invalidate()
+        }
+    }
+
     @Test(arguments: [nil, Duration.milliseconds(1)])
     func `a due timer that an earlier handler moves away is not called by the loop it left`(
         interval: Duration?
