@@ -10,18 +10,19 @@ internal import CLinux
 ///
 /// **Thread safety:** any thread may use it; the handler runs on the loop's thread.
 public final class LoopTimer: @unchecked Sendable {
-    // What adding, moving and removing touch comes first, in one cache line with the object's header.
+    // What removing touches comes first, behind the object's header, then what adding and moving touch too: among many timers
+    // each cache line is a miss.
 
     /// Changed with its loop's lock held.
     let owner = ItemOwner()
-    /// When it fires next; guarded by its loop's lock, or by `owner` while it has no loop.
-    @exclusivity(unchecked) var deadline: UInt64
     /// Where it is in the heaps of its modes; guarded by its loop's lock.
     @exclusivity(unchecked) var places = TimerPlaces()
-    /// Its handler is running; guarded by its loop's lock.
-    @exclusivity(unchecked) var isFiring = false
     /// Its slot among the common items of its loop; guarded by the loop's lock.
     @exclusivity(unchecked) var commonSlot = ItemList<LoopTimer>.none
+    /// When it fires next; guarded by its loop's lock, or by `owner` while it has no loop.
+    @exclusivity(unchecked) var deadline: UInt64
+    /// Its handler is running; guarded by its loop's lock.
+    @exclusivity(unchecked) var isFiring = false
     /// Guarded like `deadline`.
     @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
     /// 0 for a timer that is called once.
@@ -156,9 +157,9 @@ public final class LoopTimer: @unchecked Sendable {
 struct TimerPlaces {
     typealias Heap = UnsafeMutablePointer<TimerHeap>
 
+    private var others: [(heap: Heap, slot: UInt32)]?
     private var first: Heap?
     private var firstSlot: UInt32 = 0
-    private var others: [(heap: Heap, slot: UInt32)]?
 
     @inline(__always) var isEmpty: Bool { first == nil }
 

@@ -17,16 +17,21 @@ struct SlotHeap: ~Copyable {
         }
     }
 
-    /// The position of a slot without an entry.
-    private static let nowhere = UInt32.max
+    /// The position of a slot without an entry. A free slot has the highest bit set, and the next free one below it.
+    private static var nowhere: UInt32 { .max >> 1 }
+    private static var freeBit: UInt32 { nowhere + 1 }
+    /// No slot follows. Slots are below half of it.
+    private static var noSlot: UInt32 { nowhere }
 
     /// Placed so that the four children of an entry share a cache line.
     private var entries: UnsafeMutablePointer<Entry>
-    /// By slot: the index of its entry, or `nowhere`.
+    /// By slot: the index of its entry, or why it has none. The free slots are a list in it, because the removal of an entry
+    /// touches it anyway.
     private var positions: UnsafeMutablePointer<UInt32>
     private(set) var count: UInt32 = 0
     private var capacity: UInt32
     private var nextSequence: UInt32 = 0
+    private var firstFree = SlotHeap.noSlot
 
     /// - Parameter capacity: Slots are below it; see `grow`.
     init(capacity: UInt32) {
@@ -76,10 +81,29 @@ struct SlotHeap: ~Copyable {
     }
 
     /// Takes the entry of a slot out, if it has one.
-    @inline(__always) mutating func remove(_ slot: UInt32) {
+    @inline(__always) mutating func remove(_ slot: UInt32) { remove(slot, leaving: Self.nowhere) }
+
+    /// The same, and frees the slot.
+    @inline(__always) mutating func removeSlot(_ slot: UInt32) {
+        remove(slot, leaving: firstFree | Self.freeBit)
+        firstFree = slot
+    }
+
+    /// The slot that was freed last, which is free no more.
+    @inline(__always) mutating func reuseSlot() -> UInt32? {
+        guard firstFree != Self.noSlot else { return nil }
+        let slot = firstFree
+        firstFree = positions[Int(slot)] & ~Self.freeBit
+        return slot
+    }
+
+    /// Whether a slot that was used before is free now.
+    func isFree(_ slot: UInt32) -> Bool { positions[Int(slot)] & Self.freeBit != 0 }
+
+    @inline(__always) private mutating func remove(_ slot: UInt32, leaving: UInt32) {
         let position = positions[Int(slot)]
-        guard position != Self.nowhere else { return }
-        positions[Int(slot)] = Self.nowhere
+        positions[Int(slot)] = leaving
+        guard position < Self.nowhere else { return }
         count -= 1
         guard position != count else { return }
         place(entries[Int(count)], from: position)
@@ -88,7 +112,7 @@ struct SlotHeap: ~Copyable {
     /// Moves the entry of a slot, if it has one, behind all of the same instant.
     @inline(__always) mutating func move(_ slot: UInt32, to instant: UInt64) {
         let position = positions[Int(slot)]
-        guard position != Self.nowhere else { return }
+        guard position < Self.nowhere else { return }
         place(newEntry(slot, instant), from: position)
     }
 

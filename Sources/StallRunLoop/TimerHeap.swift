@@ -4,8 +4,8 @@
 // A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps.
 
 struct TimerHeap: ~Copyable {
-    /// By slot: the address of a retained timer, or, with the lowest bit set, the next free slot shifted by one.
-    private var timers: UnsafeMutablePointer<UInt>
+    /// By slot. Retained; that of a free slot is gone. Not touched by a removal: in a large heap each buffer touched is a cache miss.
+    private var timers: UnsafeMutablePointer<Unmanaged<LoopTimer>>
     private var byDeadline: SlotHeap
     /// By deadline plus tolerance. Used while `hasTolerance`.
     private var byLatest = SlotHeap(capacity: 1)
@@ -13,9 +13,8 @@ struct TimerHeap: ~Copyable {
     private(set) var hasTolerance = false
     private var slotCount: UInt32 = 0
     private var capacity: UInt32 = 16
-    private var firstFree = TimerHeap.noSlot
 
-    private static let noSlot = UInt32.max >> 1
+    private static let most = UInt32.max >> 2
 
     /// How many timers are in the mode, those whose handler runs included.
     private(set) var count = 0
@@ -26,7 +25,7 @@ struct TimerHeap: ~Copyable {
     }
 
     deinit {
-        for slot in 0..<slotCount where isUsed(slot) { reference(in: slot).release() }
+        for slot in 0..<slotCount where !byDeadline.isFree(slot) { timers[Int(slot)].release() }
         timers.deallocate()
     }
 
@@ -50,15 +49,8 @@ struct TimerHeap: ~Copyable {
 
     /// Adds a timer and returns its slot.
     mutating func insert(_ timer: LoopTimer, deadline: UInt64) -> UInt32 {
-        var slot = firstFree
-        if slot != Self.noSlot {
-            firstFree = UInt32(truncatingIfNeeded: timers[Int(slot)] >> 1)
-        } else {
-            if slotCount == capacity { grow() }
-            slot = slotCount
-            slotCount += 1
-        }
-        timers[Int(slot)] = UInt(bitPattern: Unmanaged.passRetained(timer).toOpaque())
+        let slot = byDeadline.reuseSlot() ?? newSlot()
+        timers[Int(slot)] = .passRetained(timer)
         count += 1
         if timer.toleranceNanoseconds > 0 && !hasTolerance { makeByLatest() }
         resume(slot, deadline: deadline)
@@ -67,9 +59,8 @@ struct TimerHeap: ~Copyable {
 
     /// Takes `timer` out of its slot; the caller keeps it alive until the lock is released.
     mutating func remove(_ slot: UInt32, of timer: LoopTimer) {
-        suspend(slot)
-        timers[Int(slot)] = UInt(firstFree) << 1 | 1
-        firstFree = slot
+        byDeadline.removeSlot(slot)
+        if hasTolerance { byLatest.remove(slot) }
         Unmanaged.passUnretained(timer).release()
         count -= 1
         guard count == 0, hasTolerance else { return }
@@ -110,7 +101,7 @@ struct TimerHeap: ~Copyable {
 
     /// All timers, those whose handler runs included, in no order.
     func forEach(_ body: (LoopTimer) -> Void) {
-        for slot in 0..<slotCount where isUsed(slot) { body(timer(in: slot)) }
+        for slot in 0..<slotCount where !byDeadline.isFree(slot) { body(timer(in: slot)) }
     }
 
     private mutating func makeByLatest() {
@@ -128,24 +119,24 @@ struct TimerHeap: ~Copyable {
         return overflow ? .max : sum
     }
 
-    private func isUsed(_ slot: UInt32) -> Bool { timers[Int(slot)] & 1 == 0 }
-
-    @inline(__always) private func reference(in slot: UInt32) -> Unmanaged<LoopTimer> {
-        Unmanaged.fromOpaque(UnsafeRawPointer(bitPattern: timers[Int(slot)])!)
+    @inline(__always) private func timer(in slot: UInt32) -> LoopTimer {
+        timers[Int(slot)].takeUnretainedValue()
     }
 
-    @inline(__always) private func timer(in slot: UInt32) -> LoopTimer {
-        reference(in: slot).takeUnretainedValue()
+    @inline(__always) private mutating func newSlot() -> UInt32 {
+        if slotCount == capacity { grow() }
+        defer { slotCount += 1 }
+        return slotCount
     }
 
     private mutating func grow() {
-        guard capacity < Self.noSlot / 2 else {
+        guard capacity < Self.most else {
             fatalError("a mode holds at most a billion timers")
         }
         let larger = capacity * 2
         byDeadline.grow(to: larger)
         if hasTolerance { byLatest.grow(to: larger) }
-        let moved = UnsafeMutablePointer<UInt>.allocate(capacity: Int(larger))
+        let moved = UnsafeMutablePointer<Unmanaged<LoopTimer>>.allocate(capacity: Int(larger))
         moved.moveInitialize(from: timers, count: Int(slotCount))
         timers.deallocate()
         timers = moved

@@ -60,6 +60,39 @@ import TestSupport
             }
         let due = heap.due(at: limit).map { ObjectIdentifier($0) }
         #expect(due == expected)
+        // Suspended ones are in the mode, free slots are not.
+        for entry in model.prefix(model.count / 2) { heap.suspend(entry.slot) }
+        var all: [ObjectIdentifier] = []
+        heap.forEach { all.append(ObjectIdentifier($0)) }
+        #expect(all.count == model.count)
+        #expect(Set(all) == Set(model.map { ObjectIdentifier($0.timer) }))
+    }
+
+    @Test func `the heap lets go of a removed timer at once, and of the others with itself`() {
+        weak var removed: LoopTimer?
+        weak var suspended: LoopTimer?
+        weak var waiting: LoopTimer?
+        func add(_ heap: inout TimerHeap) -> (LoopTimer, UInt32) {
+            let timer = LoopTimer(after: .zero) { _ in }
+            return (timer, heap.insert(timer, deadline: 5))
+        }
+        func play() {
+            var heap = TimerHeap()
+            var (timer, slot) = add(&heap)
+            removed = timer
+            heap.remove(slot, of: timer)
+            (timer, slot) = add(&heap)
+            suspended = timer
+            #expect(removed == nil)
+            heap.suspend(slot)
+            (timer, slot) = add(&heap)
+            waiting = timer
+            (timer, slot) = add(&heap)
+            heap.remove(slot, of: timer)
+            #expect(suspended != nil && waiting != nil)
+        }
+        play()
+        #expect(suspended == nil && waiting == nil)
     }
 
     @Test func `a timer whose handler runs stays in the heap but is not due`() {
