@@ -71,8 +71,8 @@ private final class Player {
         }
         for (index, item) in items.enumerated() {
             var modes = RandomSequence.modes.filter { loop.contains(item, $0) }
-            // Of what is in no mode, the real loop forgets that a timer is a common item, and does not forget that any other
-            // item was one when that is invalidated.
+            // Of what is in no mode, the real loop forgets that a timer is a common item, and does not forget that any
+            // other item was one when that is invalidated.
             if item is any PlayedTimer || !item.isValid, modes == ["common"] { modes = [] }
             let isSignalled = (item as? any PlayedSource)?.isSignalled ?? false
             trace.append("\(index)\(item.isValid ? "" : "!")\(isSignalled ? "*" : "")\(modes)")

@@ -2,8 +2,8 @@
 
 internal import Foundation
 
-/// One named scenario. The trace uses E entry, T beforeTimers, S beforeSources, W beforeWaiting, A afterWaiting, X exit;
-/// `@` is milliseconds, rounded to 10.
+/// One named scenario. The trace uses E entry, T beforeTimers, S beforeSources, W beforeWaiting, A afterWaiting, X
+/// exit; `@` is milliseconds, rounded to 10.
 package struct Scenario: Sendable, CustomStringConvertible {
     package let id: String
     package let title: String
@@ -52,9 +52,9 @@ package struct Play: Sendable {
 }
 
 extension Scenario {
-    /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded.
-    /// Tries again with longer steps before it calls a difference: only the order of events is a rule, and a busy
-    /// machine can change that of events 10 ms apart. Five plays that differ are a difference. Those do not count whose threads
+    /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded. Tries again
+    /// with longer steps before it calls a difference: only the order of events is a rule, and a busy machine can
+    /// change that of events 10 ms apart. Five plays that differ are a difference. Those do not count whose threads
     /// queued for a CPU, by the kernel's own account, for long enough to change the order; but 25 of both kinds do.
     ///
     /// `perform` runs a body on a thread that may run loops, and waits for it.
@@ -112,8 +112,8 @@ extension Scenario {
         let type = Unchecked(type)
         perform {
             let stage = Stage(type.value.current, scale: scale)
-            // The real loop can sleep for ever on a busy machine: in row N2, when the outer run's time is up while the nested one
-            // runs, nothing wakes it again. A scenario takes some tenths of a second.
+            // The real loop can sleep for ever on a busy machine: in row N2, when the outer run's time is up while the
+            // nested one runs, nothing wakes it again. A scenario takes some tenths of a second.
             let isOver = DispatchSemaphore(value: 0)
             Thread {
                 var patience = 5 * scale

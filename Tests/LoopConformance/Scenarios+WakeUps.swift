@@ -8,8 +8,8 @@ extension Scenario {
             stage.watch()
             stage.keep()
             let areMade = DispatchSemaphore(value: 0)
-            // Both loops rightly wake again for one that comes after the next iteration has begun. On a busy machine the kernel
-            // lets the loop run before the helper has made the second of the five.
+            // Both loops rightly wake again for one that comes after the next iteration has begun. On a busy machine
+            // the kernel lets the loop run before the helper has made the second of the five.
             var wakeUps = 0
             let hold = stage.observer(64, order: 1) { _, _ in
                 wakeUps += 1

@@ -5,7 +5,8 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: async code can call a loop, wait for its timers and descriptors, and run on its thread; whatever ends, no task waits for ever.
+/// Goal: async code can call a loop, wait for its timers and descriptors, and run on its thread; whatever ends, no task
+/// waits for ever.
 @Suite struct AsyncTests {
     struct Failure: Error {}
 

@@ -6,8 +6,8 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: a watchdog that reads the beacon knows what the loop does. Method: read it from inside of the callouts, where the
-/// loop cannot move on, and from another thread once the loop says that it waits.
+/// Goal: a watchdog that reads the beacon knows what the loop does. Method: read it from inside of the callouts, where
+/// the loop cannot move on, and from another thread once the loop says that it waits.
 @Suite struct BeaconTests {
     struct Reading: Equatable {
         var status: Int32

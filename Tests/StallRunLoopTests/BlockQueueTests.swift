@@ -27,8 +27,8 @@ import Testing
         }
     }
 
-    /// Goal: whatever the modes of blocks and runs, nested ones included, each block runs once, in the order it was posted.
-    /// Method: random posts and runs with a seed, beside a list that is searched.
+    /// Goal: whatever the modes of blocks and runs, nested ones included, each block runs once, in the order it was
+    /// posted. Method: random posts and runs with a seed, beside a list that is searched.
     @Test(arguments: 1...20)
     func `blocks of any modes run as from one list`(seed: UInt64) {
         onFreshThread {

@@ -25,7 +25,8 @@ import Testing
         }
     }
 
-    /// The conformance tool has a main thread of its own to give. Rows that it played again have lines before the last one.
+    /// The conformance tool has a main thread of its own to give. Rows that it played again have lines before the last
+    /// one.
     @Test func `the rows of the main thread have the trace of the real loop`() throws {
         let text = try BuiltProgram("conformance", ["main"]).finish().output
         #expect(text.contains("conformance agree=4 better=0 of=4 retries="), "\(text)")

@@ -5,8 +5,8 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: two sources of one descriptor cost a duplicate, which is given back, and a limit on descriptors leaves nothing half done.
-/// Method: in processes of their own, because other tests open descriptors meanwhile.
+/// Goal: two sources of one descriptor cost a duplicate, which is given back, and a limit on descriptors leaves nothing
+/// half done. Method: in processes of their own, because other tests open descriptors meanwhile.
 @Suite struct DescriptorLimitTests {
     @Test func `the duplicate of a descriptor is closed with its source`() async {
         await #expect(processExitsWith: .success) {

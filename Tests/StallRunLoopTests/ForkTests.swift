@@ -130,7 +130,8 @@ import Testing
         }
     }
 
-    /// Method: slots are claimed and left unfilled, also the last one of a segment, behind which the next segment is missing.
+    /// Method: slots are claimed and left unfilled, also the last one of a segment, behind which the next segment is
+    /// missing.
     @Test(arguments: [0, 100, 253])
     func `blocks that were being posted at the fork are passed over`(before: Int) {
         let queue = BlockQueue()

@@ -7,9 +7,9 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: a source leaves all modes of all its loops, in whatever order and from whatever thread, and points to no loop that
-/// has ended.
-/// Method: the places are compared with a plain list of pairs; then the same through sources on three loops.
+/// Goal: a source leaves all modes of all its loops, in whatever order and from whatever thread, and points to no loop
+/// that has ended. Method: the places are compared with a plain list of pairs; then the same through sources on three
+/// loops.
 @Suite struct ItemPlacesTests {
     private struct Pair: Equatable {
         let loop: UInt64

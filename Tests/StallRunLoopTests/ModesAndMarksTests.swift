@@ -6,8 +6,8 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: many modes are found like few, the common modes cannot be run, and no mark of a wake-up outlives its iteration.
-/// Each of these tests catches a mutant of `Tests/Mutants` that no row of the golden table sees.
+/// Goal: many modes are found like few, the common modes cannot be run, and no mark of a wake-up outlives its
+/// iteration. Each of these tests catches a mutant of `Tests/Mutants` that no row of the golden table sees.
 @Suite struct ModesAndMarksTests {
     @Test func `each of many modes exists once, and holds what was added to it`() {
         onFreshThread {
@@ -133,7 +133,8 @@ import Testing
         }
     }
 
-    /// One that is still watched wakes the loop again and again while it is ready, and nothing is called that would show it.
+    /// One that is still watched wakes the loop again and again while it is ready, and nothing is called that would
+    /// show it.
     @Test func `the kernel no longer watches a descriptor that was removed`() throws {
         try onFreshThreadThrowing {
             let loop = EventRunLoop.current

@@ -6,9 +6,9 @@ import Testing
 
 @testable import StallRunLoop
 
-/// Goal: an item that a handler moves to the loop of another thread belongs to that loop at once, and its lock guards it.
-/// Method: the other loop sleeps, or is held by a task, so that what it does is no matter of luck. The limits on waiting
-/// are reached only by a loop that never wakes up.
+/// Goal: an item that a handler moves to the loop of another thread belongs to that loop at once, and its lock guards
+/// it. Method: the other loop sleeps, or is held by a task, so that what it does is no matter of luck. The limits on
+/// waiting are reached only by a loop that never wakes up.
 @Suite struct MovedItemsTests {
     private static var limit: DispatchTime { .now() + 20 }
 

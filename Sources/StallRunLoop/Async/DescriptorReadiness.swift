@@ -7,8 +7,8 @@ extension EventRunLoop {
     ///         guard read(socket, &buffer, buffer.count) > 0 else { break }
     ///     }
     ///
-    /// The loop watches the descriptor only while the next element is awaited, so a slow reader costs nothing. It never reads or
-    /// writes. Keep the descriptor open until the iteration has ended.
+    /// The loop watches the descriptor only while the next element is awaited, so a slow reader costs nothing. It never
+    /// reads or writes. Keep the descriptor open until the iteration has ended.
     public func readiness(
         of descriptor: CInt, for events: DescriptorEvents = .readable,
         inMode mode: LoopMode = .common

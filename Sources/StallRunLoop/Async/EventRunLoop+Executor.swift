@@ -1,5 +1,5 @@
-// A loop as the executor of actors: their jobs run on its thread, in its common modes. A job is a promise to a task, so one
-// that the loop cannot run any more is run elsewhere: a dropped job would leave its task waiting for ever.
+// A loop as the executor of actors: their jobs run on its thread, in its common modes. A job is a promise to a task, so
+// one that the loop cannot run any more is run elsewhere: a dropped job would leave its task waiting for ever.
 
 internal import Dispatch
 internal import Synchronization
@@ -30,8 +30,8 @@ extension EventRunLoop: SerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }
 
-    /// What `assumeIsolated` of such an actor asks: code on the loop's thread is isolated to its actors. Ends the process
-    /// with a sentence where it is not.
+    /// What `assumeIsolated` of such an actor asks: code on the loop's thread is isolated to its actors. Ends the
+    /// process with a sentence where it is not.
     public func checkIsolated() {
         guard isIsolatingCurrentContext() == true else {
             fatalError("this code does not run on the thread of the actor's run loop")

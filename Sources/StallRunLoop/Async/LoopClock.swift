@@ -3,8 +3,8 @@
 public import StallModel
 internal import CLinux
 
-/// `CLOCK_MONOTONIC`, which timers and ``EventRunLoop/run(until:)-(MonotonicInstant)`` go by. It stands still while the machine
-/// is suspended.
+/// `CLOCK_MONOTONIC`, which timers and ``EventRunLoop/run(until:)-(MonotonicInstant)`` go by. It stands still while the
+/// machine is suspended.
 ///
 /// Made with a loop, it sleeps by a timer of that loop; without one as `ContinuousClock` does.
 public struct LoopClock: Clock {

@@ -7,8 +7,8 @@ extension EventRunLoop {
     ///
     ///     for await instant in loop.ticks(every: .seconds(1)) { refresh(at: instant) }
     ///
-    /// The timer begins with the iteration and ends with it, or with the loop's thread. Like the timer, the sequence keeps its phase and
-    /// makes up for nothing: who is late gets the last tick that came, once.
+    /// The timer begins with the iteration and ends with it, or with the loop's thread. Like the timer, the sequence
+    /// keeps its phase and makes up for nothing: who is late gets the last tick that came, once.
     public func ticks(
         every interval: Duration, tolerance: Duration = .zero, inMode mode: LoopMode = .common
     ) -> LoopTicks {

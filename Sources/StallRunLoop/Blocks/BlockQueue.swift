@@ -158,8 +158,8 @@ final class BlockQueue: @unchecked Sendable {
         return kept.take() ?? KeptBlocks()
     }
 
-    /// How many blocks no drain has taken yet, by mode; one for several modes counts in each. Any thread, with the loop's lock
-    /// held. Leaves out what is being posted at this moment.
+    /// How many blocks no drain has taken yet, by mode; one for several modes counts in each. Any thread, with the
+    /// loop's lock held. Leaves out what is being posted at this moment.
     func countByMode() -> [LoopMode: Int] {
         var counts = kept?.countByMode() ?? [:]
         func count(_ block: Block) {
@@ -191,7 +191,8 @@ final class BlockQueue: @unchecked Sendable {
         return block
     }
 
-    /// Waits until a slot is filled. One that was claimed before a fork, by a thread that the child does not have, is left empty.
+    /// Waits until a slot is filled. One that was claimed before a fork, by a thread that the child does not have, is
+    /// left empty.
     @inline(never) private func waitForBlock(at position: BlockPosition, _ generation: UInt32) {
         if generation != stall_fork_generation() { return position.fillWithNothing() }
         wait { position.isFilled.pointee.load(ordering: .acquiring) == 0 }
@@ -233,8 +234,8 @@ final class BlockQueue: @unchecked Sendable {
         return position
     }
 
-    /// Waits for a thread that is in the middle of a post, some nanoseconds unless it was interrupted there. Then it needs
-    /// a processor, perhaps this one.
+    /// Waits for a thread that is in the middle of a post, some nanoseconds unless it was interrupted there. Then it
+    /// needs a processor, perhaps this one.
     @inline(never) private func wait(while isUnfinished: () -> Bool) {
         var looks = 0
         while isUnfinished() {
@@ -264,7 +265,8 @@ extension BlockQueue {
         isMemoryHeldForFork = false
     }
 
-    /// In the child: blocks that other threads were posting will never be there. Their slots get blocks that do nothing.
+    /// In the child: blocks that other threads were posting will never be there. Their slots get blocks that do
+    /// nothing.
     func repairAfterFork() {
         let last = BlockPosition(word: end.pointee.load(ordering: .acquiring))
         var position = begin

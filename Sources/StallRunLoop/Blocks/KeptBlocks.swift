@@ -1,8 +1,10 @@
-// Blocks whose mode has not run yet, by mode: a drain touches those that its own mode allows, however many wait for others.
+// Blocks whose mode has not run yet, by mode: a drain touches those that its own mode allows, however many wait for
+// others.
 
 /// A block that a drain has found and could not run.
 final class KeptBlock {
-    /// When it was posted: the drain that found it, and its number there. Blocks of an earlier drain were posted earlier.
+    /// When it was posted: the drain that found it, and its number there. Blocks of an earlier drain were posted
+    /// earlier.
     struct Position: Comparable {
         var drain: UInt64
         var number: UInt64
@@ -45,13 +47,14 @@ struct KeptQueue {
     /// The blocks that have not run.
     var waiting: some Sequence<KeptBlock> { blocks[head...].lazy.filter { !$0.isTaken } }
 
-    /// The first block behind a position that has not run. That is the head, unless the mode became a common one when the drain
-    /// had passed some.
+    /// The first block behind a position that has not run. That is the head, unless the mode became a common one when
+    /// the drain had passed some.
     func first(after position: KeptBlock.Position) -> KeptBlock? {
         blocks[head...].first { position < $0.position && !$0.isTaken }
     }
 
-    /// Takes a block out that runs now, and all before it that have run: at once when it is the head, later when it is not.
+    /// Takes a block out that runs now, and all before it that have run: at once when it is the head, later when it is
+    /// not.
     mutating func remove(_ block: KeptBlock) {
         if blocks[head] !== block { return noteTaken() }
         repeat { head += 1 } while head < blocks.count && blocks[head].isTaken

@@ -7,8 +7,8 @@ internal import Synchronization
 ///     let channel = LoopChannel<Frame>(to: loop, capacity: 64) { frame in show(frame) }
 ///     guard channel.send(frame) else { dropped += 1; return }      // on any thread
 ///
-/// The messages of one iteration are handed over together, so that timers and descriptors have their turn between them. A channel
-/// keeps its modes alive, as a source does, until it is closed.
+/// The messages of one iteration are handed over together, so that timers and descriptors have their turn between them.
+/// A channel keeps its modes alive, as a source does, until it is closed.
 ///
 /// **Thread safety:** any thread may send and close; the handler runs on the loop's thread.
 public final class LoopChannel<Message: Sendable>: Sendable {

@@ -1,5 +1,5 @@
-// Memory for the segments of a block queue, from the kernel and back to it. Not from malloc: after a flood of posts the freed
-// segments would lie between other blocks of its heap, and stay with the process.
+// Memory for the segments of a block queue, from the kernel and back to it. Not from malloc: after a flood of posts the
+// freed segments would lie between other blocks of its heap, and stay with the process.
 
 internal import Glibc
 

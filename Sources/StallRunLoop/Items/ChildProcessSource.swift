@@ -26,7 +26,8 @@ public final class ChildProcessSource: Sendable {
     public let pid: CInt
     let source: DescriptorSource
 
-    /// Makes a source for a child of this process. One that has ended already and was not waited for is reported as well.
+    /// Makes a source for a child of this process. One that has ended already and was not waited for is reported as
+    /// well.
     ///
     /// - Throws: ``LoopError/system(call:errno:)``: `ESRCH` when there is no such process, `EMFILE` without descriptors.
     public init(

@@ -55,8 +55,8 @@ struct ItemOwner: ~Copyable {
         }
     }
 
-    /// Makes an item invalid that is in no mode any more. With the lock of the loop that owns it held: nobody else changes the
-    /// word of an owned item that is invalidated in no other way.
+    /// Makes an item invalid that is in no mode any more. With the lock of the loop that owns it held: nobody else
+    /// changes the word of an owned item that is invalidated in no other way.
     @inline(__always) func invalidateOwned() { word.store(Self.invalid, ordering: .releasing) }
 
     /// Runs `body` while no loop can claim the item; nil when a loop owns it.

@@ -20,7 +20,8 @@ public final class LoopObserver: @unchecked Sendable {
     let owner = ItemOwner()
     /// The modes it is in, `.common` for the common items, each with its slot there; guarded by its loop's lock.
     var places: [(mode: LoopMode, slot: UInt32)] = []
-    /// Its handler is running. Changed by the thread that runs it, also when the handler has moved it to another thread's loop.
+    /// Its handler is running. Changed by the thread that runs it, also when the handler has moved it to another
+    /// thread's loop.
     let firing = Atomic<Bool>(false)
     var isFiring: Bool { firing.load(ordering: .relaxed) }
 

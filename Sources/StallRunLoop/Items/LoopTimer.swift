@@ -10,8 +10,8 @@ internal import CLinux
 ///
 /// **Thread safety:** any thread may use it; the handler runs on the loop's thread.
 public final class LoopTimer: @unchecked Sendable {
-    // What removing touches comes first, behind the object's header, then what adding and moving touch too: among many timers
-    // each cache line is a miss.
+    // What removing touches comes first, behind the object's header, then what adding and moving touch too: among many
+    // timers each cache line is a miss.
 
     /// Changed with its loop's lock held.
     let owner = ItemOwner()
@@ -69,8 +69,8 @@ public final class LoopTimer: @unchecked Sendable {
     /// Whether it is called more than once.
     public var repeats: Bool { intervalNanoseconds != 0 }
 
-    /// When it fires next. Set it to fire earlier or later; a repeating timer goes on from there. Set while the
-    /// handler runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the loop.
+    /// When it fires next. Set it to fire earlier or later; a repeating timer goes on from there. Set while the handler
+    /// runs, a later instant is honoured and an earlier one ignored. Setting it on another thread wakes the loop.
     public var nextFire: MonotonicInstant {
         get {
             var instant: UInt64 = 0

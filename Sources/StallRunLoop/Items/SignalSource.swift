@@ -8,9 +8,10 @@ internal import Glibc
 ///     let ending = try SignalSource([SIGTERM, SIGINT]) { _, _ in loop.stop() }
 ///     try loop.add(ending, toMode: .common)
 ///
-/// The signals are blocked in the thread that makes the source, and in threads that it starts later; make it before other threads
-/// are started, for a signal that a thread does not block has its ordinary effect there. They stay blocked when the source is gone.
-/// Several signals of one kind may be handed over as one, as always with signals. Children of the process inherit what is blocked.
+/// The signals are blocked in the thread that makes the source, and in threads that it starts later; make it before
+/// other threads are started, for a signal that a thread does not block has its ordinary effect there. They stay
+/// blocked when the source is gone. Several signals of one kind may be handed over as one, as always with signals.
+/// Children of the process inherit what is blocked.
 ///
 /// **Thread safety:** any thread may invalidate; the handler runs on the loop's thread.
 public final class SignalSource: Sendable {

@@ -206,7 +206,8 @@ extension EventRunLoop {
         if !timer.repeats { _ = invalidateLocked(timer) }
     }
 
-    /// The handler that was called at the deadline `fired` has returned. With the lock of the loop that the timer is in now.
+    /// The handler that was called at the deadline `fired` has returned. With the lock of the loop that the timer is in
+    /// now.
     @inline(__always) private func endFiring(_ timer: LoopTimer, _ fired: UInt64) {
         timer.isFiring = false
         guard timer.repeats else { return }
@@ -220,8 +221,8 @@ extension EventRunLoop {
         timer.places.forEach { $0.pointee.resume($1, deadline: timer.deadline) }
     }
 
-    /// The same for a timer whose handler has moved it to another loop, or out of this one. That loop did not count on it
-    /// while the handler ran, and may sleep too long.
+    /// The same for a timer whose handler has moved it to another loop, or out of this one. That loop did not count on
+    /// it while the handler ran, and may sleep too long.
     @inline(never) private func endFiringElsewhere(_ timer: LoopTimer, _ fired: UInt64) {
         if !timer.repeats { timer.invalidate() }
         guard timer.withLock({ endFiring(timer, fired) }) else { return }

@@ -4,8 +4,8 @@ internal import CLinux
 internal import StallModel
 
 extension EventRunLoop: CustomDebugStringConvertible {
-    /// A readable dump of the loop, a line an item: what it does, its modes with their sources, descriptors, observers, timers, waiting
-    /// blocks and idle work, and when it would wake. Any thread may ask; the loop keeps running.
+    /// A readable dump of the loop, a line an item: what it does, its modes with their sources, descriptors, observers,
+    /// timers, waiting blocks and idle work, and when it would wake. Any thread may ask; the loop keeps running.
     public var debugDescription: String {
         lock.lock()
         defer { lock.unlock() }

@@ -1,5 +1,5 @@
-// The loop's own descriptors when they are missing: the process has none left, somebody closed all from 3 on, or the process was
-// forked and they are its parent's. The loop goes on without them, and takes new ones as soon as it can.
+// The loop's own descriptors when they are missing: the process has none left, somebody closed all from 3 on, or the
+// process was forked and they are its parent's. The loop goes on without them, and takes new ones as soon as it can.
 
 internal import CLinux
 internal import Glibc
@@ -9,7 +9,8 @@ extension EventRunLoop {
     private static let longestSleep_ms: CInt = 10
     private static let renewalInterval: UInt64 = 1_000_000_000
 
-    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: they may be somebody else's.
+    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: they may be somebody
+    /// else's.
     private func renewDescriptors() {
         wake.renew()
         timerDescriptor = stall_timerfd_create()
@@ -34,8 +35,8 @@ extension EventRunLoop {
         throw .system(call: poller.epoll < 0 ? "epoll_create1" : "epoll_ctl", errno: error)
     }
 
-    /// In a forked child all are shared with the parent: to set the timer here would set it there, and to take an event here
-    /// would lose it there.
+    /// In a forked child all are shared with the parent: to set the timer here would set it there, and to take an event
+    /// here would lose it there.
     func renewAfterFork() {
         forkGeneration = stall_fork_generation()
         for items in modes {
@@ -49,8 +50,8 @@ extension EventRunLoop {
         renewDescriptors()
     }
 
-    /// The kernel refused to wait. When the set is no set any more, the loop takes new descriptors; when that happens again
-    /// within a second, it goes on without them.
+    /// The kernel refused to wait. When the set is no set any more, the loop takes new descriptors; when that happens
+    /// again within a second, it goes on without them.
     func checkDescriptors(_ items: ModeItems, _ error: CInt) {
         guard error == EBADF || error == EINVAL else { return }
         if stall_monotonic_ns() - lastRenewal >= Self.renewalInterval {

@@ -13,7 +13,8 @@ extension EventRunLoop {
 
     private static var fewModes: Int { 8 }
 
-    /// The items of a mode, which comes to exist. Lets go of the lock to schedule the common sources of a new common mode.
+    /// The items of a mode, which comes to exist. Lets go of the lock to schedule the common sources of a new common
+    /// mode.
     func itemsToAdd(to mode: LoopMode) -> ModeItems {
         if let items = items(of: mode) { return items }
         let items = ModeItems(mode, isCommon: commonModes.contains(mode))
@@ -60,8 +61,8 @@ extension EventRunLoop {
         return items.timers.pointee.earliest == timer.deadline || items.timers.pointee.hasTolerance
     }
 
-    /// False when it is there already, or invalid. `invalidate()` clears the validity before it looks at the places, so one
-    /// of the two always sees the other.
+    /// False when it is there already, or invalid. `invalidate()` clears the validity before it looks at the places, so
+    /// one of the two always sees the other.
     func addLocked(_ source: LoopSource, to items: ModeItems) -> Bool {
         source.places.withLock { places in
             guard source.isValid, !places.contains(items.mode, of: self) else {

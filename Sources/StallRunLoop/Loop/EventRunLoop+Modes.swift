@@ -20,8 +20,8 @@ extension EventRunLoop {
         }
     }
 
-    /// The modes that exist: those that were run, or that something was added to, the default mode first. A common mode exists from
-    /// its first use. What `CFRunLoopCopyAllModes` gives.
+    /// The modes that exist: those that were run, or that something was added to, the default mode first. A common mode
+    /// exists from its first use. What `CFRunLoopCopyAllModes` gives.
     public var allModes: [LoopMode] {
         lock.lock()
         defer { lock.unlock() }

@@ -40,7 +40,8 @@ extension EventRunLoop {
         return true
     }
 
-    /// False when the thread has ended. When it ends at this moment, either it drops the block or this sees that it has ended.
+    /// False when the thread has ended. When it ends at this moment, either it drops the block or this sees that it has
+    /// ended.
     @inline(__always) private func take(_ block: consuming Block) -> Bool {
         guard !hasEnded.load(ordering: .relaxed) else { return false }
         blocks.post(block)
@@ -48,8 +49,8 @@ extension EventRunLoop {
         return true
     }
 
-    /// Calls a block after `delay`, in `mode`. Invalidate the timer to cancel it. When the loop's thread has ended, the timer
-    /// that is returned is invalid.
+    /// Calls a block after `delay`, in `mode`. Invalidate the timer to cancel it. When the loop's thread has ended, the
+    /// timer that is returned is invalid.
     @discardableResult
     public func perform(
         after delay: Duration, inMode mode: LoopMode = .default,
@@ -58,8 +59,8 @@ extension EventRunLoop {
         scheduled(LoopTimer(after: delay) { _ in block() }, inMode: mode)
     }
 
-    /// Calls a handler every `interval`, first after one interval, in `mode`. Invalidate the timer to end it. When the loop's
-    /// thread has ended, the timer that is returned is invalid.
+    /// Calls a handler every `interval`, first after one interval, in `mode`. Invalidate the timer to end it. When the
+    /// loop's thread has ended, the timer that is returned is invalid.
     @discardableResult
     public func schedule(
         every interval: Duration, tolerance: Duration = .zero, inMode mode: LoopMode = .default,
@@ -87,7 +88,8 @@ extension EventRunLoop {
         guard completion.wait() else { throw .stopped }
     }
 
-    /// Posts a block that owns the only promise to run: when it is dropped, the completion says so. Nil when it was not taken.
+    /// Posts a block that owns the only promise to run: when it is dropped, the completion says so. Nil when it was not
+    /// taken.
     private func promise(inMode mode: LoopMode, _ block: sending @escaping () -> Void)
         -> Completion?
     {

@@ -115,8 +115,8 @@ public final class EventRunLoop: @unchecked Sendable {
 
     /// The loop of the calling thread, made when it first asks.
     ///
-    /// A loop that gets no descriptors from the kernel works nevertheless: it looks at everything every few milliseconds, and
-    /// asks for descriptors again each second. ``makeCurrent()`` throws instead.
+    /// A loop that gets no descriptors from the kernel works nevertheless: it looks at everything every few
+    /// milliseconds, and asks for descriptors again each second. ``makeCurrent()`` throws instead.
     public static var current: EventRunLoop { LoopOfThread.current }
 
     /// The loop of the calling thread, with everything that it needs to sleep in the kernel.
@@ -186,8 +186,8 @@ public final class EventRunLoop: @unchecked Sendable {
     /// The name of the mode that the beacon shows as `number`. Never waits for a lock: nil when it would.
     package func modeName(number: UInt32) -> String? { LoopModeNames.nameIfAvailable(of: number) }
 
-    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks. The items' handlers may hold the loop:
-    /// whatever stays in it would keep it for ever.
+    /// The loop's thread ends: cancels sources, lets go of everything, drops blocks. The items' handlers may hold the
+    /// loop: whatever stays in it would keep it for ever.
     func threadEnded() {
         LivingLoops.remove(self)
         lock.lock()

@@ -2,8 +2,8 @@
 
 /// One mode of one loop, or the loop's common items, which mode `.common` stands for.
 ///
-/// Nothing in it is retained. A loop takes its places out before it ends, with the lock of the places, so what a place points to
-/// lives for as long as that lock is held; the modes of a loop, also for as long as the loop's lock is held.
+/// Nothing in it is retained. A loop takes its places out before it ends, with the lock of the places, so what a place
+/// points to lives for as long as that lock is held; the modes of a loop, also for as long as the loop's lock is held.
 struct ItemPlace {
     let loop: Unmanaged<EventRunLoop>
     /// Nil for the common items.

@@ -135,9 +135,9 @@ final class ModeItems {
     /// Whether a source may have been signalled since the last pass.
     @inline(__always) var mayHaveSignals: Bool { hasSignals.load(ordering: .acquiring) }
 
-    /// The sources that are signalled now, by order and then by the time of their signal. They stay noted until a later pass
-    /// finds them served: a run that is nested in one of them may serve the others. A source is signalled before it is
-    /// noted, so one that is found not to be, with the notes locked, will be noted again.
+    /// The sources that are signalled now, by order and then by the time of their signal. They stay noted until a later
+    /// pass finds them served: a run that is nested in one of them may serve the others. A source is signalled before
+    /// it is noted, so one that is found not to be, with the notes locked, will be noted again.
     func signalledSources() -> [SignalledSource] {
         var found: [SignalledSource] = []
         var (isInOrder, last) = (true, (order: Int.min, ticket: UInt64(0)))

@@ -25,8 +25,8 @@ struct SlotHeap: ~Copyable {
 
     /// Placed so that the four children of an entry share a cache line.
     private var entries: UnsafeMutablePointer<Entry>
-    /// By slot: the index of its entry, or why it has none. The free slots are a list in it, because the removal of an entry
-    /// touches it anyway.
+    /// By slot: the index of its entry, or why it has none. The free slots are a list in it, because the removal of an
+    /// entry touches it anyway.
     private var positions: UnsafeMutablePointer<UInt32>
     private(set) var count: UInt32 = 0
     private var capacity: UInt32

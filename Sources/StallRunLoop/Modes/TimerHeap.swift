@@ -1,10 +1,11 @@
-// The timers of one mode: by deadline, in order to fire them; and, as soon as one of them has a tolerance, by the latest
-// instant at which each may fire, in order to sleep for as long as all of them allow.
+// The timers of one mode: by deadline, in order to fire them; and, as soon as one of them has a tolerance, by the
+// latest instant at which each may fire, in order to sleep for as long as all of them allow.
 //
 // A timer keeps a slot for as long as it is in the mode. While its handler runs, the slot has no entry in the heaps.
 
 struct TimerHeap: ~Copyable {
-    /// By slot. Retained; that of a free slot is gone. Not touched by a removal: in a large heap each buffer touched is a cache miss.
+    /// By slot. Retained; that of a free slot is gone. Not touched by a removal: in a large heap each buffer touched is
+    /// a cache miss.
     private var timers: UnsafeMutablePointer<Unmanaged<LoopTimer>>
     private var byDeadline: SlotHeap
     /// By deadline plus tolerance. Used while `hasTolerance`.

@@ -1,5 +1,5 @@
-// What a fork may meet half done is finished before it: other threads add, post and signal at any moment, and the child has
-// none of them to finish, or to let go of a lock. So the forking thread holds all locks of all loops over the fork.
+// What a fork may meet half done is finished before it: other threads add, post and signal at any moment, and the child
+// has none of them to finish, or to let go of a lock. So the forking thread holds all locks of all loops over the fork.
 //
 // These run in every fork of the app. They allocate nothing, and no lock is waited for for long: see `lockForFork`.
 // What is left out are the locks of single sources and channels, which are as many as an app likes. (docs/run-loop.md)
@@ -13,7 +13,8 @@ enum ForkHandlers {
     static func install() { _ = installed }
 
     private static let installed: Void = {
-        // Handlers before a fork are called in reverse order, those after it in order: the generation has changed by then.
+        // Handlers before a fork are called in reverse order, those after it in order: the generation has changed by
+        // then.
         stall_fork_prepare()
         pthread_atfork(
             { LivingLoops.holdForFork() }, { letGo(isChild: false) }, { letGo(isChild: true) })

@@ -1,7 +1,7 @@
 // A value behind a lock of its own, in one piece of memory.
 
-/// A value that one thread at a time may touch: the lock protects what it points to. Not recursive. For a few instructions at
-/// a time: no callout while it is held.
+/// A value that one thread at a time may touch: the lock protects what it points to. Not recursive. For a few
+/// instructions at a time: no callout while it is held.
 struct Locked<Value>: ~Copyable, @unchecked Sendable {
     private let value: UnsafeMutablePointer<Value>
     /// Behind the value, not at its address: a change of the value would count as one of the word, which others read.

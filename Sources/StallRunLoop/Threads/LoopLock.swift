@@ -1,14 +1,15 @@
-// The lock of a loop, and of what is behind it: one word in memory. Not a pthread mutex: an iteration takes several, and the
-// calls cost a fifth of it. Not Synchronization.Mutex, whose waiting ThreadSanitizer cannot see in this toolchain: it
-// reports races that are none, and apps that embed the loop would see them. It sees the atomic operations below.
+// The lock of a loop, and of what is behind it: one word in memory. Not a pthread mutex: an iteration takes several,
+// and the calls cost a fifth of it. Not Synchronization.Mutex, whose waiting ThreadSanitizer cannot see in this
+// toolchain: it reports races that are none, and apps that embed the loop would see them. It sees the atomic operations
+// below.
 
 internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// A lock at a fixed address. Not recursive: no callout, and no release of a user's object, while it is held. Separate `lock` and
-/// `unlock`, because a run holds it from iteration to iteration and lets go of it around every callout; closures that
-/// end where they begin cannot say that.
+/// A lock at a fixed address. Not recursive: no callout, and no release of a user's object, while it is held. Separate
+/// `lock` and `unlock`, because a run holds it from iteration to iteration and lets go of it around every callout;
+/// closures that end where they begin cannot say that.
 struct LoopLock: ~Copyable, @unchecked Sendable {
     private let word: LockWord
     /// A cache line of its own: what is beside it is not fetched again whenever another thread tries the lock.
@@ -57,8 +58,8 @@ struct LockWord {
         ).exchanged
     }
 
-    /// The owner has it for microseconds: a short look may save a sleep. A thread that has slept takes the lock as awaited,
-    /// because others may sleep still.
+    /// The owner has it for microseconds: a short look may save a sleep. A thread that has slept takes the lock as
+    /// awaited, because others may sleep still.
     @inline(never) private func lockSlowly() {
         for _ in 0..<40 {
             stall_word_pause()
@@ -74,8 +75,8 @@ struct LockWord {
         if old == Self.awaited { stall_word_wake_one(memory) }
     }
 
-    /// Takes it for the time of a fork, so that the child does not get it from a thread that it does not have. False when it
-    /// stays taken: a fork in a signal handler may have interrupted the thread that has it.
+    /// Takes it for the time of a fork, so that the child does not get it from a thread that it does not have. False
+    /// when it stays taken: a fork in a signal handler may have interrupted the thread that has it.
     func lockForFork() -> Bool {
         for look in 0..<1_000 {
             if tryLock() { return true }

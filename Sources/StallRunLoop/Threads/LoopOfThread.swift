@@ -1,4 +1,5 @@
-// Which loop belongs to the calling thread. A thread-specific value, whose destructor tells the loop that its thread ends.
+// Which loop belongs to the calling thread. A thread-specific value, whose destructor tells the loop that its thread
+// ends.
 
 internal import CLinux
 internal import Glibc

@@ -14,8 +14,8 @@ public final class LoopThread: Sendable {
     /// The thread's loop. It ends with the thread.
     public let loop: EventRunLoop
 
-    /// 63: told to stop; 62...0: how many threads are handing over a task. The end is posted behind all tasks: by `stop()` if no
-    /// thread is handing one over, else by the last of them.
+    /// 63: told to stop; 62...0: how many threads are handing over a task. The end is posted behind all tasks: by
+    /// `stop()` if no thread is handing one over, else by the last of them.
     private let gate = Atomic<UInt64>(0)
     private static let isStopping: UInt64 = 1 << 63
     private let isEndPosted = Atomic<Bool>(false)
@@ -79,9 +79,9 @@ public final class LoopThread: Sendable {
         body.finish(loop)
     }
 
-    /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread
-    /// itself it cannot wait: it returns at once, and the thread ends after the task that called it. In a forked child, which does
-    /// not have the thread, it does nothing.
+    /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread itself it
+    /// cannot wait: it returns at once, and the thread ends after the task that called it. In a forked child, which
+    /// does not have the thread, it does nothing.
     public func stop() {
         guard forkGeneration == stall_fork_generation() || loop.isCurrent else { return }
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue

@@ -47,7 +47,8 @@ final class Poller {
             && stall_poller_add(epoll, timer, flags, Self.wakeToken) == 0
     }
 
-    /// Makes a new set with everything that was in the old one. The old number is left alone: it may belong to somebody else.
+    /// Makes a new set with everything that was in the old one. The old number is left alone: it may belong to somebody
+    /// else.
     func renew(wake: CInt, timer: CInt, mainQueue: CInt) {
         epoll = stall_poller_create()
         isBroken = !addOwn(wake, timer)
@@ -63,7 +64,8 @@ final class Poller {
         }
     }
 
-    /// What is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without the loop's lock.
+    /// What is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without the loop's
+    /// lock.
     func pollWithoutSet(mainQueue: CInt, timeout_ms: CInt, _ lock: borrowing LoopLock) -> (
         event: Event, events: UInt32
     )? {

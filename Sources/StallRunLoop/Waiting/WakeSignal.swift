@@ -5,11 +5,11 @@
 //     sleeping   the loop is in the kernel, or on its way there
 //
 // Wake-ups count from the beginning of an iteration to the end of its wait. Those that come later are marked like all
-// others, and the next iteration drops the mark when it begins, as CFRunLoop does: the loop is about to look at everything
-// anyway. So the loop itself changes the word once an iteration, unless it sleeps.
+// others, and the next iteration drops the mark when it begins, as CFRunLoop does: the loop is about to look at
+// everything anyway. So the loop itself changes the word once an iteration, unless it sleeps.
 //
-// But if a nested run drops or takes a wake-up and then ends, the outer run may fall asleep over the block that somebody
-// has just posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
+// But if a nested run drops or takes a wake-up and then ends, the outer run may fall asleep over the block that
+// somebody has just posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
 
 internal import CLinux
 internal import Glibc
@@ -20,8 +20,8 @@ struct WakeSignal: ~Copyable {
     private static let stopping: UInt32 = 2
     private static let sleeping: UInt32 = 4
 
-    /// Edge-triggered in every poller of the loop and never read: each write is a new edge. -1 when the process had none left:
-    /// then the loop looks at the word every few milliseconds.
+    /// Edge-triggered in every poller of the loop and never read: each write is a new edge. -1 when the process had
+    /// none left: then the loop looks at the word every few milliseconds.
     var descriptor: CInt { eventfd.load(ordering: .relaxed) }
     private let eventfd = Atomic<CInt>(stall_eventfd_create())
     private let state = Atomic<UInt32>(0)
