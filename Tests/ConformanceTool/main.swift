@@ -68,10 +68,20 @@ for (row, count) in retriesByRow.sorted(by: { $0.value.retries > $1.value.retrie
         "\(row) was played again \(count.retries) times, \(count.disturbed) of them because its threads had queued for a CPU"
     )
 }
+/// A play that differs although its threads had a CPU is not the machine's doing: one in 50 rounds is let pass.
+let mostUndisturbed = max(1, rounds / 50)
+let isUnsteady = retriesByRow.contains { row, count in
+    let undisturbed = count.retries - count.disturbed
+    guard undisturbed > mostUndisturbed else { return false }
+    print(
+        "\(row) differed \(undisturbed) times while its threads had a CPU; at most \(mostUndisturbed) may"
+    )
+    return true
+}
 guard arguments.first == nil || arguments.first == "--random" else {
     print(
         "conformance agree=\(agree) better=\(better) of=\(rows.count * rounds) retries=\(retries)")
-    exit(differ == 0 ? 0 : 1)
+    exit(differ == 0 && !isUnsteady ? 0 : 1)
 }
 
 let count = arguments.dropFirst().first.flatMap { UInt64($0) } ?? 100_000
@@ -94,4 +104,4 @@ where RandomSequence(seed: seed).difference(retries: &retries) != nil {
 print(
     "conformance agree=\(agree) better=\(better) of=\(rows.count) random=\(count) differences=\(differences) retries=\(retries)"
 )
-exit(differ == 0 && differences == 0 ? 0 : 1)
+exit(differ == 0 && differences == 0 && !isUnsteady ? 0 : 1)
