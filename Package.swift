@@ -12,7 +12,8 @@ let arguments: Target.Dependency = .product(
     name: "ArgumentParser", package: "swift-argument-parser")
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
-// A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
+// A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages. StallArchive is the part of
+// the store that no agent links.
 let package = Package(
     name: "stallwatch",
     products: [
@@ -62,6 +63,9 @@ let package = Package(
             name: "StallStore", dependencies: ["StallModel", "CLinux", "CSQLite"],
             resources: [.embedInCode("migrations")], swiftSettings: settings),
         .target(
+            name: "StallArchive", dependencies: ["StallModel", "StallStore", "CSQLite"],
+            swiftSettings: settings),
+        .target(
             name: "StallAnalysis", dependencies: ["StallModel"],
             resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
         .target(name: "StallFormats", dependencies: ["StallModel"], swiftSettings: settings),
@@ -103,7 +107,8 @@ let package = Package(
         .executableTarget(
             name: "stallctl",
             dependencies: [
-                "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+                "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
+                "StallFormats",
                 arguments,
             ],
             resources: [
@@ -134,14 +139,16 @@ let package = Package(
         .testTarget(
             name: "StallStoreTests",
             dependencies: [
-                "StallModel", "StallStore", "CLinux", "CSQLite", "StoreFaults", "TestSupport",
+                "StallModel", "StallStore", "StallArchive", "CLinux", "CSQLite", "StoreFaults",
+                "TestSupport",
             ],
             exclude: ["Snapshots"],
             swiftSettings: settings),
         .executableTarget(
             name: "StoreBenchmark",
             dependencies: [
-                "BenchmarkSupport", "StallModel", "StallStore", "StallAnalysis", "CSQLite",
+                "BenchmarkSupport", "StallModel", "StallStore", "StallArchive", "StallAnalysis",
+                "CSQLite",
             ],
             path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
         .testTarget(
@@ -161,7 +168,7 @@ let package = Package(
             swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "cause-truth",
-            dependencies: ["StallModel", "StallStore", "StallAgent", "StallCause", "CLinux"],
+            dependencies: ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux"],
             path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
         .executableTarget(
@@ -175,7 +182,7 @@ let package = Package(
         .executableTarget(
             name: "StoreFaults",
             dependencies: [
-                "StallModel", "StallStore", "CSQLite", "CFaultyDisk", "TestSupport",
+                "StallModel", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk", "TestSupport",
             ],
             path: "Tests/StoreFaults", swiftSettings: settings),
         .target(
@@ -205,13 +212,14 @@ let package = Package(
         .executableTarget(
             name: "hostile-fuzz",
             dependencies: [
-                "StallModel", "StallFormats", "StallStore", "StallSymbols", "CStackCapture",
+                "StallModel", "StallFormats", "StallStore", "StallArchive", "StallSymbols",
+                "CStackCapture",
             ],
             path: "Tests/Hostile/Fuzz", swiftSettings: settings),
         .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
         .executableTarget(
             name: "stall-truth",
-            dependencies: ["StallAgent", "StallModel", "StallStore", "CLinux", "CMishaps"],
+            dependencies: ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
             path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
         .executableTarget(
             name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
@@ -251,7 +259,7 @@ let package = Package(
         .executableTarget(
             name: "host-safety",
             dependencies: [
-                "StallAgent", "StallModel", "StallStore", "StallRunLoop", "CLinux", "CHostSafety",
+                "StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CHostSafety",
                 log,
             ],
             path: "Tests/HostSafety/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
@@ -278,7 +286,8 @@ let package = Package(
         .testTarget(
             name: "StallAgentTests",
             dependencies: [
-                "StallAgent", "StallModel", "StallStore", "StallSymbols", "TestSupport",
+                "StallAgent", "StallModel", "StallStore", "StallArchive", "StallSymbols",
+                "TestSupport",
                 "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "CLinux",
                 "WatchAsyncMain",
                 "WatchDispatchMain",
@@ -292,7 +301,8 @@ let package = Package(
         .testTarget(
             name: "StallctlTests",
             dependencies: [
-                "stallctl", "StallModel", "StallStore", "StallAnalysis", "StallFormats",
+                "stallctl", "StallModel", "StallStore", "StallArchive", "StallAnalysis",
+                "StallFormats",
                 "TestSupport",
                 "AgentFixture", "site-truth", arguments,
             ],

@@ -4,6 +4,7 @@ import CSQLite
 import Foundation
 import StallAnalysis
 import StallModel
+import StallArchive
 import StallStore
 
 /// Reports of 20 apps, ten versions of which two live at a time, 500 hosts and 30 days. An app has a

@@ -4,7 +4,7 @@ import CSQLite
 import Foundation
 import StallAnalysis
 import StallModel
-import StallStore
+import StallArchive
 
 enum Questions {
     static func ask(_ path: String) throws {

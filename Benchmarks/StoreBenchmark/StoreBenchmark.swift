@@ -13,7 +13,7 @@ import BenchmarkSupport
 import Foundation
 import StallAnalysis
 import StallModel
-import StallStore
+import StallArchive
 
 let rules = DefaultGrouper()
 

@@ -4,7 +4,7 @@ import CSQLite
 import Foundation
 import StallAnalysis
 import StallModel
-import StallStore
+import StallArchive
 
 enum Taking {
     static func measure(in directory: String, stores: Int, reports: Int) throws {

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import StallModel
+internal import StallArchive
 internal import StallStore
 
 @main

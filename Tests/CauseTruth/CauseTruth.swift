@@ -10,7 +10,7 @@ import Foundation
 import StallAgent
 import StallCause
 import StallModel
-import StallStore
+import StallArchive
 import Synchronization
 
 nonisolated(unsafe) var scratch = "/tmp"

@@ -13,6 +13,8 @@ import Testing
         "StallSymbols": system.union(["StallModel", "CLinux"]),
         "StallCause": system.union(["StallModel", "CLinux"]),
         "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),
+        // The store again, for programs that no app has in it: what an agent writes is read through the same connection.
+        "StallArchive": system.union(["StallModel", "StallStore", "CSQLite", "Dispatch"]),
         "StallAnalysis": system.union(["StallModel"]),
         "StallFormats": system.union(["StallModel", "Foundation"]),
         "StallAgent": system.union([
@@ -30,7 +32,8 @@ import Testing
         ],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
-            "StallModel", "StallSymbols", "StallStore", "StallAnalysis", "StallFormats",
+            "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
+            "StallFormats",
             "ArgumentParser", "Foundation",
         ]),
     ]

@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 import Logging
 import StallModel
+import StallArchive
 import StallStore
 import StallSymbols
 import Synchronization

@@ -1,6 +1,6 @@
 import Foundation
 import StallModel
-import StallStore
+import StallArchive
 import TestSupport
 import Testing
 

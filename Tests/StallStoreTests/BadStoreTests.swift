@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 import Glibc
 import StallModel
+@testable import StallArchive
 @testable import StallStore
 import Testing
 import TestSupport

@@ -2,6 +2,7 @@ import StallModel
 import TestSupport
 import Testing
 
+@testable import StallArchive
 @testable import StallStore
 
 /// Goal: watched time and suppressed stalls reach the central store as the agent counted them, once, and are pruned with the

@@ -4,6 +4,7 @@ import StallModel
 import Testing
 import TestSupport
 
+@testable import StallArchive
 @testable import StallStore
 
 /// Goal: a stall that a process saw and could not write, because it was killed or its heap was held for ever, is in the store

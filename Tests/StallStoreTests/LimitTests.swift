@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import StallModel
+import StallArchive
 import StallStore
 import Testing
 import TestSupport

@@ -2,6 +2,7 @@ import StallModel
 import TestSupport
 import Testing
 
+@testable import StallArchive
 @testable import StallStore
 
 /// Goal: names that come later replace those that say less, and nothing else. Method: seeded random reports and names

@@ -1,6 +1,7 @@
 // The store's calls with the tests' plain rules of grouping.
 
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 

@@ -1,4 +1,5 @@
 import StallModel
+import StallArchive
 import StallStore
 import Testing
 import TestSupport

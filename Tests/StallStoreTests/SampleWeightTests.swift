@@ -1,5 +1,6 @@
 import Foundation
 import StallModel
+import StallArchive
 import StallStore
 import Testing
 import TestSupport

@@ -1,5 +1,6 @@
 import Foundation
 import StallModel
+@testable import StallArchive
 @testable import StallStore
 import Testing
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import StallModel
+@testable import StallArchive
 @testable import StallStore
 import Testing
 import TestSupport

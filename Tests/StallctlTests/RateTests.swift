@@ -1,6 +1,7 @@
 import Foundation
 import StallAnalysis
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import Foundation
 import StallAnalysis
 import StallModel
-import StallStore
+import StallArchive
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 import CFaultyDisk
 import Foundation
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 

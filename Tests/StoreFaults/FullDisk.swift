@@ -3,6 +3,7 @@
 import Foundation
 import Glibc
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 

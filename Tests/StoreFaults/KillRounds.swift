@@ -3,6 +3,7 @@
 
 import Foundation
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 

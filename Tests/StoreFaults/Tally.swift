@@ -3,7 +3,7 @@
 import CSQLite
 import Glibc
 import StallModel
-import StallStore
+import StallArchive
 
 /// The counts of the last line.
 struct Tally: CustomStringConvertible {

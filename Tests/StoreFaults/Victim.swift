@@ -2,6 +2,7 @@
 
 import Glibc
 import StallModel
+import StallArchive
 import StallStore
 import TestSupport
 

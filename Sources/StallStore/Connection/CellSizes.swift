@@ -5,10 +5,10 @@
 internal import CSQLite
 
 /// Looks through the pages of an open database, as the file and its log hold them.
-struct CellSizes {
+package struct CellSizes {
     private let database: OpaquePointer
     private let path: String
-    private let budget: SourceBudget?
+    private let check: () throws(StoreError) -> Void
 
     /// No row of a file of this size can take more than we have.
     private static let smallFile: Int64 = 16 << 20
@@ -22,16 +22,19 @@ struct CellSizes {
     /// Reads with SQLite's own descriptors: to open and close the file again would drop the locks that this process
     /// holds.
     ///
+    /// - Parameter check: Called for each megabyte; what it throws ends the reading.
+    ///
     /// **Cost:** nothing for a file of less than 16 MB; otherwise it is read once, in order.
-    static func expectSmall(
-        _ database: OpaquePointer, path: String, budget: SourceBudget? = nil
+    package static func expectSmall(
+        _ database: OpaquePointer, path: String,
+        check: @escaping () throws(StoreError) -> Void = {}
     ) throws(StoreError) {
-        let sizes = CellSizes(database: database, path: path, budget: budget)
-        try sizes.check(log: false, header: 0, perPage: 0, pageSizeAt: 16)
-        try sizes.check(log: true, header: logHeader, perPage: frameHeader, pageSizeAt: 10)
+        let sizes = CellSizes(database: database, path: path, check: check)
+        try sizes.read(log: false, header: 0, perPage: 0, pageSizeAt: 16)
+        try sizes.read(log: true, header: logHeader, perPage: frameHeader, pageSizeAt: 10)
     }
 
-    private func check(
+    private func read(
         log: Bool, header: Int64, perPage: Int64, pageSizeAt: Int64
     ) throws(StoreError) {
         let size = stall_sqlite_file_size(database, log ? 1 : 0)
@@ -53,7 +56,7 @@ struct CellSizes {
         while offset + stride <= size {
             let count = Int(min(pagesAtOnce, (size - offset) / stride) * stride)
             guard let bytes = read(count, offset) else { return }
-            try budget?.check(path)
+            try check()
             for start in Swift.stride(from: 0, to: count, by: Int(stride)) {
                 let isFirst = perPage == 0 && offset == 0 && start == 0
                 let page = bytes[start + Int(perPage)..<start + Int(stride)]

@@ -7,7 +7,7 @@ internal import StallModel
 extension Connection {
     /// Runs `body` in a transaction. It is committed when `body` returns and rolled back when it throws; then the first
     /// failure is thrown, not what went wrong with undoing it.
-    func transaction<Answer>(
+    package func transaction<Answer>(
         _ kind: TransactionKind, _ body: () throws -> Answer
     ) throws(StoreError) -> Answer {
         try execute("begin \(kind.rawValue)")
@@ -24,7 +24,7 @@ extension Connection {
 
     /// Runs `body` in a savepoint of the open transaction: what it wrote stays when it returns, and is undone when it
     /// throws.
-    func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
+    package func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
         try execute("savepoint part")
         do {
             let answer = try body()

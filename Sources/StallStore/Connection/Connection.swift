@@ -10,12 +10,12 @@ internal import StallModel
 /// An open database. It closes when it and the last of its statements are released.
 ///
 /// **Thread safety:** one thread at a time, which need not be the one that opened it.
-final class Connection {
+package final class Connection {
     /// What the errors name: the path that was given, which need not be the file that is open.
-    let path: String
-    private(set) var handle: OpaquePointer?
+    package let path: String
+    package private(set) var handle: OpaquePointer?
 
-    enum Access {
+    package enum Access {
         /// The file must exist.
         case readOnly
         case readWrite
@@ -24,7 +24,7 @@ final class Connection {
     }
 
     /// How a transaction begins.
-    enum TransactionKind: String {
+    package enum TransactionKind: String {
         /// A snapshot for reading.
         case deferred
         /// No other process writes until its end. One that would become a writer half-way may find that another was
@@ -40,7 +40,7 @@ final class Connection {
     ///   - wait: How long a statement waits for other processes' transactions. It is set before anything else: two processes
     ///     that create one store at the same time fail on the journal mode otherwise.
     ///   - prepare: Told the connection before its first statement, with which SQLite reads the schema.
-    init(
+    package init(
         to file: String, as path: String, _ access: Access, wait: Duration = .zero,
         prepare: (OpaquePointer) -> Void = { _ in }
     ) throws(StoreError) {
@@ -76,7 +76,7 @@ final class Connection {
     }
 
     /// Closes the database now. Its statements must be gone.
-    func close() throws(StoreError) {
+    package func close() throws(StoreError) {
         let code = sqlite3_close(handle)
         guard code == SQLITE_OK else { throw error(code) }
         handle = nil
@@ -85,10 +85,12 @@ final class Connection {
     /// Lets go of the database without closing it: its descriptors are not its own any more.
     func abandon() { handle = nil }
 
-    func prepare(_ sql: String) throws(StoreError) -> Statement { try Statement(sql, on: self) }
+    package func prepare(_ sql: String) throws(StoreError) -> Statement {
+        try Statement(sql, on: self)
+    }
 
     /// Runs statements of which no answer is wanted, to their ends.
-    func execute(_ sql: String) throws(StoreError) {
+    package func execute(_ sql: String) throws(StoreError) {
         guard let handle else { throw isClosed }
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw error(code) }
@@ -101,7 +103,7 @@ final class Connection {
     var lastInsertedKey: Int64 { sqlite3_last_insert_rowid(handle) }
 
     /// What the failure that was just met means.
-    func error(_ code: CInt) -> StoreError {
+    package func error(_ code: CInt) -> StoreError {
         let reason = code & 0xff == SQLITE_CANTOPEN ? Self.reason(handle) : nil
         return StoreError(
             code: code, message: reason ?? String(cString: sqlite3_errmsg(handle)), path: path)
@@ -118,7 +120,7 @@ final class Connection {
     var isClosed: StoreError { .cannotOpen(path: path, reason: "it was closed") }
 
     /// Copies the whole database over another.
-    func copy(to other: Connection) throws(StoreError) {
+    package func copy(to other: Connection) throws(StoreError) {
         guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
             throw StoreError(
                 code: sqlite3_extended_errcode(other.handle),

@@ -4,20 +4,20 @@
 internal import Glibc
 
 /// What the file system says about a path.
-struct FileFacts: Hashable {
-    let device: UInt64
-    let inode: UInt64
-    let owner: UInt32
-    let size: Int64
+package struct FileFacts: Hashable {
+    package let device: UInt64
+    package let inode: UInt64
+    package let owner: UInt32
+    package let size: Int64
     /// What it takes of the disk: holes take nothing.
-    let allocatedBytes: Int64
+    package let allocatedBytes: Int64
     let modifiedNanoseconds: Int64
-    let isRegular: Bool
-    let isDirectory: Bool
-    let isSymbolicLink: Bool
+    package let isRegular: Bool
+    package let isDirectory: Bool
+    package let isSymbolicLink: Bool
 
     /// Nil when nothing can be reached at the path; `errno` says why.
-    init?(_ path: String, followsLink: Bool = true) {
+    package init?(_ path: String, followsLink: Bool = true) {
         var status = stat()
         guard (followsLink ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
         device = UInt64(status.st_dev)
@@ -36,7 +36,7 @@ struct FileFacts: Hashable {
 
 extension String {
     /// Where a symbolic link leads; any other path is itself.
-    var followingLink: String {
+    package var followingLink: String {
         guard FileFacts(self, followsLink: false)?.isSymbolicLink == true,
             let real = realpath(self, nil)
         else { return self }

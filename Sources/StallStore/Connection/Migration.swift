@@ -9,7 +9,7 @@ package struct Migration: Sendable {
     package let sql: String
 
     /// The tables that it creates: `create table` begins a line in every migration.
-    let tables: [String]
+    package let tables: [String]
 
     init(name: String, bytes: [UInt8]) {
         self.name = name
@@ -26,7 +26,7 @@ package struct Migration: Sendable {
 
 /// Every migration, in order. A store's `user_version` says which was its last.
 /// The embedded members' names lose their first digit.
-let embeddedMigrations = [
+package let embeddedMigrations = [
     Migration(name: "0001_create_reports", bytes: PackageResources._001_create_reports_sql),
     Migration(name: "0002_create_views", bytes: PackageResources._002_create_views_sql),
     Migration(name: "0003_add_cause", bytes: PackageResources._003_add_cause_sql),
@@ -47,14 +47,7 @@ package let newestSchemaVersion = embeddedMigrations.last!.version
 
 /// How many of the migrations a store of this `user_version` has seen; nil for a number that no store has. The number
 /// comes out of a file: any is possible.
-func migrationCount(ofVersion version: Int) -> Int? {
+package func migrationCount(ofVersion version: Int) -> Int? {
     if version == 0 { return 0 }
     return embeddedMigrations.firstIndex { $0.version == version }.map { $0 + 1 }
-}
-
-/// Brings a store of either role to the newest schema.
-///
-/// - Returns: The schema versions before and after; equal when there was nothing to do.
-package func migrateStore(path: String) throws(StoreError) -> (from: Int, to: Int) {
-    try StoreFile.migrate(path: path)
 }

@@ -1,14 +1,14 @@
 // Statements, by SQLite's own interface: prepared once, bound and stepped for each row.
 
 internal import CSQLite
-internal import StallModel
+package import StallModel
 
 /// A prepared statement, reused. It holds its connection open.
-final class Statement {
+package final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
 
-    init(_ sql: String, on connection: Connection) throws(StoreError) {
+    package init(_ sql: String, on connection: Connection) throws(StoreError) {
         guard let database = connection.handle else { throw connection.isClosed }
         var prepared: OpaquePointer?
         let code = sqlite3_prepare_v3(
@@ -21,7 +21,7 @@ final class Statement {
     deinit { sqlite3_finalize(handle) }
 
     /// Starts over with these values, in the order of the question marks.
-    func bind<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
+    package func bind<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
         sqlite3_reset(handle)
         var index: CInt = 0
         var code = SQLITE_OK
@@ -33,7 +33,7 @@ final class Statement {
     }
 
     /// Starts over with values of which only the running program knows how many there are.
-    func bind(all values: [any SQLValue]) throws(StoreError) {
+    package func bind(all values: [any SQLValue]) throws(StoreError) {
         sqlite3_reset(handle)
         for (index, value) in values.enumerated() {
             let code = value.bind(to: handle, at: CInt(index) + 1)
@@ -43,7 +43,7 @@ final class Statement {
 
     /// Goes to the next row; false when there is none, and then the statement holds no lock any
     /// more.
-    func step() throws(StoreError) -> Bool {
+    package func step() throws(StoreError) -> Bool {
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         let error = code == SQLITE_DONE ? nil : connection.error(code)
@@ -53,7 +53,7 @@ final class Statement {
     }
 
     /// Runs a statement that answers no rows, or whose rows do not matter.
-    func run<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
+    package func run<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) {
         try bind(repeat each values)
         while try step() {}
     }
@@ -62,7 +62,9 @@ final class Statement {
     ///
     /// Without `returning`: it makes SQLite keep a copy of every page that the insert changes, in a
     /// file of its own, for the case that it fails half-way.
-    func insert<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64 {
+    package func insert<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError)
+        -> Int64
+    {
         try run(repeat each values)
         return connection.lastInsertedKey
     }
@@ -70,7 +72,9 @@ final class Statement {
     /// The number in the first column of the one row that the statement always answers: of a count, or a pragma.
     ///
     /// - Throws: `StoreError.damaged` where there is no row, or NULL in it.
-    func number<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64 {
+    package func number<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError)
+        -> Int64
+    {
         guard case .value(let value) = try first(repeat each values) else {
             throw damage("a number is missing")
         }
@@ -81,7 +85,9 @@ final class Statement {
     /// row.
     ///
     /// - Throws: `StoreError.damaged` where there is NULL in it.
-    func found<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError) -> Int64? {
+    package func found<each Value: SQLValue>(_ values: repeat each Value) throws(StoreError)
+        -> Int64?
+    {
         switch try first(repeat each values) {
         case .noRow: return nil
         case .null: throw damage("a number is missing")
@@ -90,7 +96,7 @@ final class Statement {
     }
 
     /// What the first column of the first row says.
-    func first<each Value: SQLValue>(
+    package func first<each Value: SQLValue>(
         _ values: repeat each Value
     ) throws(StoreError) -> FirstInteger {
         try bind(repeat each values)
@@ -107,18 +113,22 @@ final class Statement {
     }
 
     /// What to throw when a row holds what no store of this schema can hold.
-    func damage(_ detail: String) -> StoreError { .damaged(path: connection.path, detail: detail) }
+    package func damage(_ detail: String) -> StoreError {
+        .damaged(path: connection.path, detail: detail)
+    }
 
     /// Gives up the rows that are left.
-    func reset() { sqlite3_reset(handle) }
+    package func reset() { sqlite3_reset(handle) }
 
     /// SQLite's number of the value's type.
-    func type(at column: CInt) -> CInt { sqlite3_column_type(handle, column) }
-    func isNull(at column: CInt) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    package func type(at column: CInt) -> CInt { sqlite3_column_type(handle, column) }
+    package func isNull(at column: CInt) -> Bool {
+        sqlite3_column_type(handle, column) == SQLITE_NULL
+    }
     /// The number in a column that holds one in each row.
     ///
     /// - Throws: `StoreError.damaged` where there is NULL in it, which SQLite would read as zero.
-    func integer(at column: CInt) throws(StoreError) -> Int64 {
+    package func integer(at column: CInt) throws(StoreError) -> Int64 {
         let number = sqlite3_column_int64(handle, column)
         if number == 0, isNull(at: column) {
             let name = sqlite3_column_name(handle, column).map { String(cString: $0) }
@@ -127,23 +137,25 @@ final class Statement {
         return number
     }
     /// The number in a column that may hold NULL, which is nil.
-    func optionalInteger(at column: CInt) -> Int64? {
+    package func optionalInteger(at column: CInt) -> Int64? {
         isNull(at: column) ? nil : sqlite3_column_int64(handle, column)
     }
-    func double(at column: CInt) -> Double { sqlite3_column_double(handle, column) }
-    func text(at column: CInt) -> String {
+    package func double(at column: CInt) -> Double { sqlite3_column_double(handle, column) }
+    package func text(at column: CInt) -> String {
         guard let start = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
-    func optionalText(at column: CInt) -> String? { isNull(at: column) ? nil : text(at: column) }
+    package func optionalText(at column: CInt) -> String? {
+        isNull(at: column) ? nil : text(at: column)
+    }
     /// The bytes of a blob, valid until the next step.
-    func blob(at column: CInt) -> UnsafeRawBufferPointer {
+    package func blob(at column: CInt) -> UnsafeRawBufferPointer {
         let start = sqlite3_column_blob(handle, column)
         return UnsafeRawBufferPointer(
             start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
     }
-    func optionalBytes(at column: CInt) -> [UInt8]? {
+    package func optionalBytes(at column: CInt) -> [UInt8]? {
         isNull(at: column) ? nil : Array(blob(at: column))
     }
 }
@@ -151,19 +163,19 @@ final class Statement {
 /// What the first row of an answer says. That there is none, that it holds NULL, and any number, zero too, are three
 /// different things: NULL for "nothing was pruned" was once read as the year 1970, and every store then counted as
 /// pruned.
-enum FirstInteger: Hashable {
+package enum FirstInteger: Hashable {
     case noRow, null
     case value(Int64)
 
     /// The number, where neither a row without one nor no row means anything else than that there is none.
-    var value: Int64? {
+    package var value: Int64? {
         guard case .value(let value) = self else { return nil }
         return value
     }
 }
 
 /// What can stand for a question mark.
-protocol SQLValue {
+package protocol SQLValue {
     func bind(to statement: OpaquePointer, at index: CInt) -> CInt
     func combine(into checksum: inout RowChecksum)
 }
@@ -172,40 +184,44 @@ protocol SQLValue {
 private var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
 extension Int64: SQLValue {
-    func combine(into checksum: inout RowChecksum) { checksum.combine(integer: self) }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func combine(into checksum: inout RowChecksum) { checksum.combine(integer: self) }
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_int64(statement, index, self)
     }
 }
 
 extension Double: SQLValue {
-    func combine(into checksum: inout RowChecksum) { checksum.combine(bitPattern) }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func combine(into checksum: inout RowChecksum) { checksum.combine(bitPattern) }
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_double(statement, index, self)
     }
 }
 
 extension Bool: SQLValue {
-    func combine(into checksum: inout RowChecksum) { checksum.combine(integer: self ? 1 : 0) }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func combine(into checksum: inout RowChecksum) {
+        checksum.combine(integer: self ? 1 : 0)
+    }
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_int64(statement, index, self ? 1 : 0)
     }
 }
 
 extension String: SQLValue {
-    func combine(into checksum: inout RowChecksum) {
+    package func combine(into checksum: inout RowChecksum) {
         var text = self
         text.withUTF8 { checksum.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         sqlite3_bind_text64(
             statement, index, self, UInt64(utf8.count), copied, UInt8(SQLITE_UTF8))
     }
 }
 
 extension UniqueID: SQLValue {
-    func combine(into checksum: inout RowChecksum) { withBytes { checksum.combine(bytes: $0) } }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func combine(into checksum: inout RowChecksum) {
+        withBytes { checksum.combine(bytes: $0) }
+    }
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         withBytes {
             sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), copied)
         }
@@ -213,10 +229,10 @@ extension UniqueID: SQLValue {
 }
 
 extension [UInt8]: SQLValue {
-    func combine(into checksum: inout RowChecksum) {
+    package func combine(into checksum: inout RowChecksum) {
         withUnsafeBytes { checksum.combine(bytes: $0) }
     }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         // An empty array may have no address, and SQLite takes no address for null.
         isEmpty
             ? sqlite3_bind_zeroblob(statement, index, 0)
@@ -225,10 +241,10 @@ extension [UInt8]: SQLValue {
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
-    func combine(into checksum: inout RowChecksum) {
+    package func combine(into checksum: inout RowChecksum) {
         if let self { self.combine(into: &checksum) } else { checksum.combine(null: ()) }
     }
-    func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
+    package func bind(to statement: OpaquePointer, at index: CInt) -> CInt {
         self?.bind(to: statement, at: index) ?? sqlite3_bind_null(statement, index)
     }
 }

@@ -121,7 +121,7 @@ extension StoreError {
     private static var readOnlyBecauseMoved: CInt { SQLITE_READONLY | 4 << 8 }
 
     /// What a failure of SQLite means for the store at `path`.
-    init(code: CInt, message: String, path: String) {
+    package init(code: CInt, message: String, path: String) {
         self =
             switch code & 0xff {
             case SQLITE_READONLY where code == Self.readOnlyBecauseMoved: .moved(path: path)
@@ -136,41 +136,13 @@ extension StoreError {
     }
 
     /// What any error that ends work on a store means.
-    init(_ error: any Error, path: String) {
+    package init(_ error: any Error, path: String) {
         self =
             error as? StoreError ?? .sqlite(path: path, code: SQLITE_ERROR, message: "\(error)")
     }
 
-    /// The same failure, of the link that was given instead of the file.
-    func ofLink(_ link: String) -> StoreError {
-        switch self {
-        case .cannotOpen(_, let reason): .cannotOpen(path: link, reason: reason)
-        case .badCompanion(_, let detail): .badCompanion(path: link, detail: detail)
-        case .overBudget(_, let detail): .overBudget(path: link, detail: detail)
-        case .foreign(_, let id): .foreign(path: link, applicationID: id)
-        case .busy: .busy(path: link)
-        case .interrupted: .interrupted(path: link)
-        default: self
-        }
-    }
-
-    /// What a failure of SQLite means for a source: what it cannot run, no store of ours asks for.
-    func ofSource(_ budget: SourceBudget) -> StoreError {
-        guard case .sqlite(let path, let code, let message) = self else { return self }
-        return switch code & 0xff {
-        case SQLITE_INTERRUPT: budget.error(path)
-        case SQLITE_TOOBIG:
-            .overBudget(path: path, detail: "it holds a value that no store has: \(message)")
-        case SQLITE_NOMEM:
-            .overBudget(path: path, detail: "reading it takes more memory than there is")
-        case SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_AUTH, SQLITE_CONSTRAINT:
-            .damaged(path: path, detail: message)
-        default: self
-        }
-    }
-
     /// Runs `body`; whatever it throws is a `StoreError`.
-    static func catching<Value>(
+    package static func catching<Value>(
         path: String, _ body: () throws -> Value
     ) throws(StoreError) -> Value {
         do { return try body() } catch { throw StoreError(error, path: path) }

@@ -1,11 +1,11 @@
 // What the content of a row hashes to. Part of the file format: stores of other versions and
 // machines say the same.
 
-internal import StallModel
+package import StallModel
 
 extension ContentHash {
     /// - Parameter run: The run that the image belongs to when it has no build ID.
-    static func image(path: String?, buildID: [UInt8]?, run: UniqueID?) -> Int64 {
+    package static func image(path: String?, buildID: [UInt8]?, run: UniqueID?) -> Int64 {
         var hash = ContentHash()
         hash.combine(path)
         hash.combine(bytes: buildID ?? [])
@@ -13,7 +13,7 @@ extension ContentHash {
         return hash.value
     }
 
-    static func location(image: Int64, offset: Int64, kind: Int64) -> Int64 {
+    package static func location(image: Int64, offset: Int64, kind: Int64) -> Int64 {
         var hash = ContentHash()
         hash.combine(UInt64(bitPattern: image))
         hash.combine(UInt64(bitPattern: offset))
@@ -21,7 +21,7 @@ extension ContentHash {
         return hash.value
     }
 
-    static func function(name: String?, rawName: String?, file: String?) -> Int64 {
+    package static func function(name: String?, rawName: String?, file: String?) -> Int64 {
         var hash = ContentHash()
         hash.combine(name)
         hash.combine(rawName)
@@ -29,7 +29,7 @@ extension ContentHash {
         return hash.value
     }
 
-    static func stack(
+    package static func stack(
         _ entries: some Sequence<(location: Int64, isGuessed: Bool)>, isTruncated: Bool
     ) -> Int64 {
         var hash = ContentHash()

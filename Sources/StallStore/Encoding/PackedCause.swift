@@ -1,7 +1,7 @@
 // How a cause is written: its class and confidence as columns of their own, the rest as one blob. Part of the file
 // format.
 
-internal import StallModel
+package import StallModel
 
 /// Names of evidence that are written as their place in this list. Append only.
 private let evidenceNames = [
@@ -10,18 +10,18 @@ private let evidenceNames = [
 ]
 
 /// A cause as its columns hold it.
-struct StoredCause: Hashable {
-    var cause: CauseClass
+package struct StoredCause: Hashable {
+    package var cause: CauseClass
     var confidence: Double
-    var detail: [UInt8]
+    package var detail: [UInt8]
 
-    init(_ cause: StallCause) {
+    package init(_ cause: StallCause) {
         (self.cause, confidence) = (cause.cause, cause.confidence)
         detail = cause.encodedDetail
     }
 
     /// - Parameter detail: What has been found to be such a detail.
-    init(_ cause: StallCause, detail: UnsafeRawBufferPointer) {
+    package init(_ cause: StallCause, detail: UnsafeRawBufferPointer) {
         (self.cause, confidence) = (cause.cause, cause.confidence)
         self.detail = Array(detail)
     }
@@ -54,7 +54,7 @@ extension StallCause {
     }
 
     /// Nil when the confidence is none or the bytes are no such detail.
-    init?(_ cause: CauseClass, confidence: Double, detail bytes: UnsafeRawBufferPointer) {
+    package init?(_ cause: CauseClass, confidence: Double, detail bytes: UnsafeRawBufferPointer) {
         guard (0...1).contains(confidence) else { return nil }
         self.init(cause, confidence: confidence)
         var rest = bytes[...]

@@ -1,17 +1,24 @@
 // How a stack's places and a report's samples are written into one blob each. Part of the file
 // format.
 
-internal import StallModel
+package import StallModel
 
 /// One place of a stack: the number of a `location` row, and whether the unwinder guessed it.
-struct StackEntry: Hashable {
-    var location: Int64
-    var isGuessed: Bool
+package struct StackEntry: Hashable {
+    package var location: Int64
+    package var isGuessed: Bool
+
+    package init(
+        location: Int64, isGuessed: Bool
+    ) {
+        self.location = location
+        self.isGuessed = isGuessed
+    }
 }
 
 extension [StackEntry] {
     /// A number for each entry, the lowest bit for the guess.
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 3)
         for entry in self {
@@ -22,7 +29,7 @@ extension [StackEntry] {
     }
 
     /// Nil when the bytes are no such list.
-    init?(encoded bytes: UnsafeRawBufferPointer) {
+    package init?(encoded bytes: UnsafeRawBufferPointer) {
         self = []
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -33,16 +40,31 @@ extension [StackEntry] {
 }
 
 /// One look at a stalled thread, with the number of a `stack` row instead of the stack.
-struct StoredSample: Hashable {
-    var offset_ns: Int64
+package struct StoredSample: Hashable {
+    package var offset_ns: Int64
     /// Nil when it is what `sampleWeights` says.
-    var weight_ns: Int64?
-    var isLate: Bool
-    var thread: Int32
-    var method: CaptureMethod?
-    var stack: Int64?
-    var captureCost_ns: Int64
-    var failure: String?
+    package var weight_ns: Int64?
+    package var isLate: Bool
+    package var thread: Int32
+    package var method: CaptureMethod?
+    package var stack: Int64?
+    package var captureCost_ns: Int64
+    package var failure: String?
+
+    package init(
+        offset_ns: Int64, weight_ns: Int64? = nil, isLate: Bool, thread: Int32,
+        method: CaptureMethod? = nil, stack: Int64? = nil, captureCost_ns: Int64,
+        failure: String? = nil
+    ) {
+        self.offset_ns = offset_ns
+        self.weight_ns = weight_ns
+        self.isLate = isLate
+        self.thread = thread
+        self.method = method
+        self.stack = stack
+        self.captureCost_ns = captureCost_ns
+        self.failure = failure
+    }
 }
 
 /// The first number of a sample: which of its facts follow.
@@ -65,7 +87,7 @@ extension [StoredSample] {
     /// For each sample: flags, offset, weight (unless it follows from the rest) and cost in
     /// nanoseconds; then, as the flags say, the thread, the stack's number, and the failure as its
     /// length and UTF-8 bytes.
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 20)
         var lastThread: Int32?
@@ -94,7 +116,7 @@ extension [StoredSample] {
     }
 
     /// Nil when the bytes are no such list.
-    init?(encoded bytes: UnsafeRawBufferPointer) {
+    package init?(encoded bytes: UnsafeRawBufferPointer) {
         self = []
         var rest = bytes[...]
         var lastThread: Int32?
@@ -138,12 +160,12 @@ extension [StoredSample] {
 
 extension [StoredSample] {
     /// The nanoseconds that each sample stands for, of a report that lasted so long.
-    func weights(in duration_ns: Int64) -> [Int64] {
+    package func weights(in duration_ns: Int64) -> [Int64] {
         zip(self, impliedWeights(in: duration_ns)).map { $0.weight_ns ?? $1 }
     }
 
     /// Leaves out the weights that follow from the rest.
-    mutating func omitImpliedWeights(in duration_ns: Int64) {
+    package mutating func omitImpliedWeights(in duration_ns: Int64) {
         for (index, weight) in impliedWeights(in: duration_ns).enumerated()
         where self[index].weight_ns == weight {
             self[index].weight_ns = nil
@@ -159,7 +181,7 @@ extension [StoredSample] {
 extension DurationHistogram {
     /// For each bucket in use, in order: how many after the one before it (the first: after -1), and
     /// its count.
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         var last = -1
         for (bucket, count) in entries {
@@ -171,7 +193,7 @@ extension DurationHistogram {
     }
 
     /// Adds what was encoded; false, with a part of it added, when the bytes are no such list.
-    mutating func add(encoded bytes: UnsafeRawBufferPointer) -> Bool {
+    package mutating func add(encoded bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         var bucket = -1
         while !rest.isEmpty {
@@ -187,7 +209,7 @@ extension DurationHistogram {
 
 extension LengthHistogram {
     /// For each bucket that is not empty, in order: how many buckets after the one before, and its count.
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         var last = 0
         for (bucket, count) in counts.sorted(by: { $0.key < $1.key }) {
@@ -199,7 +221,7 @@ extension LengthHistogram {
     }
 
     /// Nil when the bytes are no histogram.
-    init?(encoded bytes: UnsafeRawBufferPointer) {
+    package init?(encoded bytes: UnsafeRawBufferPointer) {
         var (counts, last): ([Int: Int], Int) = ([:], 0)
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -2,7 +2,7 @@
 // first; the eighth bit says that more follow) and texts.
 
 extension [UInt8] {
-    mutating func append(leb128 number: UInt64) {
+    package mutating func append(leb128 number: UInt64) {
         var rest = number
         while rest >= 0x80 {
             append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -12,7 +12,7 @@ extension [UInt8] {
     }
 
     /// The length in bytes, then the bytes.
-    mutating func append(text: String) {
+    package mutating func append(text: String) {
         append(leb128: UInt64(text.utf8.count))
         self += text.utf8
     }

@@ -1,15 +1,27 @@
 // How the other threads of a report are written into one blob. Part of the file format.
 
-internal import StallModel
+package import StallModel
 
 /// One look at another thread, with the number of a `stack` row instead of the stack.
-struct StoredThread: Hashable {
-    var thread: Int32
-    var name: String?
-    var role: ThreadRole
-    var method: CaptureMethod?
-    var stack: Int64?
-    var failure: String?
+package struct StoredThread: Hashable {
+    package var thread: Int32
+    package var name: String?
+    package var role: ThreadRole
+    package var method: CaptureMethod?
+    package var stack: Int64?
+    package var failure: String?
+
+    package init(
+        thread: Int32, name: String? = nil, role: ThreadRole, method: CaptureMethod? = nil,
+        stack: Int64? = nil, failure: String? = nil
+    ) {
+        self.thread = thread
+        self.name = name
+        self.role = role
+        self.method = method
+        self.stack = stack
+        self.failure = failure
+    }
 }
 
 private struct ThreadFlags: OptionSet {
@@ -24,7 +36,7 @@ private struct ThreadFlags: OptionSet {
 extension [StoredThread] {
     /// For each thread: flags, role, thread; then, as the flags say, the method, the stack's number, the failure and
     /// the name.
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 20)
         for thread in self {
@@ -45,7 +57,7 @@ extension [StoredThread] {
     }
 
     /// Nil when the bytes are no such list.
-    init?(encoded bytes: UnsafeRawBufferPointer) {
+    package init?(encoded bytes: UnsafeRawBufferPointer) {
         self = []
         var rest = bytes[...]
         while !rest.isEmpty {

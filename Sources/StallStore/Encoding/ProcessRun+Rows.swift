@@ -1,16 +1,16 @@
 // Rows back into model values. What a store holds is input: a value out of range is damage, not a
 // trap.
 
-internal import StallModel
+package import StallModel
 
 extension ProcessRun {
     /// The columns that `init(_:at:)` reads, in its order.
-    static let columns = """
+    package static let columns = """
         process_run.uuid, process_run.app, process_run.version, process_run.build_id, process_run.host,
         process_run.pid, process_run.boot_id, process_run.start_ticks, process_run.started_us
         """
 
-    init(_ row: Statement, at first: CInt) throws(StoreError) {
+    package init(_ row: Statement, at first: CInt) throws(StoreError) {
         self.init(
             id: try row.uniqueID(at: first), app: row.text(at: first + 1),
             version: row.text(at: first + 2),
@@ -24,7 +24,7 @@ extension ProcessRun {
 }
 
 extension Statement {
-    func uniqueID(at column: CInt) throws(StoreError) -> UniqueID {
+    package func uniqueID(at column: CInt) throws(StoreError) -> UniqueID {
         guard let id = UniqueID(bytes: blob(at: column)) else {
             throw damage("an identifier is not 16 bytes long")
         }
@@ -32,7 +32,8 @@ extension Statement {
     }
 
     /// A value that is stored as the raw value of an enum.
-    func value<Value: RawRepresentable<UInt8>>(at column: CInt) throws(StoreError) -> Value {
+    package func value<Value: RawRepresentable<UInt8>>(at column: CInt) throws(StoreError) -> Value
+    {
         let number = try integer(at: column)
         guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
             throw damage("\(number) is not a \(Value.self)")
@@ -41,33 +42,33 @@ extension Statement {
     }
 
     /// A length of time; stored in nanoseconds, and never negative.
-    func duration_ns(at column: CInt) throws(StoreError) -> Int64 {
+    package func duration_ns(at column: CInt) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
         guard number >= 0 else { throw damage("a duration of \(number) ns") }
         return number
     }
 
     /// A time in microseconds, of a year with at most five digits.
-    func time_us(at column: CInt) throws(StoreError) -> Int64 {
+    package func time_us(at column: CInt) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
         guard number.magnitude < 1 << 61 else { throw damage("a time of \(number) us") }
         return number
     }
 
     /// A number of things.
-    func count(at column: CInt) throws(StoreError) -> Int64 {
+    package func count(at column: CInt) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
         guard number >= 0 else { throw damage("a count of \(number)") }
         return number
     }
 
     /// A length of time that ingest takes.
-    func limited_ns(at column: CInt) throws(StoreError) -> Int64 {
+    package func limited_ns(at column: CInt) throws(StoreError) -> Int64 {
         try limited(at: column, 0...ValueLimits.duration_ns, "duration in nanoseconds")
     }
 
     /// A number within a range, or the row is refused.
-    func limited(
+    package func limited(
         at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
     ) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
@@ -78,7 +79,9 @@ extension Statement {
     }
 
     /// A text of at most so many bytes, or the row is refused. Its length is asked first.
-    func limitedText(at column: CInt, _ limit: Int, _ noun: String) throws(StoreError) -> String {
+    package func limitedText(at column: CInt, _ limit: Int, _ noun: String) throws(StoreError)
+        -> String
+    {
         let bytes = blob(at: column).count
         guard bytes <= limit else {
             throw damage("\(noun) of \(bytes) bytes; at most \(limit) are allowed")
@@ -86,24 +89,24 @@ extension Statement {
         return text(at: column)
     }
 
-    func limitedOptionalText(
+    package func limitedOptionalText(
         at column: CInt, _ limit: Int, _ noun: String
     ) throws(StoreError) -> String? {
         isNull(at: column) ? nil : try limitedText(at: column, limit, noun)
     }
 
-    func duration(at column: CInt) throws(StoreError) -> Duration {
+    package func duration(at column: CInt) throws(StoreError) -> Duration {
         .nanoseconds(try duration_ns(at: column))
     }
 
-    func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
+    package func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
         guard let samples = [StoredSample](encoded: blob(at: column)) else {
             throw damage("a report's samples are no list of samples")
         }
         return samples
     }
 
-    func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
+    package func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
         guard let threads = [StoredThread](encoded: blob(at: column)) else {
             throw damage("a report's threads are no list of threads")
         }
@@ -111,12 +114,12 @@ extension Statement {
     }
 
     /// A class of cause alone; nil where none is stored.
-    func causeClass(at column: CInt) throws(StoreError) -> CauseClass? {
+    package func causeClass(at column: CInt) throws(StoreError) -> CauseClass? {
         isNull(at: column) ? nil : try value(at: column)
     }
 
     /// A cause in the columns `cause`, `cause_confidence` and `cause_detail`; nil where none is stored.
-    func cause(at column: CInt) throws(StoreError) -> StallCause? {
+    package func cause(at column: CInt) throws(StoreError) -> StallCause? {
         guard let cause = try causeClass(at: column) else { return nil }
         let stored = StallCause(
             cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
@@ -125,7 +128,7 @@ extension Statement {
     }
 
     /// The same, checked and otherwise as it is.
-    func storedCause(at column: CInt) throws(StoreError) -> StoredCause? {
+    package func storedCause(at column: CInt) throws(StoreError) -> StoredCause? {
         try cause(at: column).map { StoredCause($0, detail: blob(at: column + 2)) }
     }
 }

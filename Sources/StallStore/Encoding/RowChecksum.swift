@@ -7,7 +7,7 @@ internal import StallModel
 /// A 32-bit checksum of a row's values, in the order of its columns.
 ///
 /// Eight bytes at a time: `ContentHash` goes byte by byte, which would be a tenth of the time of ingest.
-struct RowChecksum {
+package struct RowChecksum {
     private var state: UInt64 = 0x9e37_79b9_7f4a_7c15
 
     mutating func combine(_ word: UInt64) {
@@ -54,7 +54,7 @@ struct RowChecksum {
 
 extension Statement {
     /// The checksum of these columns of the row.
-    func checksum(of columns: Range<CInt>) -> Int64 {
+    package func checksum(of columns: Range<CInt>) -> Int64 {
         var checksum = RowChecksum()
         for column in columns {
             switch type(at: column) {
@@ -68,7 +68,8 @@ extension Statement {
     }
 
     /// Refuses a row that is not what was written; rows of older programs have no checksum.
-    func expectChecksum(at column: CInt, of columns: Range<CInt>, _ noun: String) throws(StoreError)
+    package func expectChecksum(at column: CInt, of columns: Range<CInt>, _ noun: String)
+        throws(StoreError)
     {
         guard let stored = optionalInteger(at: column), stored != checksum(of: columns) else {
             return

@@ -1,13 +1,13 @@
 // Deletes the oldest reports, and what no report needs any more. Works within the transaction of
 // its caller, who forgets afterwards which rows there were.
 
-internal import StallModel
+package import StallModel
 
 /// Makes room in a store.
-struct Eviction {
+package struct Eviction {
     private let connection: Connection
 
-    init(_ connection: Connection) { self.connection = connection }
+    package init(_ connection: Connection) { self.connection = connection }
 
     /// The bytes of pages that hold something. Pages that became free are used again before the
     /// file grows.
@@ -26,7 +26,7 @@ struct Eviction {
     ///     by their start.
     ///   - collect: Deletes what the reports had for themselves.
     /// - Returns: How many reports there were.
-    func shrink(
+    package func shrink(
         to target: Int64, below limit: Int64, of source: Int64?, collect: () throws -> Void
     ) throws -> Int {
         var total = 0
@@ -92,12 +92,12 @@ struct Eviction {
     }
 
     /// Deletes stretches of watched time that began before then.
-    func deleteExposure(before time: UnixTime) throws {
+    package func deleteExposure(before time: UnixTime) throws {
         try connection.prepare("delete from exposure where start_us < ?").run(time.microseconds)
     }
 
     /// Deletes reports that started before then; open ones stay. Returns how many there were.
-    func delete(before time: UnixTime) throws -> Int {
+    package func delete(before time: UnixTime) throws -> Int {
         try connection.prepare("delete from report where start_us < ? and state <> 0")
             .run(time.microseconds)
         return connection.changeCount
@@ -107,7 +107,7 @@ struct Eviction {
     ///
     /// - Parameter time: Runs that started at or after it stay in any case, with what they say they
     ///   have lost.
-    func collect(runsBefore time: UnixTime) throws {
+    package func collect(runsBefore time: UnixTime) throws {
         try collectStacks()
         try collectLocations()
         for sql in [

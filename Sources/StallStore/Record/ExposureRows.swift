@@ -1,35 +1,45 @@
 // Exposure and suppressed stalls as rows. The agent writes them, ingest takes them over, readers ask for them; a row
 // is checked whenever it comes out of a file.
 
-internal import StallModel
+package import StallModel
 
 /// The columns of an exposure's row.
-struct ExposureRow: Hashable {
-    var revision: Int64
-    var loop: Int64
-    var start_us: Int64
-    var watched_ns: Int64
-    var busy_ns: Int64
-    var readyDelay_ns: Int64
-    var microStallCount: Int64
-    var microStall_ns: Int64
-    var lengths: LengthHistogram
+package struct ExposureRow: Hashable {
+    package var revision: Int64
+    package var loop: Int64
+    package var start_us: Int64
+    package var watched_ns: Int64
+    package var busy_ns: Int64
+    package var readyDelay_ns: Int64
+    package var microStallCount: Int64
+    package var microStall_ns: Int64
+    package var lengths: LengthHistogram
 }
 
 /// The columns of a suppression's row.
-struct SuppressionRow: Hashable {
-    var loop: Int64
-    var place: Int64
-    var reason: SuppressionReason
-    var count: Int64
-    var total_ns: Int64
+package struct SuppressionRow: Hashable {
+    package var loop: Int64
+    package var place: Int64
+    package var reason: SuppressionReason
+    package var count: Int64
+    package var total_ns: Int64
+
+    package init(
+        loop: Int64, place: Int64, reason: SuppressionReason, count: Int64, total_ns: Int64
+    ) {
+        self.loop = loop
+        self.place = place
+        self.reason = reason
+        self.count = count
+        self.total_ns = total_ns
+    }
 }
 
 /// Writes exposure and suppressed stalls. Works within the transaction of its caller.
-struct ExposureRows {
+package struct ExposureRows {
     private let put, add, replace, findElsewhere: Statement
 
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         put = try connection.prepare(
             """
             insert or replace into exposure (source, revision, loop, start_us, watched_ns, busy_ns,
@@ -55,7 +65,7 @@ struct ExposureRows {
             "\(insert) stall_count = excluded.stall_count, total_ns = excluded.total_ns")
     }
 
-    func put(_ row: ExposureRow, source: Int64) throws {
+    package func put(_ row: ExposureRow, source: Int64) throws {
         try put.run(
             source, row.revision, row.loop, row.start_us, row.watched_ns, row.busy_ns,
             row.readyDelay_ns, row.microStallCount, row.microStall_ns, Int64(row.lengths.count),
@@ -63,18 +73,18 @@ struct ExposureRows {
     }
 
     /// Whether the same stretch is here under another source that the process's reports came from: a copy's.
-    func isElsewhere(_ row: ExposureRow, source: Int64) throws -> Bool {
+    package func isElsewhere(_ row: ExposureRow, source: Int64) throws -> Bool {
         try findElsewhere.number(
             row.revision, row.loop, row.loop, source, row.start_us, row.watched_ns) != 0
     }
 
     /// Adds to what is counted already.
-    func add(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
+    package func add(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
         try write(row, with: add, source: source, revision: revision)
     }
 
     /// Takes the place of what was counted before.
-    func replace(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
+    package func replace(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
         try write(row, with: replace, source: source, revision: revision)
     }
 
@@ -89,7 +99,8 @@ struct ExposureRows {
 
 extension Statement {
     /// An exposure whose columns begin with `watched_ns` at `first`, as `ExposureRow.measures` lists them.
-    func exposure(revision: Int64, loop: Int64, start_us: Int64, at first: CInt) throws(StoreError)
+    package func exposure(revision: Int64, loop: Int64, start_us: Int64, at first: CInt)
+        throws(StoreError)
         -> ExposureRow
     {
         guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
@@ -106,15 +117,15 @@ extension Statement {
 
 extension ExposureRow {
     /// The columns that `Statement.exposure` reads, in its order.
-    static let measures = "\(totals), exposure.lengths"
-    static let measuresWithoutLengths = "\(totals), x''"
+    package static let measures = "\(totals), exposure.lengths"
+    package static let measuresWithoutLengths = "\(totals), x''"
     private static let totals = """
         exposure.watched_ns, exposure.busy_ns, exposure.ready_delay_ns, exposure.micro_stall_count,
         exposure.micro_stall_ns
         """
 
     /// The part of the stretch that lies between two instants; what happened in it is taken as spread evenly.
-    func part(from since: UnixTime?, until: UnixTime?) -> ExposureRow {
+    package func part(from since: UnixTime?, until: UnixTime?) -> ExposureRow {
         let end_us = start_us.addingReportingOverflow(watched_ns / 1000)
         let first = max(start_us, since?.microseconds ?? .min)
         let last = min(end_us.overflow ? .max : end_us.partialValue, until?.microseconds ?? .max)
@@ -135,7 +146,7 @@ extension ExposureRow {
     }
 
     /// Adds another stretch of the loop. Sums end at the largest number: no store can stop us.
-    mutating func add(_ other: ExposureRow) {
+    package mutating func add(_ other: ExposureRow) {
         start_us = min(start_us, other.start_us)
         watched_ns = watched_ns.addingSaturated(other.watched_ns)
         busy_ns = busy_ns.addingSaturated(other.busy_ns)

@@ -1,24 +1,42 @@
 // Gives what many reports share its row, once: the same content has the same row, whatever brings
 // it. The agent and ingest both write through this.
 
-internal import StallModel
+package import StallModel
 
 /// A row that is known by its content.
-struct Interned: Hashable {
-    let id: Int64
-    let hash: Int64
+package struct Interned: Hashable {
+    package let id: Int64
+    package let hash: Int64
+
+    package init(
+        id: Int64, hash: Int64
+    ) {
+        self.id = id
+        self.hash = hash
+    }
 }
 
 /// A frame's names, without the place that they belong to.
-struct FrameNames: Hashable {
-    var name: String?
-    var rawName: String?
-    var file: String?
-    var line: Int64?
-    var isInlined: Bool
+package struct FrameNames: Hashable {
+    package var name: String?
+    package var rawName: String?
+    package var file: String?
+    package var line: Int64?
+    package var isInlined: Bool
+
+    package init(
+        name: String? = nil, rawName: String? = nil, file: String? = nil, line: Int64? = nil,
+        isInlined: Bool
+    ) {
+        self.name = name
+        self.rawName = rawName
+        self.file = file
+        self.line = line
+        self.isInlined = isInlined
+    }
 
     /// How much is known of a place that has these frames; what `location.detail` holds.
-    static func detail(_ frames: [FrameNames]) -> Int64 {
+    package static func detail(_ frames: [FrameNames]) -> Int64 {
         if frames.contains(where: { $0.line != nil }) { return 3 }
         return frames.contains { $0.name != nil || $0.rawName != nil } ? 2 : 1
     }
@@ -26,7 +44,7 @@ struct FrameNames: Hashable {
 
 extension FrameNames {
     /// The function, in the best form that is known.
-    var function: String? { name ?? rawName }
+    package var function: String? { name ?? rawName }
 
     /// Whether both name one function, in whatever form they have.
     func isSameFunction(as other: FrameNames) -> Bool {
@@ -41,7 +59,7 @@ extension FrameNames {
         (file, line) = (other.file, other.line)
     }
 
-    init(_ frame: Frame) {
+    package init(_ frame: Frame) {
         self.init(
             name: frame.function?.clipped(toBytes: ValueLimits.functionBytes),
             rawName: frame.rawName?.clipped(toBytes: ValueLimits.functionBytes),
@@ -51,7 +69,7 @@ extension FrameNames {
 }
 
 /// Finds or adds the rows that reports refer to. Works within the transaction of its caller.
-final class Interner {
+package final class Interner {
     private let connection: Connection
     private var labels: [String: Int64] = [:]
     private var runs: [UniqueID: Int64] = [:]
@@ -62,7 +80,7 @@ final class Interner {
     private var outermost: [Int64: Int] = [:]
     private var stacks: [Int64: Int64] = [:]
 
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         self.connection = connection
         findLabel = try connection.prepare("select id from label where value = ?")
         addLabel = try connection.prepare("insert into label (value, checksum) values (?, ?)")
@@ -125,7 +143,7 @@ final class Interner {
     private let findNamer, addConflict: Statement
 
     /// Forgets every row: after a rollback, and when another process may have written or evicted.
-    func forget() {
+    package func forget() {
         labels.removeAll(keepingCapacity: true)
         runs.removeAll(keepingCapacity: true)
         images.removeAll(keepingCapacity: true)
@@ -136,21 +154,21 @@ final class Interner {
     }
 
     /// Forgets rows where very many are known: a source must not fill the memory, and all can be found again.
-    func trim() {
+    package func trim() {
         if labels.count > 10_000 { labels.removeAll() }
         if runs.count + images.count > 200_000 { (runs, images) = ([:], [:]) }
         if locations.count + outermost.count > 1_000_000 { (locations, outermost) = ([:], [:]) }
         if functions.count + stacks.count > 1_000_000 { (functions, stacks) = ([:], [:]) }
     }
 
-    func label(_ value: String) throws -> Int64 {
+    package func label(_ value: String) throws -> Int64 {
         if let id = labels[value] { return id }
         let id = try findLabel.found(value) ?? addLabel.insert(value, RowChecksum.of(value))
         labels[value] = id
         return id
     }
 
-    func run(_ run: ProcessRun) throws -> Int64 {
+    package func run(_ run: ProcessRun) throws -> Int64 {
         if let id = runs[run.id] { return id }
         let id =
             try findRun.found(run.id)
@@ -162,13 +180,13 @@ final class Interner {
         return id
     }
 
-    func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
+    package func loop(run: Int64, name: String, threshold_ns: Int64) throws -> Int64 {
         try findLoop.found(run, name, threshold_ns)
             ?? addLoop.insert(run, name, threshold_ns, RowChecksum.of(run, name, threshold_ns))
     }
 
     /// - Parameter owner: The run that the image belongs to; nil for one with a build ID.
-    func image(
+    package func image(
         path: String?, buildID: [UInt8]?, owner: (id: Int64, uuid: UniqueID)?
     ) throws -> Interned {
         let hash = ContentHash.image(path: path, buildID: buildID, run: owner?.uuid)
@@ -179,13 +197,13 @@ final class Interner {
     }
 
     /// Notes where a run's loader has put an image.
-    func place(
+    package func place(
         image: Int64, run: Int64, loadAddress: Int64, endAddress: Int64
     ) throws {
         try locationImage.run(run, image, loadAddress, endAddress)
     }
 
-    func location(
+    package func location(
         image: Interned, offset: Int64, kind: Int64
     ) throws -> Interned {
         let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
@@ -196,7 +214,7 @@ final class Interner {
     }
 
     /// The place of this hash and what is known of it; nil when the store has no such place.
-    func knownLocation(hash: Int64) throws -> (id: Int64, detail: Int64)? {
+    package func knownLocation(hash: Int64) throws -> (id: Int64, detail: Int64)? {
         if let known = locations[hash] { return known }
         try findLocation.bind(hash)
         guard try findLocation.step() else { return nil }
@@ -207,14 +225,14 @@ final class Interner {
     }
 
     /// What `location.namer` is where `symbolicate` named a place, from the binary itself.
-    static let symbolicated: Int64 = -1
+    package static let symbolicated: Int64 = -1
 
     /// Attaches the names that a source gives a place, as far as they say more than is known and do not contradict it.
     /// Once known, functions change by what the same source says, or by `symbolicate`; any other may add a file and a
     /// line where its function is the same. A source that says something else is noted.
     ///
     /// - Returns: Whether other functions run there now than before.
-    func take(
+    package func take(
         _ frames: [FrameNames], ofLocation location: Interned, knownDetail: Int64,
         from source: Int64
     ) throws -> Bool {
@@ -245,7 +263,7 @@ final class Interner {
     }
 
     /// Notes a source that says as much of a place as is known, and something else.
-    func compare(
+    package func compare(
         _ frames: [FrameNames], withThoseOf location: Interned,
         from source: @autoclosure () throws -> Int64
     ) throws {
@@ -279,7 +297,7 @@ final class Interner {
     /// - Parameter namer: The source that says so, in a central store.
     /// - Returns: Whether other functions run there now than before; lines and files do not count.
     @discardableResult
-    func name(
+    package func name(
         location: Interned, _ frames: [FrameNames], revision: Int64, namer: Int64? = nil
     ) throws -> Bool {
         var before: [[String?]] = []
@@ -311,14 +329,14 @@ final class Interner {
     }
 
     /// The stack of this hash, when the store has it: then its places need not be looked at.
-    func knownStack(hash: Int64) throws -> Int64? {
+    package func knownStack(hash: Int64) throws -> Int64? {
         if let id = stacks[hash] { return id }
         guard let id = try findStack.found(hash) else { return nil }
         stacks[hash] = id
         return id
     }
 
-    func addStack(
+    package func addStack(
         hash: Int64, _ entries: [StackEntry], isTruncated: Bool
     ) throws -> Int64 {
         let id = try addStack.insert(hash, isTruncated, entries.encoded)

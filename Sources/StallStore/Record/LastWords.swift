@@ -3,14 +3,22 @@
 
 internal import CLinux
 internal import Glibc
-internal import StallModel
+package import StallModel
 
 /// What became of a stall that was open when its process was last heard of.
-struct OpenStallEnd: Hashable {
-    var state: StallState
-    var ending: StallEnding
+package struct OpenStallEnd: Hashable {
+    package var state: StallState
+    package var ending: StallEnding
     /// Nil keeps what the row says.
-    var duration_ns: Int64?
+    package var duration_ns: Int64?
+
+    package init(
+        state: StallState, ending: StallEnding, duration_ns: Int64? = nil
+    ) {
+        self.state = state
+        self.ending = ending
+        self.duration_ns = duration_ns
+    }
 }
 
 /// A stall of a process that is gone.

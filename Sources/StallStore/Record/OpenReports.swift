@@ -3,10 +3,10 @@
 internal import StallModel
 
 /// Finds open reports and closes them. Works within the transaction of its caller.
-struct OpenReports {
+package struct OpenReports {
     private let find, mark: Statement
 
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         find = try connection.prepare(
             """
             select report.seq, report.id, report.duration_ns, \(ProcessRun.columns)
@@ -22,7 +22,7 @@ struct OpenReports {
     }
 
     /// The open reports of a source, with the process that each is about.
-    func of(_ source: Int64) throws -> [OpenReport] {
+    package func of(_ source: Int64) throws -> [OpenReport] {
         var reports: [OpenReport] = []
         try find.bind(source)
         while try find.step() {
@@ -35,7 +35,9 @@ struct OpenReports {
     }
 
     /// - Parameter revision: nil keeps the revision that the report's own store gave it.
-    func close(_ seq: Int64, of source: Int64, as end: OpenStallEnd, revision: Int64?) throws {
+    package func close(_ seq: Int64, of source: Int64, as end: OpenStallEnd, revision: Int64?)
+        throws
+    {
         try mark.run(
             Int64(end.state.rawValue), Int64(end.ending.rawValue), end.duration_ns, revision,
             source, seq)
@@ -43,14 +45,14 @@ struct OpenReports {
 }
 
 /// A report that is open.
-struct OpenReport {
-    var seq: Int64
+package struct OpenReport {
+    package let seq: Int64
     var id: UniqueID
     var duration_ns: Int64
     var run: ProcessRun
 
     /// What became of it, if its process is over.
-    func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
+    package func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
         let words = LastWords(of: run, besideStore: store)
         return here.ending(of: run, words).map {
             words.end(of: id, otherwise: $0, known_ns: duration_ns)

@@ -4,12 +4,12 @@ internal import Glibc
 internal import StallModel
 
 /// Who asks: this machine, in this boot.
-struct ProcessLife {
-    let host: String
-    let bootID: String
+package struct ProcessLife {
+    package let host: String
+    package let bootID: String
 
     /// The machine that this process runs on.
-    static func current() -> ProcessLife {
+    package static func current() -> ProcessLife {
         var name = [CChar](repeating: 0, count: 256)
         gethostname(&name, name.count - 1)
         let host = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }

@@ -1,83 +1,78 @@
 // Writes one report. The agent and ingest both write through this.
 
-internal import StallModel
+package import StallModel
 
 /// The columns of a report's row.
-struct ReportRow: Hashable {
-    var seq: Int64
-    var revision: Int64
-    var id: UniqueID
-    var loop: Int64
-    var mode: Int64
-    var activity: Int64?
-    var phase: LoopPhase
-    var state: StallState
-    var ending: StallEnding?
-    var verdict: StallVerdict
-    var start_us: Int64
-    var duration_ns: Int64
-    var cpu_ns: Int64
-    var detectionDelay_ns: Int64
-    var samples: [StoredSample]
-    var cause: StoredCause?
-    var threads: [StoredThread] = []
-    var agent_ns: Int64 = 0
-    var skippedThreads: Int64 = 0
+package struct ReportRow: Hashable {
+    package var seq: Int64
+    package var revision: Int64
+    package var id: UniqueID
+    package var loop: Int64
+    package var mode: Int64
+    package var activity: Int64?
+    package var phase: LoopPhase
+    package var state: StallState
+    package var ending: StallEnding?
+    package var verdict: StallVerdict
+    package var start_us: Int64
+    package var duration_ns: Int64
+    package var cpu_ns: Int64
+    package var detectionDelay_ns: Int64
+    package var samples: [StoredSample]
+    package var cause: StoredCause?
+    package var threads: [StoredThread] = []
+    package var agent_ns: Int64 = 0
+    package var skippedThreads: Int64 = 0
     /// Its group; nil in an agent's store.
-    var signature: Int64?
-}
+    package var signature: Int64?
 
-/// What roll-ups count a report by.
-struct CountedReport: Hashable {
-    var loop: Int64
-    var verdict: StallVerdict
-    var cause: CauseClass?
-    /// Nil before it was grouped.
-    var signature: Int64?
-    var entry: RollUpEntry
-
-    /// The columns that `init(_:at:)` reads, in its order.
-    static let columns = """
-        report.source, report.seq, report.loop, report.verdict, report.cause, report.signature,
-        report.start_us, report.duration_ns, report.cpu_ns
-        """
-
-    init(_ row: Statement, at first: CInt) throws(StoreError) {
-        loop = try row.integer(at: first + 2)
-        verdict = try row.value(at: first + 3)
-        cause = row.isNull(at: first + 4) ? nil : try row.value(at: first + 4)
-        signature = row.optionalInteger(at: first + 5)
-        entry = RollUpEntry(
-            source: try row.integer(at: first), seq: try row.integer(at: first + 1),
-            start_us: try row.integer(at: first + 6),
-            duration_ns: try row.duration_ns(at: first + 7),
-            cpu_ns: try row.duration_ns(at: first + 8))
-    }
-
-    init(_ row: ReportRow, source: Int64) {
-        (loop, verdict, cause, signature) = (row.loop, row.verdict, row.cause?.cause, row.signature)
-        entry = RollUpEntry(
-            source: source, seq: row.seq, start_us: row.start_us, duration_ns: row.duration_ns,
-            cpu_ns: row.cpu_ns)
+    package init(
+        seq: Int64, revision: Int64, id: UniqueID, loop: Int64, mode: Int64,
+        activity: Int64? = nil, phase: LoopPhase, state: StallState, ending: StallEnding? = nil,
+        verdict: StallVerdict, start_us: Int64, duration_ns: Int64, cpu_ns: Int64,
+        detectionDelay_ns: Int64, samples: [StoredSample], cause: StoredCause? = nil,
+        threads: [StoredThread] = [], agent_ns: Int64 = 0, skippedThreads: Int64 = 0,
+        signature: Int64? = nil
+    ) {
+        self.seq = seq
+        self.revision = revision
+        self.id = id
+        self.loop = loop
+        self.mode = mode
+        self.activity = activity
+        self.phase = phase
+        self.state = state
+        self.ending = ending
+        self.verdict = verdict
+        self.start_us = start_us
+        self.duration_ns = duration_ns
+        self.cpu_ns = cpu_ns
+        self.detectionDelay_ns = detectionDelay_ns
+        self.samples = samples
+        self.cause = cause
+        self.threads = threads
+        self.agent_ns = agent_ns
+        self.skippedThreads = skippedThreads
+        self.signature = signature
     }
 }
 
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
-struct ReportRows {
+package struct ReportRows {
     private let connection: Connection
     private let add, update, find, findSame, findState: Statement
     private let findColumns, setChecksum, findRevision: Statement
 
     /// What `report.checksum` is of, in its order. A column that a later migration adds is not covered: rows of this
     /// version would be called false.
-    static let checkedColumns = """
+    package static let checkedColumns = """
         seq, revision, id, loop, mode, activity, phase, state, verdict, start_us, duration_ns, cpu_ns,
         detection_delay_ns, samples, cause, cause_confidence, cause_detail, threads, agent_ns,
         skipped_threads, ending
         """
-    static let checkedRange: Range<CInt> = 0..<21
+    package static let checkedRange: Range<CInt> = 0..<21
 
-    init(_ connection: Connection) throws {
+    package init(_ connection: Connection) throws {
         self.connection = connection
         add = try connection.prepare(
             """
@@ -114,14 +109,14 @@ struct ReportRows {
     }
 
     /// What a report counts as; nil when it is not there.
-    func counted(source: Int64, seq: Int64) throws -> CountedReport? {
+    package func counted(source: Int64, seq: Int64) throws -> CountedReport? {
         try find.bind(source, seq)
         defer { find.reset() }
         return try find.step() ? CountedReport(find, at: 0) : nil
     }
 
     /// How far a report has come; nil when it is not there.
-    func progress(source: Int64, seq: Int64) throws -> (isOpen: Bool, duration_ns: Int64)? {
+    package func progress(source: Int64, seq: Int64) throws -> (isOpen: Bool, duration_ns: Int64)? {
         try findState.bind(source, seq)
         defer { findState.reset() }
         guard try findState.step() else { return nil }
@@ -132,7 +127,7 @@ struct ReportRows {
     }
 
     /// Whether the report of this number says what the row says. What its capture cost does not matter.
-    func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
+    package func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
         return try findSame.number(
             source, seq, row.loop, row.mode, Int64(row.phase.rawValue), Int64(row.state.rawValue),
@@ -142,7 +137,7 @@ struct ReportRows {
     }
 
     /// Renews the checksum of a report after columns were changed in place.
-    func renewChecksum(source: Int64, seq: Int64) throws {
+    package func renewChecksum(source: Int64, seq: Int64) throws {
         try findColumns.bind(source, seq)
         guard try findColumns.step() else { return }
         let checksum = findColumns.checksum(of: Self.checkedRange)
@@ -151,11 +146,11 @@ struct ReportRows {
     }
 
     /// Whether the report is here, as it is or newer.
-    func isKnown(_ row: ReportRow, source: Int64) throws -> Bool {
+    package func isKnown(_ row: ReportRow, source: Int64) throws -> Bool {
         try findRevision.found(source, row.seq, row.id) ?? -1 >= row.revision
     }
 
-    enum Outcome {
+    package enum Outcome {
         case added
         /// With what it counted as before.
         case changed(CountedReport)
@@ -164,7 +159,7 @@ struct ReportRows {
     /// Adds the report, or brings the one of this number and id up to date.
     ///
     /// - Returns: nil when another report has this number already.
-    func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
+    package func put(_ row: ReportRow, source: Int64) throws -> Outcome? {
         let cause = row.cause.map { Int64($0.cause.rawValue) }
         let ending = row.ending.map { Int64($0.rawValue) }
         let samples = row.samples.encoded

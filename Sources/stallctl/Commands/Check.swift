@@ -2,7 +2,7 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
-internal import StallStore
+internal import StallArchive
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -6,6 +6,7 @@ internal import Glibc
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
+internal import StallArchive
 internal import StallStore
 
 struct IngestCommand: ParsableCommand {

@@ -1,7 +1,7 @@
 // `migrate`: an old store to the newest schema, when nobody else would do it.
 
 internal import ArgumentParser
-internal import StallStore
+internal import StallArchive
 
 struct Migrate: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,7 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
+internal import StallArchive
 
 struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(

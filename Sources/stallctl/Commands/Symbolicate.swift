@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
+internal import StallArchive
 internal import StallSymbols
 
 struct Symbolicate: ParsableCommand {

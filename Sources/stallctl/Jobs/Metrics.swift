@@ -4,7 +4,7 @@
 internal import Foundation
 internal import StallAnalysis
 internal import StallModel
-internal import StallStore
+internal import StallArchive
 
 /// The job's metrics.
 struct Metrics {

@@ -1,7 +1,7 @@
 // How far a job is, on the line that the terminal's cursor is on. Nothing where nobody looks on.
 
 internal import Glibc
-internal import StallStore
+internal import StallArchive
 
 struct ProgressLine {
     private let isShown = isatty(STDERR_FILENO) == 1

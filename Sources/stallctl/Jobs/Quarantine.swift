@@ -3,6 +3,7 @@
 
 internal import Foundation
 internal import StallModel
+internal import StallArchive
 internal import StallStore
 
 /// The list of broken files, kept beside the store: a JSON object a line.

@@ -4,7 +4,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Glibc
 internal import StallModel
-internal import StallStore
+internal import StallArchive
 
 struct StoreOptions: ParsableArguments {
     @Option(

@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallModel
+internal import StallArchive
 internal import StallStore
 
 enum IngestView {

@@ -1,7 +1,7 @@
 // What `symbolicate` found, for people and for programs.
 
 internal import StallModel
-internal import StallStore
+internal import StallArchive
 internal import StallSymbols
 
 /// The outcome, image by image.

@@ -2,7 +2,7 @@
 
 import Foundation
 import StallModel
-import StallStore
+import StallArchive
 
 struct Verdict {
     var plays = 0

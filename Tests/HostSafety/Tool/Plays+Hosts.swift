@@ -5,7 +5,7 @@ import Foundation
 import StallAgent
 import StallModel
 import StallRunLoop
-import StallStore
+import StallArchive
 
 extension Play {
     static let hosts: [Play] = [

@@ -10,7 +10,7 @@ import CStackCapture
 import Glibc
 import StallFormats
 import StallModel
-import StallStore
+import StallArchive
 import StallSymbols
 
 /// SplitMix64: the same inputs in every run of one seed.

@@ -4,7 +4,7 @@
 import Foundation
 import StallAgent
 import StallModel
-import StallStore
+import StallArchive
 
 /// A way to go, and what the store must say of the stall.
 struct WayOut {

@@ -6,7 +6,7 @@
 
 import Foundation
 import StallModel
-import StallStore
+import StallArchive
 
 /// What a part of the suite found. One line of JSON from the process that played it.
 struct PartResult: Codable {

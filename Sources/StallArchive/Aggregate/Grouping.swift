@@ -1,0 +1,313 @@
+// Groups and roll-ups of a central store, kept in step with its reports: within the transaction that
+// changes a report, its group and the totals change too.
+
+internal import StallModel
+internal import StallStore
+
+/// Decides groups and keeps roll-ups. Works within the transaction of its caller; after a rollback,
+/// `forget`.
+final class Grouping {
+    private let connection: Connection
+    private let decider: GroupDecider
+    private let dimensions: RollUpDimensions
+    private let rollUps: RollUpWriter
+    /// Most cells are met again and again: writing one costs more than holding its changes back. But
+    /// not more of them than this.
+    private let changeLimit: Int
+    private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
+    private let findWatched, addWatched, findReports: Statement
+    /// Places whose names changed in this batch.
+    private var renamed: Set<Int64> = []
+    /// Some of them had been looked up before, so that any report may show them.
+    private var renamesKnown = false
+    /// How many reports a rebuild moved from one group's row to another's.
+    private(set) var moves: [Move: Int] = [:]
+
+    struct Move: Hashable {
+        var from: Int64?
+        var to: Int64
+    }
+
+    init(
+        _ connection: Connection, _ grouper: any ReportGrouper, changeLimit: Int = 500_000
+    ) throws {
+        self.connection = connection
+        self.changeLimit = changeLimit
+        let signatures = try SignatureRows(connection)
+        decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
+        dimensions = try RollUpDimensions(connection)
+        rollUps = try RollUpWriter(connection)
+        addUnnamed = try connection.prepare(
+            "insert or ignore into unnamed_report (source, seq) values (?, ?)")
+        removeUnnamed = try connection.prepare(
+            "delete from unnamed_report where source = ? and seq = ?")
+        setSignature = try connection.prepare(
+            "update report set signature = ? where source = ? and seq = ?")
+        findWatched = try connection.prepare(
+            "select count(*) from watched_loop where source = ? and loop = ?")
+        addWatched = try connection.prepare("insert into watched_loop (source, loop) values (?, ?)")
+        findReports = try connection.prepare(
+            "select \(CountedReport.columns) from report where source = ?")
+        findState = try connection.prepare("select rules_hash from grouping")
+        setState = try connection.prepare(
+            """
+            insert into grouping (id, rules_hash) values (1, ?)
+            on conflict do update set rules_hash = excluded.rules_hash
+            """)
+    }
+
+    /// Forgets which rows there are and what was noted and not written.
+    func forget() throws {
+        try decider.forget()
+        dimensions.forget()
+        rollUps.forget()
+        renamed.removeAll()
+        renamesKnown = false
+    }
+
+    /// What a file's rollback returns to.
+    var mark: Int { rollUps.mark }
+    func rollBack(to mark: Int) throws {
+        rollUps.rollBack(to: mark)
+        try decider.forget()
+        dimensions.forget()
+    }
+
+    /// Groups all reports where they are grouped by other rules or not at all.
+    ///
+    /// - Returns: Whether that was needed.
+    @discardableResult
+    func bringUpToDate() throws -> Bool {
+        if try findState.found() == decider.rulesHash { return false }
+        try rebuild()
+        return true
+    }
+
+    /// Decides the group of a report that is about to be written.
+    func decide(_ row: inout ReportRow, source: Int64) throws {
+        let decision = try decider.decide(
+            row.samples, of: row.duration_ns, cause: CountedReport(row, source: source).cause,
+            executable: dimensions.loop(row.loop).buildID)
+        row.signature = decision.signature
+        if !decision.isNamed { try addUnnamed.run(source, row.seq) }
+    }
+
+    /// Counts a report that was written, instead of what it was before.
+    func count(_ row: ReportRow, source: Int64, after outcome: ReportRows.Outcome) throws {
+        if case .changed(let before) = outcome { try remove(before) }
+        try add(CountedReport(row, source: source))
+    }
+
+    /// Counts a report by what its row says now.
+    func recount(_ before: CountedReport, as after: CountedReport) throws {
+        try remove(before)
+        try add(after)
+    }
+
+    /// Takes a report that is about to be deleted out of the totals.
+    func discount(_ report: CountedReport) throws { try remove(report) }
+
+    private func add(_ report: CountedReport) throws {
+        guard let signature = report.signature else { return }
+        let dimension = try dimensions.id(of: report)
+        rollUps.add(report.entry, dimension: dimension, signature: signature)
+    }
+
+    private func remove(_ report: CountedReport) throws {
+        guard let signature = report.signature else { return }
+        let dimension = try dimensions.id(of: report)
+        rollUps.remove(report.entry, dimension: dimension, signature: signature)
+    }
+
+    /// Loops of a source turn out to have recorded their watched time: their reports count in other dimension rows from
+    /// now on.
+    ///
+    /// **Cost:** for loops that were not known to, it grows with the reports that the source has already.
+    func noteWatched(_ loops: Set<Int64>, source: Int64) throws {
+        let added = try loops.filter { try findWatched.number(source, $0) == 0 }
+        guard !added.isEmpty else { return }
+        // Cells of days that were pruned stay as they are.
+        let first = try connection.firstWholeDay() ?? .min
+        var reports: [CountedReport] = []
+        try findReports.bind(source)
+        while try findReports.step() {
+            let report = try CountedReport(findReports, at: 0)
+            if added.contains(report.loop), report.entry.start_us.day >= first {
+                reports.append(report)
+            }
+        }
+        for report in reports { try remove(report) }
+        for loop in added { try addWatched.run(source, loop) }
+        dimensions.forget(source: source, loops: added)
+        for report in reports { try add(report) }
+    }
+
+    /// A place of this store has other names now: reports that show it may belong to other groups.
+    func noteNames(ofLocation location: Int64, wasLookedUp: Bool) {
+        renamed.insert(location)
+        renamesKnown = renamesKnown || wasLookedUp
+    }
+
+    /// Writes what was noted: the last thing before a commit.
+    func flush() throws {
+        if !renamed.isEmpty { try regroup() }
+        try rollUps.flush(entries: entries(ofDay:))
+    }
+
+    /// Writes roll-ups when much was noted of one file. Nothing of other files may be noted then: it
+    /// would be rolled back with this one.
+    func flushMany() throws {
+        if rollUps.mark > changeLimit { try rollUps.flush(entries: entries(ofDay:)) }
+    }
+
+    /// Decides the groups of reports that show places with new names.
+    private func regroup() throws {
+        let stacks = try self.stacks(with: renamed)
+        try decider.forget()
+        // Most names come shortly after their report: then few reports can be concerned.
+        let reports =
+            renamesKnown
+            ? "report"
+            : "unnamed_report join report using (source, seq)"
+        let rows = try connection.prepare(
+            "select \(CountedReport.columns), report.samples from \(reports)")
+        var concerned: [(CountedReport, [StoredSample])] = []
+        while try rows.step() {
+            let samples = try rows.samples(at: 9)
+            guard samples.contains(where: { $0.stack.map(stacks.contains) ?? false }) else {
+                continue
+            }
+            concerned.append((try CountedReport(rows, at: 0), samples))
+        }
+        for (report, samples) in concerned { try regroup(report, samples) }
+        renamed.removeAll()
+        renamesKnown = false
+    }
+
+    private func regroup(_ report: CountedReport, _ samples: [StoredSample]) throws {
+        let (source, seq) = (report.entry.source, report.entry.seq)
+        let decision = try decider.decide(
+            samples, of: report.entry.duration_ns, cause: report.cause,
+            executable: dimensions.loop(report.loop).buildID)
+        if decision.isNamed {
+            try removeUnnamed.run(source, seq)
+        } else {
+            try addUnnamed.run(source, seq)
+        }
+        guard decision.signature != report.signature else { return }
+        try setSignature.run(decision.signature, source, seq)
+        try remove(report)
+        var report = report
+        report.signature = decision.signature
+        try add(report)
+    }
+
+    private func stacks(with locations: Set<Int64>) throws -> Set<Int64> {
+        var stacks: Set<Int64> = []
+        let rows = try connection.prepare("select id, locations from stack")
+        while try rows.step() {
+            guard let entries = [StackEntry](encoded: rows.blob(at: 1)) else {
+                throw rows.damage("a stack is not a list of places")
+            }
+            if entries.contains(where: { locations.contains($0.location) }) {
+                stacks.insert(try rows.integer(at: 0))
+            }
+        }
+        return stacks
+    }
+
+    /// Deletes the roll-ups of days before the one that a time is in.
+    func deleteRollUps(before time: UnixTime) throws {
+        let day = time.microseconds.day
+        try connection.prepare("delete from rollup where day_count = 1 and first_day < ?").run(day)
+        try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)
+        try rollUps.addUpLong()
+    }
+
+    /// The reports of a day with the cells that they count in; nil when some were pruned.
+    private func entries(ofDay day: Int64) throws -> [(RollUpCell, RollUpEntry)]? {
+        guard try day >= connection.firstWholeDay() ?? .min else { return nil }
+        let rows = try connection.prepare(
+            """
+            select \(CountedReport.columns) from report_day join report
+            on report.source = report_day.source
+                and report.seq between report_day.first_seq and report_day.last_seq
+            where report_day.day = ? and report.start_us >= ? and report.start_us < ?
+            """)
+        let start = day * .microsecondsOfDay
+        try rows.bind(day, start, start + .microsecondsOfDay)
+        var entries: [(RollUpCell, RollUpEntry)] = []
+        while try rows.step() {
+            if let entry = try entry(CountedReport(rows, at: 0)) { entries.append(entry) }
+        }
+        return entries
+    }
+
+    private func entry(_ report: CountedReport) throws -> (RollUpCell, RollUpEntry)? {
+        guard let signature = report.signature else { return nil }
+        let dimension = try dimensions.id(of: report)
+        let cell = RollUpCell(
+            day: report.entry.start_us.day, dimension: dimension, signature: signature)
+        return (cell, report.entry)
+    }
+
+    /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned
+    /// stay as they are: nothing could tell them again.
+    func rebuild() throws {
+        try forget()
+        moves.removeAll()
+        let first = try connection.firstWholeDay() ?? .min
+        try connection.prepare("delete from rollup where day_count = 1 and first_day >= ?")
+            .run(first)
+        try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)
+        try connection.prepare("delete from unnamed_report").run()
+        try connection.prepare("delete from report_day").run()
+        try connection.prepare(
+            "insert or ignore into watched_loop select distinct source, loop from exposure"
+        ).run()
+        try connection.prepare(
+            "delete from signature_frame where signature not in (select id from signature)"
+        ).run()
+        try rollUps.addUpLong()
+        let rows = try connection.prepare(
+            """
+            select \(CountedReport.columns), report.samples from report
+            where (source, seq) > (?, ?) order by source, seq limit 20000
+            """)
+        var last: (source: Int64, seq: Int64) = (.min, .min)
+        while true {
+            try rows.bind(last.source, last.seq)
+            var batch: [(CountedReport, [StoredSample])] = []
+            while try rows.step() {
+                batch.append((try CountedReport(rows, at: 0), try rows.samples(at: 9)))
+            }
+            guard let end = batch.last?.0.entry else { break }
+            last = (end.source, end.seq)
+            for (report, samples) in batch { try rebuild(report, samples, from: first) }
+            try flushMany()
+        }
+        try rollUps.flush(entries: entries(ofDay:))
+        try setState.run(decider.rulesHash)
+    }
+
+    private func rebuild(
+        _ report: CountedReport, _ samples: [StoredSample], from firstWholeDay: Int64
+    ) throws {
+        var report = report
+        let (source, seq) = (report.entry.source, report.entry.seq)
+        let decision = try decider.decide(
+            samples, of: report.entry.duration_ns, cause: report.cause,
+            executable: dimensions.loop(report.loop).buildID)
+        if !decision.isNamed { try addUnnamed.run(source, seq) }
+        if decision.signature != report.signature {
+            moves[Move(from: report.signature, to: decision.signature), default: 0] += 1
+            try setSignature.run(decision.signature, source, seq)
+            report.signature = decision.signature
+        }
+        if report.entry.start_us.day >= firstWholeDay {
+            try add(report)
+        } else {
+            rollUps.noteDay(of: report.entry)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// What reports of one roll-up have in common besides their group.
+
+internal import StallModel
+internal import StallStore
+
+/// What a report is counted under: its build, its loop's name, its verdict and its cause.
+struct RollUpDimension: Hashable {
+    var app: String
+    var version: String
+    var buildID: BuildID?
+    var loop: String
+    var verdict: StallVerdict
+    var cause: CauseClass?
+    /// Whether the watched time of the loop is recorded, so that rates can be given.
+    var isWatched: Bool
+}
+
+extension RollUpDimension {
+    /// The columns that `init(_:at:)` reads, in its order.
+    static let columns = "app, version, build_id, loop, verdict, cause, is_watched"
+    static let columnCount: CInt = 7
+
+    init(_ row: Statement, at first: CInt) throws(StoreError) {
+        self.init(
+            app: row.text(at: first), version: row.text(at: first + 1),
+            buildID: row.optionalBytes(at: first + 2).map(BuildID.init),
+            loop: row.text(at: first + 3), verdict: try row.value(at: first + 4),
+            cause: row.isNull(at: first + 5) ? nil : try row.value(at: first + 5),
+            isWatched: try row.integer(at: first + 6) != 0)
+    }
+}
+
+/// Stores each combination of dimensions once. Works within the transaction of its caller; after a rollback,
+/// `forget`.
+final class RollUpDimensions {
+    private let find, add, findLoop, findWatched: Statement
+    private var loops: [Int64: Loop] = [:]
+    private var ids: [Key: Int64] = [:]
+
+    private struct Key: Hashable {
+        var source, loop: Int64
+        var verdict: StallVerdict
+        var cause: CauseClass?
+    }
+    /// What a loop's row leads to. A class, so that a look at it copies nothing.
+    final class Loop {
+        let app: String
+        let version: String
+        let buildID: BuildID?
+        let name: String
+
+        fileprivate init(_ row: Statement) {
+            app = row.text(at: 0)
+            version = row.text(at: 1)
+            buildID = row.optionalBytes(at: 2).map(BuildID.init)
+            name = row.text(at: 3)
+        }
+    }
+
+    init(_ connection: Connection) throws {
+        find = try connection.prepare(
+            """
+            select id from cohort where app = ? and version = ? and ifnull(build_id, x'') = ?
+                and loop = ? and verdict = ? and ifnull(cause, -1) = ? and is_watched = ?
+            """)
+        add = try connection.prepare(
+            """
+            insert into cohort (app, version, build_id, loop, verdict, cause, is_watched)
+            values (?, ?, ?, ?, ?, ?, ?)
+            """)
+        findWatched = try connection.prepare(
+            "select count(*) from watched_loop where source = ? and loop = ?")
+        findLoop = try connection.prepare(
+            """
+            select process_run.app, process_run.version, process_run.build_id, loop.name
+            from loop join process_run on process_run.id = loop.run where loop.id = ?
+            """)
+    }
+
+    func forget() {
+        loops.removeAll(keepingCapacity: true)
+        ids.removeAll(keepingCapacity: true)
+    }
+
+    /// The dimension row that a report counts in.
+    func id(of report: CountedReport) throws -> Int64 {
+        let (source, loop) = (report.entry.source, report.loop)
+        let key = Key(source: source, loop: loop, verdict: report.verdict, cause: report.cause)
+        if let id = ids[key] { return id }
+        let facts = try self.loop(loop)
+        let (verdict, cause) = (
+            Int64(report.verdict.rawValue), report.cause.map { Int64($0.rawValue) }
+        )
+        let isWatched = try findWatched.number(source, loop)
+        let id =
+            try find.found(
+                facts.app, facts.version, facts.buildID?.bytes ?? [], facts.name, verdict,
+                cause ?? -1, isWatched)
+            ?? add.insert(
+                facts.app, facts.version, facts.buildID?.bytes, facts.name, verdict, cause,
+                isWatched)
+        ids[key] = id
+        return id
+    }
+
+    /// Loops of a source are watched from now on.
+    func forget(source: Int64, loops: Set<Int64>) {
+        ids = ids.filter { $0.key.source != source || !loops.contains($0.key.loop) }
+    }
+
+    /// The build of the process that a loop was in.
+    func loop(_ id: Int64) throws -> Loop {
+        if let loop = loops[id] { return loop }
+        try findLoop.bind(id)
+        guard try findLoop.step() else { throw findLoop.damage("a report of no loop") }
+        let loop = Loop(findLoop)
+        findLoop.reset()
+        loops[id] = loop
+        return loop
+    }
+}

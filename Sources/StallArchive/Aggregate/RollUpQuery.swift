@@ -1,0 +1,473 @@
+// Answers what ranking asks, from as few rows as can be: cells of 32 days, cells of single days at the
+// edges of the time that was asked for, and single reports for the parts of days that are left. An
+// agent's store has no cells: its reports are read and grouped here.
+
+internal import StallModel
+internal import StallStore
+
+/// One question for roll-ups, on one snapshot of a store.
+struct RollUpQuery {
+    let connection: Connection
+    let question: AggregateQuestion
+    private var dimensions = KnownDimensions()
+    private var groups: [Int64: ReportGroup] = [:]
+    private var keys = RollUpKeys()
+    private var sums: [RollUpSum] = []
+    /// What was added up, by the dimension row's index.
+    private var dimensionTotals: [DimensionTally] = []
+    private var total_ns: Int64 = 0
+    private var watched = StallTotals()
+    /// Cells of watched loops are added up on their own as well.
+    private var areMixed = false
+    private var special = SpecialSignatures()
+    /// Groups of cut stacks that are parts of others now.
+    private var joins: [Int: Int] = [:]
+
+    init(_ connection: Connection, _ question: AggregateQuestion) {
+        self.connection = connection
+        self.question = question
+    }
+
+    private var filter: ReportFilter { question.filter }
+    private var key: GroupKey { question.key }
+    private var withDays: Bool { question.withDays }
+    private var largest: LargestGroups? { question.largest }
+
+    /// - Parameter grouper: For reports whose group is not stored.
+    mutating func answer(_ grouper: any ReportGrouper) throws -> AggregateAnswer {
+        let isGrouped = try connection.isGrouped
+        if isGrouped {
+            if needsGroups { groups = try SignatureRows.groups(connection) }
+            if key == .signature { special = try SpecialSignatures(connection) }
+        }
+        // Cells know nothing of hosts.
+        guard isGrouped && filter.hosts.isEmpty && key != .host else {
+            try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
+            try joinCutGroups()
+            return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
+        }
+        try dimensions.load(connection, filter)
+        areMixed = dimensions.areMixed
+        let days = try addEdges()
+        let spans = spans(days)
+        guard let largest else {
+            for span in spans { try addCells(span) }
+            try joinCutGroups()
+            return try makeAnswer(listing: shownIndices)
+        }
+        // Measured: where groups are many, to rank all of them first and then to read the rest of the few that are
+        // listed takes half the time of reading it of all.
+        let ranksFirst = key.isOfFunctions && largest.order != .p95
+        for span in spans {
+            if ranksFirst { try rankCells(span) } else { try addCells(span) }
+        }
+        try joinCutGroups()
+        let listed = listed(largest)
+        let selection = selection(of: listed)
+        if ranksFirst { for span in spans { try addCells(span, of: selection) } }
+        if withDays { try addDays(days, of: selection) }
+        return try makeAnswer(listing: listed)
+    }
+
+    // MARK: Cells
+
+    /// Adds the reports of the parts of days at the edges of the time that was asked for.
+    ///
+    /// - Returns: The whole days between.
+    private mutating func addEdges() throws -> Range<Int64> {
+        let day = Int64.microsecondsOfDay
+        let since = filter.since?.microseconds
+        let until = filter.until?.microseconds
+        let first = since.map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
+        let end = until.map(\.day) ?? .max
+        guard first < end else {
+            try addReports(from: filter.since, until: filter.until, nil)
+            return first..<first
+        }
+        if let since, since < first * day {
+            try addReports(from: filter.since, until: UnixTime(microseconds: first * day), nil)
+        }
+        if let until, end * day < until {
+            try addReports(from: UnixTime(microseconds: end * day), until: filter.until, nil)
+        }
+        return first..<end
+    }
+
+    /// The longest cells that make up these days.
+    private func spans(_ days: Range<Int64>) -> [RollUpBucketSpan] {
+        guard !days.isEmpty else { return [] }
+        let long = RollUpCell.longDays
+        let (first, end) = (days.lowerBound, days.upperBound)
+        let firstLong = first == .min ? first : RollUpCell.longDay(first + long - 1)
+        let endLong = end == .max ? end : RollUpCell.longDay(end)
+        guard !daysComeWithCells, firstLong < endLong else {
+            return [RollUpBucketSpan(dayCount: 1, days: days)]
+        }
+        return [
+            RollUpBucketSpan(dayCount: 1, days: first..<firstLong),
+            RollUpBucketSpan(dayCount: long, days: firstLong..<endLong),
+            RollUpBucketSpan(dayCount: 1, days: endLong..<end),
+        ].filter { !$0.days.isEmpty }
+    }
+
+    /// Notes what groups are ordered by, and nothing else of them.
+    private mutating func rankCells(_ span: RollUpBucketSpan) throws {
+        var cells = try RollUpBucketCursor(
+            connection, "report_count, total_ns, max_ns, first_us, last_us", span, dimensions)
+        while let dimension = try cells.next() {
+            let (row, count) = (cells.row, try cells.row.integer(at: 3))
+            tally(dimension, count, try row.integer(at: 6), try row.integer(at: 7))
+            guard isRanked(dimensions[dimension].verdict) else { continue }
+            let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
+            noteWhole(index, try row.integer(at: 1))
+            noteSize(
+                of: index, count, total: try row.integer(at: 4), longest: try row.integer(at: 5),
+                isWatched: dimensions[dimension].isWatched)
+        }
+    }
+
+    /// Adds cells to their groups.
+    ///
+    /// - Parameter selection: Nil for all groups, which were not ranked before.
+    private mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws
+    {
+        var cells = try RollUpBucketCursor(
+            connection, RollUpRows.columns, span, dimensions, signatures: selection?.signatures)
+        while let dimension = try cells.next() {
+            let row = cells.row
+            if selection == nil {
+                tally(
+                    dimension, try row.integer(at: 3), try row.integer(at: 10),
+                    try row.integer(at: 11)
+                )
+            }
+            guard isRanked(dimensions[dimension].verdict) else { continue }
+            let signature = try row.integer(at: 1)
+            let index = try index(dimension: dimension, signature: signature, host: "")
+            if let selection, !selection.contains[index] { continue }
+            let total = try row.integer(at: 4)
+            if selection == nil {
+                noteWhole(index, signature)
+                noteSize(
+                    of: index, try row.integer(at: 3), total: total,
+                    longest: try row.integer(at: 7),
+                    isWatched: dimensions[dimension].isWatched)
+            }
+            if areMixed {
+                var cell = RollUpTotals()
+                try cell.add(row, at: 3)
+                sums[index].totals.add(cell)
+                sums[index].note(cell, isWatched: dimensions[dimension].isWatched)
+            } else {
+                try sums[index].totals.add(row, at: 3)
+                if !dimensions[dimension].isWatched {
+                    sums[index].noteUnwatched(try row.integer(at: 3))
+                }
+            }
+            sums[index].note(total, dimension: dimension, signature: signature)
+            if daysComeWithCells {
+                sums[index].note(
+                    day: try row.integer(at: 2), count: try row.integer(at: 3), total: total,
+                    longest: try row.integer(at: 7))
+            }
+        }
+    }
+
+    private var daysComeWithCells: Bool { withDays && largest == nil }
+
+    /// Adds the days of listed groups, which the cells of 32 days do not tell.
+    private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
+        guard !days.isEmpty else { return }
+        var cells = try RollUpBucketCursor(
+            connection, "report_count, total_ns, max_ns", RollUpBucketSpan(dayCount: 1, days: days),
+            dimensions, signatures: selection.signatures)
+        while let dimension = try cells.next() {
+            guard isRanked(dimensions[dimension].verdict) else { continue }
+            let row = cells.row
+            let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
+            guard selection.contains[index] else { continue }
+            sums[index].note(
+                day: try row.integer(at: 2), count: try row.integer(at: 3),
+                total: try row.integer(at: 4),
+                longest: try row.integer(at: 5))
+        }
+    }
+
+    /// The groups that are listed.
+    private struct Selection {
+        /// By the index of each group's sum.
+        var contains: [Bool]
+        /// The rows of the signatures that they are of; nil where something else makes groups.
+        var signatures: [Int64]?
+    }
+
+    private func selection(of listed: [Int]) -> Selection {
+        var contains = Array(repeating: false, count: sums.count)
+        for index in listed { contains[index] = true }
+        let signatures = key.isOfFunctions ? keys.rows { contains[$0] } : nil
+        return Selection(contains: contains, signatures: signatures)
+    }
+
+    // MARK: Reports
+
+    /// - Parameter grouper: Nil where the groups are stored.
+    private mutating func addReports(
+        from since: UnixTime?, until: UnixTime?, _ grouper: (any ReportGrouper)?
+    ) throws {
+        let loops = try LoopFacts.all(connection, filter)
+        let watchedLoops = try WatchedLoops(connection)
+        var registry: [ReportGroup: Int64] = [:]
+        var decided: [ReportGroup] = []
+        let decider = try grouper.map { grouper in
+            try GroupDecider(connection, grouper) { group in
+                if let known = registry[group] { return known }
+                decided.append(group)
+                registry[group] = Int64(decided.count)
+                return Int64(decided.count)
+            }
+        }
+        let (start, end) = (since?.microseconds ?? .min, until?.microseconds ?? .max)
+        let ofDays = Connection.reportsByDay(start.day...max(start.day, end.day))
+        let rows = try connection.prepare(
+            """
+            select \(CountedReport.columns)\(decider == nil ? "" : ", report.samples")
+            from \(decider == nil ? ofDays : "report")
+            where report.start_us >= ? and report.start_us < ?
+            """)
+        try rows.bind(start, end)
+        while try rows.step() {
+            var report = try CountedReport(rows, at: 0)
+            guard let loop = loops[report.loop] else { continue }
+            let isWatched = watchedLoops.contains(report)
+            let dimension = dimensions.index(
+                of: RollUpDimension(
+                    app: loop.app, version: loop.version, buildID: loop.buildID, loop: loop.name,
+                    verdict: report.verdict, cause: report.cause, isWatched: isWatched))
+            guard filter.verdicts?.contains(report.verdict) ?? true,
+                filter.allows(cause: report.cause)
+            else { continue }
+            tally(dimension, 1, report.entry.start_us, report.entry.start_us)
+            guard isRanked(report.verdict) else { continue }
+            if let decider {
+                let decision = try decider.decide(
+                    rows.samples(at: 9), of: report.entry.duration_ns, cause: report.cause,
+                    executable: loop.buildID)
+                report.signature = decision.signature
+                if groups[decision.signature] == nil {
+                    let group = decided[Int(decision.signature) - 1]
+                    groups[decision.signature] = group
+                    if key == .signature { special.add(group, row: decision.signature) }
+                }
+            }
+            guard let signature = report.signature else { continue }
+            let index = try index(dimension: dimension, signature: signature, host: loop.host)
+            let total = report.entry.duration_ns
+            noteWhole(index, signature)
+            noteSize(of: index, 1, total: total, longest: total, isWatched: isWatched)
+            sums[index].note(total, isWatched: isWatched)
+            sums[index].totals.add(report.entry)
+            sums[index].durations.append(total)
+            sums[index].note(total, dimension: dimension, signature: signature)
+            if withDays {
+                sums[index].note(
+                    day: report.entry.start_us.day, count: 1, total: total, longest: total)
+            }
+        }
+    }
+
+    // MARK: Sums
+
+    private func isRanked(_ verdict: StallVerdict) -> Bool {
+        filter.verdicts?.contains(verdict) ?? (verdict == .stalled)
+    }
+
+    private mutating func tally(_ dimension: Int, _ count: Int64, _ first: Int64, _ last: Int64) {
+        while dimensionTotals.count <= dimension { dimensionTotals.append(DimensionTally()) }
+        dimensionTotals[dimension].add(count, first, last)
+    }
+
+    /// Adds to what all groups add up to, and to what they are ordered by where not all are listed.
+    private mutating func noteSize(
+        of index: Int, _ count: Int64, total: Int64, longest: Int64, isWatched: Bool
+    ) {
+        total_ns &+= total
+        if isWatched {
+            watched.count += Int(count)
+            watched.total += .nanoseconds(total)
+        }
+        sums[index].noteSize(
+            largest?.order ?? .total, count: count, total: total, longest: longest,
+            isWatched: isWatched)
+    }
+
+    private mutating func noteWhole(_ index: Int, _ signature: Int64) {
+        if special.cut.isEmpty || special.cut[signature] == nil { sums[index].noteWhole() }
+    }
+
+    /// Counts groups whose stacks were all cut in those that they are the beginnings of.
+    private mutating func joinCutGroups() throws {
+        guard key == .signature, !special.cut.isEmpty,
+            sums.contains(where: { !$0.isWhole })
+        else { return }
+        groups.merge(
+            try SignatureRows.groups(connection, ofFamilies: Set(special.cut.values))
+        ) { known, _ in known }
+        var indexes: [Int] = []
+        var joinable: [JoinableGroup] = []
+        for index in sums.indices {
+            guard let group = groups[keys.rows[index]] else { continue }
+            indexes.append(index)
+            joinable.append(
+                JoinableGroup(
+                    signature: group.signature, family: group.family, frames: group.frames,
+                    isCut: !sums[index].isWhole, total: sums[index].lost))
+        }
+        for (cut, whole) in joinsOfCutGroups(joinable) { joins[indexes[cut]] = indexes[whole] }
+        for (cut, whole) in joins {
+            sums[whole].add(sums[cut])
+            sums[cut] = RollUpSum()
+        }
+        keys.redirect(joins)
+    }
+
+    /// Whether groups are told apart by more than the numbers of their rows.
+    private var needsGroups: Bool { key == .family || key == .function }
+
+    /// The sum that a cell or report belongs to.
+    private mutating func index(dimension: Int, signature: Int64, host: String) throws -> Int {
+        let row = key.isOfFunctions ? signature : Int64(dimension)
+        if key != .host, let index = keys.index(ofRow: row) { return index }
+        let index = keys.index(try rowKey(dimension, signature, host), row: row)
+        if index == sums.count { sums.append(RollUpSum()) }
+        return index
+    }
+
+    /// What makes the group of a cell or report.
+    private func rowKey(
+        _ dimension: Int, _ signature: Int64, _ host: String
+    ) throws -> RollUpKeys.Key {
+        func group() throws -> ReportGroup {
+            guard let group = groups[signature] else { throw noGroup }
+            return group
+        }
+        return switch key {
+        // No store adds up by all functions of a stack: its callers do not ask for it.
+        case .signature, .inclusive: .number(special.first[signature] ?? signature)
+        case .family: .number(try group().family)
+        case .function: .name(try group().frames.first ?? "")
+        case .cause: .name(dimensions[dimension].cause?.word ?? "")
+        case .loop: .name(dimensions[dimension].loop)
+        case .version:
+            .version(app: dimensions[dimension].app, version: dimensions[dimension].version)
+        case .host: .name(host)
+        case .app: .name(dimensions[dimension].app)
+        }
+    }
+
+    private var noGroup: StoreError {
+        .damaged(path: connection.path, detail: "a report of no group")
+    }
+
+    /// The groups that are listed, in the order of their first rows.
+    private func listed(_ largest: LargestGroups) -> [Int] {
+        let indices = shownIndices
+        guard largest.count < indices.count else { return indices }
+        let sizes = sums.map { $0.size(largest.order) }
+        return indices.sorted { sizes[$0] > sizes[$1] }.prefix(largest.count).sorted()
+    }
+
+    /// All groups but those that are parts of others.
+    private var shownIndices: [Int] { sums.indices.filter { joins[$0] == nil } }
+
+    private mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
+        let findID = try connection.prepare("select id from report where source = ? and seq = ?")
+        var answer = AggregateAnswer()
+        func names(_ dimensions: some Sequence<Int>, _ name: KeyPath<RollUpDimension, String>)
+            -> [String]
+        {
+            Set(dimensions.map { self.dimensions[$0][keyPath: name] }).sorted()
+        }
+        let seen = dimensionTotals.indices.filter { dimensionTotals[$0].count > 0 }
+        for dimension in seen {
+            answer.counts[dimensions[dimension].verdict, default: 0] += Int(
+                dimensionTotals[dimension].count)
+        }
+        answer.apps = names(seen, \.app)
+        answer.versions = names(seen, \.version)
+        answer.loops = names(seen, \.loop)
+        answer.first = seen.map { dimensionTotals[$0].first_us }.min().map(
+            UnixTime.init(microseconds:))
+        answer.last = seen.map { dimensionTotals[$0].last_us }.max().map(
+            UnixTime.init(microseconds:))
+        answer.groupCount = sums.count - joins.count
+        answer.watched = watched
+        let ranked = seen.filter { isRanked(dimensions[$0].verdict) }
+        answer.builds = Set(ranked.map { "\(dimensions[$0].app) \(dimensions[$0].version)" })
+            .sorted()
+        answer.firstRanked = ranked.map { dimensionTotals[$0].first_us }.min()
+            .map(UnixTime.init(microseconds:))
+        answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
+            .map(UnixTime.init(microseconds:))
+        answer.total = .nanoseconds(total_ns)
+        let heaviest = listed.map { sums[$0].heaviestSignatures(cut: special.cut) }
+        let unread = Set(heaviest.joined()).subtracting(groups.keys)
+        if !unread.isEmpty {
+            try groups.merge(SignatureRows.groups(connection, Array(unread))) { known, _ in known }
+        }
+        for (index, signatures) in zip(listed, heaviest) {
+            let sum = sums[index]
+            guard !signatures.isEmpty else { continue }
+            // Of equal ones the title decides: the same one in whatever order they came.
+            guard let group = signatures.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
+            else { throw noGroup }
+            var example: UniqueID?
+            if question.withExamples {
+                try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
+                example = try findID.step() ? findID.uniqueID(at: 0) : nil
+                findID.reset()
+            }
+            var causes: [CauseClass: Duration] = [:]
+            for (dimension, total) in sum.dimensions {
+                guard let cause = dimensions[dimension].cause else { continue }
+                causes[cause, default: .zero] += .nanoseconds(total)
+            }
+            answer.durations.merge(sum.totals.histogram)
+            let quantiles = sum.quantiles([0.5, 0.95, 0.99])
+            answer.groups.append(
+                StallAggregate(
+                    by: key, named(group, keys.names[index]), totals: sum.all,
+                    watched: sum.watched, p50: quantiles[0], p95: quantiles[1],
+                    p99: quantiles[2], causes: causes, apps: names(sum.dimensions.keys, \.app),
+                    versions: names(sum.dimensions.keys, \.version),
+                    loops: names(sum.dimensions.keys, \.loop),
+                    first: UnixTime(microseconds: sum.totals.first_us),
+                    last: UnixTime(microseconds: sum.totals.last_us), example: example,
+                    days: sum.days))
+        }
+        return answer
+    }
+
+    /// The group that a sum is of.
+    ///
+    /// - Parameters:
+    ///   - heaviest: The one of its signatures that lost the most time.
+    ///   - name: What makes the group where no function does.
+    private func named(_ heaviest: ReportGroup, _ name: String) -> ReportGroup {
+        if key.isOfFunctions { return heaviest.grouped(by: key) }
+        // Of these only the cause may be unknown; an app or a loop may have an empty name.
+        return ReportGroup(fact: key == .cause && name.isEmpty ? nil : name, of: key)
+    }
+}
+
+/// The stalls of one dimension row, ranked or not.
+private struct DimensionTally {
+    var count: Int64 = 0
+    var first_us = Int64.max
+    var last_us = Int64.min
+
+    mutating func add(_ count: Int64, _ first: Int64, _ last: Int64) {
+        self.count += count
+        first_us = min(first_us, first)
+        last_us = max(last_us, last)
+    }
+}

@@ -1,0 +1,89 @@
+// Reads and writes roll-ups and the days of reports, row by row.
+
+internal import StallModel
+internal import StallStore
+
+/// The rows of `rollup` and `report_day`. Works within the transaction of its caller.
+struct RollUpRows {
+    private let connection: Connection
+    private let find, put, remove, findDays: Statement
+    private let widen: Statement
+
+    /// The columns that `totals` reads, in its order.
+    static let columns = """
+        report_count, total_ns, cpu_ns, min_ns, max_ns, max_source, max_seq, first_us, last_us,
+        histogram
+        """
+
+    init(_ connection: Connection) throws {
+        self.connection = connection
+        let key = "day_count = ? and first_day = ? and cohort = ? and signature = ?"
+        find = try connection.prepare("select \(Self.columns) from rollup where \(key)")
+        put = try connection.prepare(
+            """
+            insert or replace into rollup (day_count, first_day, cohort, signature, \(Self.columns))
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        remove = try connection.prepare("delete from rollup where \(key)")
+        findDays = try connection.prepare(
+            """
+            select cohort, signature, \(Self.columns) from rollup
+            where day_count = 1 and first_day >= ? and first_day < ?
+            """)
+        widen = try connection.prepare(
+            """
+            insert into report_day (day, source, first_seq, last_seq) values (?, ?, ?, ?)
+            on conflict do update set first_seq = min(first_seq, excluded.first_seq),
+                last_seq = max(last_seq, excluded.last_seq)
+            where excluded.first_seq < first_seq or excluded.last_seq > last_seq
+            """)
+    }
+
+    /// The totals of a cell; empty ones when there is no row.
+    func totals(_ cell: RollUpCell) throws -> RollUpTotals {
+        try find.bind(cell.dayCount, cell.day, cell.dimension, cell.signature)
+        guard try find.step() else { return RollUpTotals() }
+        defer { find.reset() }
+        var totals = RollUpTotals()
+        try totals.add(find, at: 0)
+        return totals
+    }
+
+    /// Writes the totals of a cell, or deletes the row of a cell without reports.
+    func write(_ totals: RollUpTotals, to cell: RollUpCell) throws {
+        guard totals.count > 0 else {
+            return try remove.run(cell.dayCount, cell.day, cell.dimension, cell.signature)
+        }
+        try put.run(
+            cell.dayCount, cell.day, cell.dimension, cell.signature, totals.count, totals.total_ns,
+            totals.cpu_ns, totals.min_ns, totals.max_ns, totals.maxSource, totals.maxSeq,
+            totals.first_us, totals.last_us, totals.histogram.encoded)
+    }
+
+    /// The cells of one day each in the 32 days from `longDay`, added up by dimension row and signature.
+    func longTotals(from longDay: Int64) throws -> [RollUpCell: RollUpTotals] {
+        var sums: [RollUpCell: RollUpTotals] = [:]
+        try findDays.bind(longDay, longDay + RollUpCell.longDays)
+        while try findDays.step() {
+            let cell = RollUpCell(
+                day: longDay, dayCount: RollUpCell.longDays, dimension: try findDays.integer(at: 0),
+                signature: try findDays.integer(at: 1))
+            try sums[cell, default: RollUpTotals()].add(findDays, at: 2)
+        }
+        return sums
+    }
+
+    /// The days that cells of 32 days begin at, as the cells of one day have it.
+    func longDays() throws -> Set<Int64> {
+        var days: Set<Int64> = []
+        let rows = try connection.prepare(
+            "select distinct first_day from rollup where day_count = 1")
+        while try rows.step() { days.insert(RollUpCell.longDay(try rows.integer(at: 0))) }
+        return days
+    }
+
+    /// Notes that reports of these numbers began on a day.
+    func note(day: Int64, source: Int64, _ numbers: ClosedRange<Int64>) throws {
+        try widen.run(day, source, numbers.lowerBound, numbers.upperBound)
+    }
+}

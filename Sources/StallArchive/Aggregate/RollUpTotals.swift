@@ -1,0 +1,135 @@
+// The totals of one roll-up cell, and what one report adds to them. Pure.
+
+internal import StallModel
+internal import StallStore
+
+/// Where a report counts: one cell of the roll-up.
+struct RollUpCell: Hashable, Comparable {
+    /// Days since 1970, UTC.
+    var day: Int64
+    /// How many days the cell is about.
+    var dayCount: Int64 = 1
+    var dimension: Int64
+    var signature: Int64
+
+    static let longDays: Int64 = 32
+
+    /// The cell of 32 days that this cell of one day is a part of.
+    var long: RollUpCell {
+        var cell = self
+        cell.dayCount = Self.longDays
+        cell.day = Self.longDay(day)
+        return cell
+    }
+
+    static func longDay(_ day: Int64) -> Int64 { day.floored(by: longDays) * longDays }
+
+    static func < (left: RollUpCell, right: RollUpCell) -> Bool {
+        (left.day, left.dimension, left.signature) < (right.day, right.dimension, right.signature)
+    }
+}
+
+extension Int64 {
+    /// How often `step` fits below the number; negative below zero.
+    fileprivate func floored(by step: Int64) -> Int64 {
+        self / step - (self % step < 0 ? 1 : 0)
+    }
+
+    /// The day that a time in microseconds is in.
+    var day: Int64 { floored(by: Self.microsecondsOfDay) }
+
+    static let microsecondsOfDay: Int64 = 86_400_000_000
+}
+
+/// The totals of one cell.
+struct RollUpTotals: Hashable {
+    var count: Int64 = 0
+    // Sums of one cell wrap: what was added can always be taken away. Ingest takes no duration of more than ten years,
+    // so that they do not in honest stores; sums of cells end at the largest number.
+    var total_ns: Int64 = 0
+    var cpu_ns: Int64 = 0
+    var min_ns = Int64.max
+    var max_ns = Int64.min
+    var maxSource: Int64 = 0
+    var maxSeq: Int64 = 0
+    var first_us = Int64.max
+    var last_us = Int64.min
+    var histogram = DurationHistogram()
+
+    mutating func add(_ entry: RollUpEntry) {
+        count += 1
+        total_ns &+= entry.duration_ns
+        cpu_ns &+= entry.cpu_ns
+        min_ns = min(min_ns, entry.duration_ns)
+        noteLongest(entry.duration_ns, entry.source, entry.seq)
+        first_us = min(first_us, entry.start_us)
+        last_us = max(last_us, entry.start_us)
+        histogram.add(.nanoseconds(entry.duration_ns))
+    }
+
+    mutating func add(_ other: RollUpTotals) {
+        count = count.addingSaturated(other.count)
+        total_ns = total_ns.addingSaturated(other.total_ns)
+        cpu_ns = cpu_ns.addingSaturated(other.cpu_ns)
+        min_ns = min(min_ns, other.min_ns)
+        noteLongest(other.max_ns, other.maxSource, other.maxSeq)
+        first_us = min(first_us, other.first_us)
+        last_us = max(last_us, other.last_us)
+        histogram.merge(other.histogram)
+    }
+
+    /// Of several that lasted as long it is the first: the same one in whatever order they come.
+    mutating func noteLongest(_ duration_ns: Int64, _ source: Int64, _ seq: Int64) {
+        let isLongest =
+            duration_ns > max_ns
+            || duration_ns == max_ns && (source, seq) < (maxSource, maxSeq)
+        if isLongest { (max_ns, maxSource, maxSeq) = (duration_ns, source, seq) }
+    }
+
+    /// Adds reports and takes others away.
+    ///
+    /// - Returns: Whether the extremes are still exact: only the reports that are left could tell what
+    ///   comes after one that went.
+    mutating func apply(_ changes: some Sequence<(entry: RollUpEntry, isRemoved: Bool)>) -> Bool {
+        var added: [RollUpEntry] = []
+        var removed: [RollUpEntry] = []
+        for (entry, isRemoved) in changes {
+            if isRemoved { removed.append(entry) } else { added.append(entry) }
+        }
+        if !removed.isEmpty { Self.cancel(&added, &removed) }
+        // All that was here went: what is left is what came.
+        if !removed.isEmpty, count == Int64(removed.count) {
+            self = RollUpTotals()
+            removed = []
+        }
+        for entry in added { add(entry) }
+        for entry in removed { remove(entry) }
+        return count == 0
+            || removed.allSatisfy { entry in
+                let wasExtreme =
+                    entry.duration_ns == min_ns && !added.contains { $0.duration_ns == min_ns }
+                    || entry.duration_ns == max_ns
+                        && (entry.source, entry.seq) == (maxSource, maxSeq)
+                    || (entry.start_us == first_us || entry.start_us == last_us)
+                        && !added.contains { $0.start_us == entry.start_us }
+                return !wasExtreme
+            }
+    }
+
+    /// Leaves out what came and went.
+    private static func cancel(_ added: inout [RollUpEntry], _ removed: inout [RollUpEntry]) {
+        var balance: [RollUpEntry: Int] = [:]
+        for entry in added { balance[entry, default: 0] += 1 }
+        for entry in removed { balance[entry, default: 0] -= 1 }
+        added = balance.flatMap { entry, count in repeatElement(entry, count: max(0, count)) }
+        removed = balance.flatMap { entry, count in repeatElement(entry, count: max(0, -count)) }
+    }
+
+    private mutating func remove(_ entry: RollUpEntry) {
+        count -= 1
+        total_ns &-= entry.duration_ns
+        cpu_ns &-= entry.cpu_ns
+        histogram.add(
+            bucket: DurationHistogram.bucket(of: .nanoseconds(entry.duration_ns)), count: -1)
+    }
+}

@@ -1,0 +1,117 @@
+// Keeps roll-ups in step with the reports: what a batch of reports changes is noted as it comes, and
+// folded into the rows just before the batch commits. A file that is rolled back takes its notes
+// with it.
+
+internal import StallModel
+internal import StallStore
+
+/// Notes what changes, and writes it. Works within the transaction of its caller.
+final class RollUpWriter {
+    private let rows: RollUpRows
+    private let connection: Connection
+    private var changes: [Change] = []
+    private var days: [DaySource: ClosedRange<Int64>] = [:]
+
+    /// A report that now counts in a cell, or does no longer.
+    private struct Change {
+        var cell: RollUpCell
+        var entry: RollUpEntry
+        var isRemoved: Bool
+    }
+    private struct DaySource: Hashable {
+        var day: Int64
+        var source: Int64
+    }
+
+    init(_ connection: Connection) throws {
+        self.connection = connection
+        rows = try RollUpRows(connection)
+    }
+
+    /// How many changes are noted: what `rollBack(to:)` returns to.
+    var mark: Int { changes.count }
+
+    /// Forgets what was noted after the mark was taken.
+    func rollBack(to mark: Int) { changes.removeLast(changes.count - mark) }
+
+    func forget() {
+        changes.removeAll(keepingCapacity: true)
+        days.removeAll(keepingCapacity: true)
+    }
+
+    func add(_ entry: RollUpEntry, dimension: Int64, signature: Int64) {
+        let cell = RollUpCell(day: entry.start_us.day, dimension: dimension, signature: signature)
+        changes.append(Change(cell: cell, entry: entry, isRemoved: false))
+    }
+
+    /// Notes when a report began, so that it is found by that. Reports that are added need not be
+    /// noted.
+    func noteDay(of entry: RollUpEntry) {
+        let key = DaySource(day: entry.start_us.day, source: entry.source)
+        let known = days[key] ?? entry.seq...entry.seq
+        days[key] = min(known.lowerBound, entry.seq)...max(known.upperBound, entry.seq)
+    }
+
+    func remove(_ entry: RollUpEntry, dimension: Int64, signature: Int64) {
+        let cell = RollUpCell(day: entry.start_us.day, dimension: dimension, signature: signature)
+        changes.append(Change(cell: cell, entry: entry, isRemoved: true))
+    }
+
+    /// Adds the cells of one day up to those of 32 days, of which there are none.
+    func addUpLong() throws {
+        for day in try rows.longDays() {
+            for (cell, totals) in try rows.longTotals(from: day) {
+                try rows.write(totals, to: cell)
+            }
+        }
+    }
+
+    /// Writes what was noted.
+    ///
+    /// - Parameter entries: Gives all reports of some days with their cells: for the extremes of a
+    ///   cell that lost one. Nil for a day that some reports were pruned from; then the cell keeps
+    ///   the extremes that it had.
+    func flush(entries: (Int64) throws -> [(RollUpCell, RollUpEntry)]?) throws {
+        for change in changes where !change.isRemoved { noteDay(of: change.entry) }
+        for (key, numbers) in days {
+            try rows.note(day: key.day, source: key.source, numbers)
+        }
+        days.removeAll(keepingCapacity: true)
+        guard !changes.isEmpty else { return }
+        let stale = try fold()
+        for (day, cells) in Dictionary(grouping: stale, by: \.day) {
+            guard let entries = try entries(day) else { continue }
+            let wanted = Set(cells)
+            var sums: [RollUpCell: RollUpTotals] = [:]
+            for (cell, entry) in entries where wanted.contains(cell) {
+                sums[cell, default: RollUpTotals()].add(entry)
+            }
+            for cell in cells { try rows.write(sums[cell] ?? RollUpTotals(), to: cell) }
+        }
+        for index in changes.indices { changes[index].cell = changes[index].cell.long }
+        for (day, cells) in Dictionary(grouping: try fold(), by: \.day) {
+            let sums = try rows.longTotals(from: day)
+            for cell in cells { try rows.write(sums[cell] ?? RollUpTotals(), to: cell) }
+        }
+        changes.removeAll(keepingCapacity: true)
+    }
+
+    /// Brings the row of each cell up to date.
+    ///
+    /// - Returns: The cells whose extremes may be those of reports that do not count there any more.
+    private func fold() throws -> [RollUpCell] {
+        changes.sort { $0.cell < $1.cell }
+        var stale: [RollUpCell] = []
+        var next = changes.startIndex
+        while next < changes.endIndex {
+            let cell = changes[next].cell
+            let end = changes[next...].firstIndex { $0.cell != cell } ?? changes.endIndex
+            defer { next = end }
+            var totals = try rows.totals(cell)
+            let isExact = totals.apply(changes[next..<end].lazy.map { ($0.entry, $0.isRemoved) })
+            try rows.write(totals, to: cell)
+            if !isExact { stale.append(cell) }
+        }
+        return stale
+    }
+}

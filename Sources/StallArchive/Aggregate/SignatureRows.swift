@@ -1,0 +1,123 @@
+// Groups as rows.
+
+internal import StallModel
+internal import StallStore
+
+/// The rows of `signature` and `signature_frame`. Works within the transaction of its caller.
+struct SignatureRows {
+    private let connection: Connection
+    private let find, add, addFrame: Statement
+
+    init(_ connection: Connection) throws {
+        self.connection = connection
+        find = try connection.prepare("select id from signature where hash = ? and title = ?")
+        add = try connection.prepare(
+            """
+            insert into signature (hash, family, title, is_cut, wait, has_app_frame, is_variant)
+            select ?1, ?2, ?3, ?4, ?5, ?6, exists (select 1 from signature where hash = ?1)
+            """)
+        addFrame = try connection.prepare(
+            "insert into signature_frame (signature, position, name) values (?, ?, ?)")
+    }
+
+    /// The row of a group, which is added when it is missing.
+    func row(of group: ReportGroup) throws -> Int64 {
+        if let id = try find.found(group.signature, group.title) { return id }
+        let id = try add.insert(
+            group.signature, group.family, group.title, group.isCut, group.wait?.rawValue,
+            !group.isWithoutAppFrame)
+        for (position, name) in group.frames.enumerated() {
+            try addFrame.run(id, Int64(position), name)
+        }
+        return id
+    }
+
+    /// Groups by the numbers of their rows: at least these, or all.
+    static func groups(
+        _ connection: Connection, _ ids: [Int64]? = nil
+    ) throws -> [Int64: ReportGroup] {
+        try groups(
+            connection, where: Connection.narrowing("id", to: ids),
+            framesOf: Connection.narrowing("signature", to: ids))
+    }
+
+    /// The groups of these families: at least those, by the numbers of their rows.
+    static func groups(
+        _ connection: Connection, ofFamilies families: Set<Int64>
+    ) throws -> [Int64: ReportGroup] {
+        let condition = Connection.narrowing("family", to: families.sorted())
+        return try groups(
+            connection, where: condition,
+            framesOf: "signature in (select id from signature where \(condition))")
+    }
+
+    private static func groups(
+        _ connection: Connection, where condition: String, framesOf frameCondition: String
+    ) throws -> [Int64: ReportGroup] {
+        var groups: [Int64: ReportGroup] = [:]
+        let rows = try connection.prepare(
+            """
+            select id, hash, family, title, is_cut, wait, has_app_frame from signature
+            where \(condition)
+            """)
+        while try rows.step() {
+            try groups[rows.integer(at: 0)] = ReportGroup(
+                signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
+                title: rows.text(at: 3), frames: [],
+                wait: rows.optionalText(at: 5).flatMap(WaitClass.init),
+                isWithoutAppFrame: try rows.integer(at: 6) == 0, isCut: try rows.integer(at: 4) != 0
+            )
+        }
+        let frames = try connection.prepare(
+            """
+            select signature, name from signature_frame where \(frameCondition)
+            order by signature, position
+            """)
+        while try frames.step() {
+            try groups[frames.integer(at: 0)]?.frames.append(frames.text(at: 1))
+        }
+        return groups
+    }
+}
+
+/// The rows of groups that are not as most are: of cut stacks, and those that share their hash.
+struct SpecialSignatures {
+    /// Rows of groups whose stacks were cut, with their families.
+    private(set) var cut: [Int64: Int64] = [:]
+    /// The first row that has the same hash.
+    private(set) var first: [Int64: Int64] = [:]
+
+    private var byHash: [Int64: Int64] = [:]
+
+    init() {}
+
+    /// Notes a group of reports that are read and grouped one by one.
+    mutating func add(_ group: ReportGroup, row: Int64) {
+        if group.isCut { cut[row] = group.family }
+        if let known = byHash[group.signature] { first[row] = known }
+        byHash[group.signature] = first[row] ?? row
+    }
+
+    init(_ connection: Connection) throws {
+        let rows = try connection.prepare(
+            "select id, hash, family, is_cut, is_variant from signature where is_cut = 1 or is_variant = 1"
+        )
+        var hasVariants = false
+        while try rows.step() {
+            let (isCut, isVariant) = try (rows.integer(at: 3) != 0, rows.integer(at: 4) != 0)
+            if isCut { cut[try rows.integer(at: 0)] = try rows.integer(at: 2) }
+            hasVariants = hasVariants || isVariant
+        }
+        guard hasVariants else { return }
+        let same = try connection.prepare(
+            """
+            select id, hash from signature
+            where hash in (select hash from signature where is_variant = 1) order by id
+            """)
+        while try same.step() {
+            let (id, hash) = try (same.integer(at: 0), same.integer(at: 1))
+            first[id] = byHash[hash] ?? id
+            byHash[hash] = first[id]
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// Takes one source's exposure and suppressed stalls over, beside its reports (SourceTransfer.swift).
+
+internal import StallModel
+internal import StallStore
+
+/// The exposure of an incoming store, each row checked on its way in.
+struct ExposureImporter {
+    private let findExposure, findSuppressed: Statement
+
+    init(_ connection: Connection) throws {
+        findExposure = try connection.prepare(
+            """
+            select revision, loop, start_us, \(ExposureRow.measures)
+            from exposure where source = ? and revision > ?
+            """)
+        findSuppressed = try connection.prepare(
+            """
+            select loop, place, reason, stall_count, total_ns
+            from suppression where source = ? and revision > ?
+            """)
+    }
+
+    /// Takes what is newer than `revision`.
+    ///
+    /// - Parameters:
+    ///   - target: The source's number in the central store.
+    ///   - known: The source's revision that the central store then has.
+    ///   - isKnown: Whether a source that it was one with has the stretch of this revision and start.
+    ///   - loop: A loop's number in the central store, by its number in the incoming one.
+    /// - Returns: The loops that have watched time, by their numbers in the central store.
+    func take(
+        ofSource source: Int64, after revision: Int64, to rows: ExposureRows, target: Int64,
+        known: Int64, loop: (Int64) throws -> Int64,
+        isKnown: (_ revision: Int64, _ start_us: Int64) throws -> Bool
+    ) throws -> Set<Int64> {
+        var watched: Set<Int64> = []
+        try findExposure.bind(source, revision)
+        while try findExposure.step() {
+            var row = try findExposure.exposure(
+                revision: findExposure.integer(at: 0), loop: findExposure.integer(at: 1),
+                start_us: findExposure.limited(
+                    at: 2, 0...ValueLimits.time_us, "time in microseconds"),
+                at: 3)
+            row.loop = try loop(row.loop)
+            watched.insert(row.loop)
+            guard try !isKnown(row.revision, row.start_us) else { continue }
+            if try rows.isElsewhere(row, source: target) { continue }
+            try rows.put(row, source: target)
+        }
+        try findSuppressed.bind(source, revision)
+        while try findSuppressed.step() {
+            let row = SuppressionRow(
+                loop: try loop(findSuppressed.integer(at: 0)),
+                place: try findSuppressed.integer(at: 1), reason: try findSuppressed.value(at: 2),
+                count: max(
+                    0,
+                    try findSuppressed.limited(
+                        at: 3, -ValueLimits.count...ValueLimits.count, "count")),
+                total_ns: try findSuppressed.limited_ns(at: 4))
+            try rows.replace(row, source: target, revision: known)
+        }
+        return watched
+    }
+}

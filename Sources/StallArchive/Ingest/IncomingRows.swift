@@ -1,0 +1,291 @@
+// What an incoming store holds, each row checked on its way in: a value out of range, or a name of
+// something that is missing, refuses the whole file.
+
+internal import StallModel
+internal import StallStore
+
+/// The rows of an incoming store, each checked on its way in.
+final class IncomingRows {
+    private let findState, findReports, findRun, findLoop: Statement
+    private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
+    private let findStackHash, findStack, findLosses, findNamer: Statement
+
+    init(_ connection: Connection) throws {
+        findState = try connection.prepare("select state from report where source = ? and seq = ?")
+        findReports = try connection.prepare(
+            """
+            select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
+                duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
+                cause_detail, threads, agent_ns, skipped_threads, ending, checksum
+            from report where source = ? and seq > ? and revision > ? order by seq
+            """)
+        findRun = try connection.prepare(
+            "select \(ProcessRun.columns), checksum from process_run where id = ?")
+        findLoop = try connection.prepare(
+            "select run, name, threshold_ns, checksum from loop where id = ?")
+        findLabel = try connection.prepare("select value, checksum from label where id = ?")
+        findImage = try connection.prepare(
+            "select hash, path, build_id, run from image where id = ?")
+        findLoads = try connection.prepare(
+            "select image, load_address, end_address from image_load where run = ?")
+        findLocation = try connection.prepare(
+            "select hash, image, offset, kind, detail from location where id = ?")
+        findNamed = try connection.prepare(
+            """
+            select id, hash, detail from location where id > ? and detail > 0 and revision > ?
+            order by id
+            """)
+        findFrames = try connection.prepare(
+            """
+            select function.hash, function.name, function.raw_name, function.file,
+                location_frame.function, location_frame.line, location_frame.is_inlined
+            from location_frame left join function on function.id = location_frame.function
+            where location_frame.location = ? order by location_frame.position
+            """)
+        findNamer = try connection.prepare(
+            "select namer from location where id = ? and namer is not null")
+        findStack = try connection.prepare(
+            "select locations, is_truncated from stack where id = ?")
+        findStackHash = try connection.prepare("select hash from stack where id = ?")
+        findLosses = try connection.prepare(
+            "select run, reason, report_count from loss where source = ? and revision > ?")
+    }
+
+    func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
+        try findState.found(source, seq) == Int64(StallState.hang.rawValue)
+    }
+
+    /// Some reports of a source, in the order of their numbers, with this file's numbers.
+    struct Reports {
+        var rows: [ReportRow] = []
+        /// No more come behind them.
+        var areAll = false
+
+        // What waits to be written must not fill the memory, whatever the file holds.
+        fileprivate static let rowLimit = 10_000
+        fileprivate static let byteLimit = 2 << 20
+    }
+
+    /// The next reports of the source that changed after `revision`.
+    ///
+    /// - Parameter last: The number that they come behind; nil begins with the first.
+    func reports(
+        ofSource source: Int64, after revision: Int64, behind last: Int64?
+    ) throws -> Reports {
+        let rows = findReports
+        try rows.bind(source, last ?? .min, revision)
+        defer { rows.reset() }
+        var reports = Reports()
+        var byteCount = 0
+        while reports.rows.count < Reports.rowLimit, byteCount < Reports.byteLimit {
+            guard try rows.step() else {
+                reports.areAll = true
+                break
+            }
+            try rows.expectChecksum(at: 21, of: 0..<21, "a report")
+            reports.rows.append(
+                try ReportRow(
+                    seq: rows.integer(at: 0), revision: rows.integer(at: 1),
+                    id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
+                    activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
+                    state: rows.value(at: 7),
+                    ending: rows.isNull(at: 20) ? nil : rows.value(at: 20),
+                    verdict: rows.value(at: 8),
+                    start_us: rows.limited(at: 9, 0...ValueLimits.time_us, "time in microseconds"),
+                    duration_ns: rows.limited_ns(at: 10), cpu_ns: rows.limited_ns(at: 11),
+                    detectionDelay_ns: rows.limited_ns(at: 12), samples: rows.samples(at: 13),
+                    cause: rows.storedCause(at: 14), threads: rows.threads(at: 17),
+                    agent_ns: rows.limited_ns(at: 18),
+                    skippedThreads: rows.limited(at: 19, 0...ValueLimits.count, "count")))
+            for packed in [13, 16, 17] as [CInt] { byteCount += rows.blob(at: packed).count }
+        }
+        return reports
+    }
+
+    /// The source whose names the place has, where that is known.
+    func namer(ofLocation location: Int64) throws -> Int64? { try findNamer.found(location) }
+
+    /// What the file says that the content of the reports' stacks hashes to, by their numbers.
+    func stackHashes(of reports: [ReportRow]) throws -> [Int64: Int64] {
+        var hashes: [Int64: Int64] = [:]
+        func note(_ stack: Int64?) throws {
+            guard let stack, hashes[stack] == nil else { return }
+            hashes[stack] = try stackHash(stack)
+        }
+        for report in reports {
+            for sample in report.samples { try note(sample.stack) }
+            for thread in report.threads { try note(thread.stack) }
+        }
+        return hashes
+    }
+
+    func run(_ id: Int64) throws -> ProcessRun {
+        try one(findRun, id, "process run") { row in
+            for (column, noun) in [
+                (1, "an app's name"), (2, "a version"), (4, "a host's name"), (6, "a boot's id"),
+            ] {
+                _ = try row.limitedText(at: CInt(column), ValueLimits.nameBytes, noun)
+            }
+            guard row.blob(at: 3).count <= ValueLimits.buildIDBytes else {
+                throw row.damage("a build ID of \(row.blob(at: 3).count) bytes")
+            }
+            _ = try row.limited(at: 5, 0...Int64(Int32.max), "process id")
+            _ = try row.limited(at: 8, 0...ValueLimits.time_us, "time in microseconds")
+            try row.expectChecksum(at: 9, of: 0..<9, "process run \(id)")
+            return try ProcessRun(row, at: 0)
+        }
+    }
+
+    func loop(_ id: Int64) throws -> IncomingStore.Loop {
+        try one(findLoop, id, "loop") { row in
+            try row.expectChecksum(at: 3, of: 0..<3, "loop \(id)")
+            return IncomingStore.Loop(
+                run: try row.integer(at: 0),
+                name: try row.limitedText(at: 1, ValueLimits.nameBytes, "a loop's name"),
+                threshold_ns: try row.limited_ns(at: 2))
+        }
+    }
+
+    func label(_ id: Int64) throws -> String {
+        try one(findLabel, id, "label") { row in
+            try row.expectChecksum(at: 1, of: 0..<1, "label \(id)")
+            return try row.limitedText(at: 0, ValueLimits.labelBytes, "a mode or activity")
+        }
+    }
+
+    func image(_ id: Int64) throws -> IncomingStore.Image {
+        try one(findImage, id, "image") { row in
+            guard row.blob(at: 2).count <= ValueLimits.buildIDBytes else {
+                throw row.damage("a build ID of \(row.blob(at: 2).count) bytes")
+            }
+            return IncomingStore.Image(
+                hash: try row.integer(at: 0),
+                path: try row.limitedOptionalText(at: 1, ValueLimits.pathBytes, "an image's path"),
+                buildID: row.optionalBytes(at: 2), run: row.optionalInteger(at: 3))
+        }
+    }
+
+    /// Where the run's loader had put images.
+    func loads(ofRun run: Int64) throws -> [(image: Int64, start: Int64, end: Int64)] {
+        var loads: [(image: Int64, start: Int64, end: Int64)] = []
+        try findLoads.bind(run)
+        while try findLoads.step() {
+            guard loads.count < ValueLimits.loadsOfRun else {
+                throw findLoads.damage("run \(run) has loaded more than \(loads.count) images")
+            }
+            loads.append(
+                (
+                    try findLoads.integer(at: 0), try findLoads.integer(at: 1),
+                    try findLoads.integer(at: 2)
+                ))
+        }
+        return loads
+    }
+
+    func location(_ id: Int64) throws -> IncomingStore.Location {
+        try one(findLocation, id, "place") { row in
+            let kind: CodeAddressKind = try row.value(at: 3)
+            return IncomingStore.Location(
+                hash: try row.integer(at: 0), image: try row.integer(at: 1),
+                offset: try row.integer(at: 2),
+                kind: Int64(kind.rawValue), detail: try row.integer(at: 4))
+        }
+    }
+
+    /// A place with names, by its number, its hash and what is known of it.
+    typealias NamedLocation = (id: Int64, hash: Int64, detail: Int64)
+
+    /// The first places whose names changed after `revision`, behind the one of number `last`.
+    ///
+    /// - Returns: At most `namedLimit` of them.
+    func namedLocations(after revision: Int64, behind last: Int64) throws -> [NamedLocation] {
+        try findNamed.bind(last, revision)
+        defer { findNamed.reset() }
+        var places: [NamedLocation] = []
+        while places.count < Self.namedLimit, try findNamed.step() {
+            places.append(
+                (
+                    try findNamed.integer(at: 0), try findNamed.integer(at: 1),
+                    try findNamed.integer(at: 2)
+                ))
+        }
+        return places
+    }
+
+    static let namedLimit = 10_000
+
+    func frames(ofLocation location: Int64) throws -> [FrameNames] {
+        var frames: [FrameNames] = []
+        let rows = findFrames
+        try rows.bind(location)
+        while try rows.step() {
+            guard frames.count < ValueLimits.frameCount else {
+                throw rows.damage("place \(location) has more than \(frames.count) functions")
+            }
+            if !rows.isNull(at: 5) { _ = try rows.limited(at: 5, 0...Int64(Int32.max), "line") }
+            let names = FrameNames(
+                name: try rows.limitedOptionalText(
+                    at: 1, ValueLimits.functionBytes, "a function's name"),
+                rawName: try rows.limitedOptionalText(
+                    at: 2, ValueLimits.functionBytes, "a function's name"),
+                file: try rows.limitedOptionalText(at: 3, ValueLimits.pathBytes, "a file's path"),
+                line: rows.optionalInteger(at: 5),
+                isInlined: try rows.integer(at: 6) != 0)
+            let hash = ContentHash.function(
+                name: names.name, rawName: names.rawName, file: names.file)
+            guard rows.isNull(at: 4) || rows.optionalInteger(at: 0) == hash else {
+                throw rows.damage("a function is not what it was when it was written")
+            }
+            frames.append(names)
+        }
+        return frames
+    }
+
+    /// What the file says that the stack's content hashes to.
+    func stackHash(_ id: Int64) throws -> Int64 {
+        try one(findStackHash, id, "stack") { try $0.integer(at: 0) }
+    }
+
+    func stack(_ id: Int64) throws -> IncomingStore.Stack {
+        try one(findStack, id, "stack") { row in
+            let bytes = row.blob(at: 0)
+            guard bytes.count <= ValueLimits.stackBytes else {
+                throw row.damage("stack \(id) takes \(bytes.count) bytes")
+            }
+            guard let entries = [StackEntry](encoded: bytes) else {
+                throw row.damage("stack \(id) is not a list of places")
+            }
+            return IncomingStore.Stack(entries: entries, isTruncated: try row.integer(at: 1) != 0)
+        }
+    }
+
+    func losses(
+        ofSource source: Int64, after revision: Int64
+    ) throws -> [(run: Int64, reason: LossReason, count: Int64)] {
+        var losses: [(run: Int64, reason: LossReason, count: Int64)] = []
+        try findLosses.bind(source, revision)
+        while try findLosses.step() {
+            guard losses.count < ValueLimits.lossesOfSource else {
+                throw findLosses.damage("more than \(losses.count) rows of losses")
+            }
+            losses.append(
+                (
+                    try findLosses.integer(at: 0), try findLosses.value(at: 1),
+                    try findLosses.limited(at: 2, 0...ValueLimits.count, "count")
+                ))
+        }
+        return losses
+    }
+
+    /// The one row of this number, which another row refers to.
+    private func one<Row>(
+        _ statement: Statement, _ id: Int64, _ noun: String, _ read: (Statement) throws -> Row
+    ) throws -> Row {
+        try statement.bind(id)
+        guard try statement.step() else {
+            throw statement.damage("\(noun) \(id) is named and missing")
+        }
+        defer { statement.reset() }
+        return try read(statement)
+    }
+}

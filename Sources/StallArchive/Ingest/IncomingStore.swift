@@ -1,0 +1,265 @@
+// Reads the store that is being ingested, row by row, from one snapshot. It is input, from another
+// program and perhaps another machine: what it says is checked, and any contradiction refuses the
+// whole file.
+
+internal import StallModel
+internal import StallStore
+
+/// A store that is being ingested: one snapshot of it. Numbers of its rows mean something in this
+/// file only.
+///
+/// **Thread safety:** one thread at a time: the one that reads ahead, then the one that takes it.
+final class IncomingStore: @unchecked Sendable {
+    let path: String
+    let role: StoreRole
+    let sources: [Source]
+    private let file: StoreFile
+    private let connection: Connection
+    private var preparedRows: IncomingRows?
+    private var preparedExposure: ExposureImporter?
+    /// More is new in it than is read ahead, as far as that is known: it is not to be held in memory.
+    private(set) var isLarge: Bool
+    /// What is new of one source, read before anyone asked.
+    private var ahead: (source: Int64, news: News)?
+    /// What reading it may cost.
+    let budget: SourceBudget
+    private var namedAhead: (revision: Int64, places: [IncomingRows.NamedLocation])?
+
+    /// A store that reports in this file were first written to.
+    struct Source {
+        var id: Int64
+        var store: UniqueID
+        var revision: Int64
+        /// The store that it was a copy of before the two went separate ways.
+        var origin: UniqueID?
+        /// Some of its reports came as lines: then `revision` does not say how many there are.
+        var hasLines: Bool
+    }
+    struct Loop {
+        var run: Int64
+        var name: String
+        var threshold_ns: Int64
+    }
+    struct Image {
+        var hash: Int64
+        var path: String?
+        var buildID: [UInt8]?
+        var run: Int64?
+    }
+    struct Location {
+        var hash: Int64
+        var image: Int64
+        var offset: Int64
+        var kind: Int64
+        /// What is known of it.
+        var detail: Int64
+    }
+    struct Stack {
+        var entries: [StackEntry]
+        var isTruncated: Bool
+    }
+
+    /// What has come to a source since a revision, as far as it was read.
+    struct News {
+        var revision: Int64
+        var reports: IncomingRows.Reports
+        /// What the file says that the content of stacks hashes to, of those that the reports show.
+        var stackHashes: [Int64: Int64]
+    }
+
+    /// Opens the file. What is read from then on is of one snapshot.
+    init(_ path: String, stop: StopFlag = StopFlag()) throws(StoreError) {
+        let budget = SourceBudget(
+            bytes: ["", "-wal"].reduce(0) { $0 + (FileFacts(path + $1)?.allocatedBytes ?? 0) },
+            stop: stop)
+        // A store that is locked now is taken by the next run; many others wait behind it.
+        let file = try budget.spend { () throws(StoreError) in
+            do throws(StoreError) {
+                return try StoreFile.openForReading(
+                    path: path, wait: .milliseconds(200), budget: budget)
+            } catch { throw error.ofSource(budget) }
+        }
+        self.path = path
+        self.file = file
+        self.budget = budget
+        role = file.role
+        isLarge = file.role == .central
+        connection = file.connection
+        // It ends with the connection.
+        try connection.execute("begin deferred")
+        sources = try StoreError.catching(path: path) { try Self.sources(file.connection) }
+    }
+
+    deinit { close() }
+
+    /// Gives the file up.
+    func close() {
+        // Statements must go before their connection does.
+        (preparedRows, preparedExposure) = (nil, nil)
+        try? connection.close()
+    }
+
+    /// Runs `body`, which may ask for everything below.
+    func use<Answer>(_ body: () throws -> Answer) throws(StoreError) -> Answer {
+        try budget.spend { () throws(StoreError) in
+            do throws(StoreError) {
+                return try StoreError.catching(path: path, body)
+            } catch {
+                throw error.path == path ? error.ofSource(budget) : error
+            }
+        }
+    }
+
+    /// Reads what is new of the first source that has news, so that it is there when asked for. An
+    /// agent's store has one.
+    ///
+    /// - Parameter known: The revision that a source was last taken over at.
+    func prefetcher(known: (UniqueID) -> Int64) throws {
+        for source in sources {
+            let revision = known(source.store)
+            guard source.revision > revision || source.hasLines else { continue }
+            ahead = (source.id, try readNews(of: source, after: revision))
+            isLarge = isLarge || ahead?.news.reports.areAll == false
+            _ = try exposure()
+            if role == .agent {
+                namedAhead = (
+                    revision, try rows().namedLocations(after: revision, behind: .min)
+                )
+            }
+            return
+        }
+    }
+
+    /// What is new of a source. It may begin at an earlier revision, and is given away.
+    func news(of source: Source, after revision: Int64) throws -> News {
+        if let ahead, ahead.source == source.id, ahead.news.revision <= revision {
+            self.ahead = nil
+            return ahead.news
+        }
+        return try readNews(of: source, after: revision)
+    }
+
+    /// The first places whose names changed after a revision, perhaps with some that changed before.
+    func firstNamed(after revision: Int64) throws -> [IncomingRows.NamedLocation] {
+        if let namedAhead, namedAhead.revision <= revision {
+            self.namedAhead = nil
+            return namedAhead.places
+        }
+        return try rows().namedLocations(after: revision, behind: .min)
+    }
+
+    private func readNews(of source: Source, after revision: Int64) throws -> News {
+        let reports = try rows().reports(ofSource: source.id, after: revision, behind: nil)
+        return News(
+            revision: revision, reports: reports,
+            stackHashes: try rows().stackHashes(of: reports.rows))
+    }
+
+    private static func sources(_ connection: Connection) throws -> [Source] {
+        let rows = try connection.prepare(
+            "select id, store, revision, origin, line_count from source order by id")
+        var sources: [Source] = []
+        while try rows.step() {
+            sources.append(
+                Source(
+                    id: try rows.integer(at: 0), store: try rows.uniqueID(at: 1),
+                    revision: try rows.limited(at: 2, 0...ValueLimits.revision, "revision"),
+                    origin: rows.isNull(at: 3) ? nil : try rows.uniqueID(at: 3),
+                    hasLines: try rows.integer(at: 4) != 0))
+        }
+        return sources
+    }
+
+    /// A report, as far as it tells which one it is.
+    struct ReportKey {
+        var seq: Int64
+        var id: UniqueID
+        var start_us: Int64
+    }
+
+    /// The report of the highest number up to one; nil when there is none (any more).
+    func lastReport(ofSource source: Int64, upTo limit: Int64) throws -> ReportKey? {
+        let row = try connection.prepare(
+            """
+            select seq, id, start_us from report where source = ? and seq <= ?
+            order by seq desc limit 1
+            """)
+        try row.bind(source, limit)
+        return try row.step() ? Self.key(row) : nil
+    }
+
+    /// The id of the report of a number; nil when there is none.
+    func report(ofSource source: Int64, seq: Int64) throws -> UniqueID? {
+        let row = try connection.prepare("select id from report where source = ? and seq = ?")
+        try row.bind(source, seq)
+        return try row.step() ? try row.uniqueID(at: 0) : nil
+    }
+
+    /// Whether there is an older report than this one. Stores make room by letting the oldest go.
+    func hasReport(ofSource source: Int64, before key: ReportKey) throws -> Bool {
+        let row = try connection.prepare(
+            "select exists (select 1 from report where source = ? and seq < ? and start_us < ?)")
+        try row.bind(source, key.seq, key.start_us)
+        return try row.step() && row.integer(at: 0) == 1
+    }
+
+    /// The stretch of watched time of the highest revision up to one.
+    func lastExposure(
+        ofSource source: Int64, upTo limit: Int64
+    ) throws -> (revision: Int64, start_us: Int64)? {
+        let row = try connection.prepare(
+            """
+            select revision, start_us from exposure where source = ? and revision <= ?
+            order by revision desc limit 1
+            """)
+        try row.bind(source, limit)
+        return try row.step() ? (row.integer(at: 0), row.integer(at: 1)) : nil
+    }
+
+    /// The loops of a source that a central store has noted as watched. Their watched time may be held under another
+    /// source, which was a copy of this one, or be pruned.
+    func notedWatchedLoops(ofSource source: Int64) throws -> [Int64] {
+        guard role == .central, file.schemaVersion >= 12 else { return [] }
+        let rows = try connection.prepare("select loop from watched_loop where source = ?")
+        try rows.bind(source)
+        var loops: [Int64] = []
+        while try rows.step() { loops.append(try rows.integer(at: 0)) }
+        return loops
+    }
+
+    /// Calls `body` with each report of a source, in the order of their numbers, until it says false.
+    func forEachReport(
+        ofSource source: Int64, _ body: (ReportKey) throws -> Bool
+    ) throws {
+        let rows = try connection.prepare(
+            "select seq, id, start_us from report where source = ? order by seq")
+        try rows.bind(source)
+        while try rows.step() {
+            guard try body(Self.key(rows)) else { return rows.reset() }
+        }
+    }
+
+    private static func key(_ row: Statement) throws -> ReportKey {
+        ReportKey(
+            seq: try row.integer(at: 0), id: try row.uniqueID(at: 1),
+            start_us: try row.integer(at: 2))
+    }
+
+    /// The statements that are only needed where there is something new.
+    func rows() throws -> IncomingRows {
+        if let preparedRows { return preparedRows }
+        let rows = try IncomingRows(connection)
+        preparedRows = rows
+        return rows
+    }
+
+    /// The same for exposure.
+    func exposure() throws -> ExposureImporter {
+        if let preparedExposure { return preparedExposure }
+        let exposure = try ExposureImporter(connection)
+        preparedExposure = exposure
+        return exposure
+    }
+
+    func damage(_ detail: String) -> StoreError { .damaged(path: path, detail: detail) }
+}

@@ -1,0 +1,209 @@
+// Writes reports that come one by one, outside of a store, as rows of the central one.
+
+internal import StallModel
+internal import StallStore
+
+/// Takes reports over. Works within the transaction of its caller.
+final class LineImporter {
+    private let interner: Interner
+    private let reports: ReportRows
+    private let grouping: Grouping
+    private let same: SameReports
+    private let families: SourceFamilies
+    private let findSource, addSource, findRevision, findID, findPruned, countLine: Statement
+    private var sources: [UniqueID: Int64] = [:]
+    /// The source of the report that is taken: whose names its places get.
+    private var namer: Int64 = 0
+
+    /// The store that reports without an origin are known by; their numbers are hashes of their ids.
+    static let nowhere = UniqueID(bytes: [UInt8](repeating: 0xff, count: 16))!
+
+    init(
+        _ connection: Connection, interner: Interner, reports: ReportRows, grouping: Grouping,
+        same: SameReports
+    ) throws {
+        self.same = same
+        self.interner = interner
+        self.reports = reports
+        self.grouping = grouping
+        families = try SourceFamilies(connection)
+        countLine = try connection.prepare(
+            "update source set line_count = line_count + 1 where id = ?")
+        findSource = try connection.prepare("select id from source where store = ?")
+        addSource = try connection.prepare("insert into source (store, origin) values (?, ?)")
+        findID = try connection.prepare(
+            """
+            select count(*) from report_day join report on report.source = report_day.source
+                and report.seq between report_day.first_seq and report_day.last_seq
+            where report_day.day = ? and report.id = ?
+            """)
+        findRevision = try connection.prepare(
+            "select revision from report where source = ? and seq = ?")
+        findPruned = try connection.prepare(
+            "select pruned_before_us from grouping where pruned_before_us is not null")
+    }
+
+    func forget() { sources.removeAll() }
+
+    /// Adds the report, or brings the one that it is up to date.
+    ///
+    /// How far its source was taken over does not move: other reports of that source may be
+    /// elsewhere.
+    ///
+    /// - Returns: nil when the store has it as it is, or newer, or is to have it no more.
+    /// - Throws: `LineFault` when another report has its place.
+    func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
+        let report = portable.report
+        try report.checkLimits(portable.origin)
+        // Slow, but only for lines that some other program wrote.
+        if portable.origin == nil,
+            try findID.number(report.start.microseconds.day, report.id) != 0
+        {
+            return nil
+        }
+        let origin = portable.origin ?? Self.originNowhere(report.id)
+        guard let source = try source(origin, of: report.id) else { return nil }
+        namer = source
+        if let revision = try findRevision.found(source, origin.seq) {
+            if revision >= origin.revision { return nil }
+        } else if let pruned = try findPruned.found(), report.start.microseconds < pruned {
+            // Roll-ups count it already: what was pruned does not come back.
+            return nil
+        }
+        let run = try interner.run(report.run)
+        var row = ReportRow(
+            seq: origin.seq, revision: origin.revision, id: report.id,
+            loop: try interner.loop(
+                run: run, name: report.loop, threshold_ns: report.threshold.nanoseconds),
+            mode: try interner.label(report.mode),
+            activity: try report.activity.map(interner.label), phase: report.phase,
+            state: report.state, ending: report.ending, verdict: report.verdict,
+            start_us: report.start.microseconds,
+            duration_ns: report.duration.nanoseconds, cpu_ns: report.cpuTime.nanoseconds,
+            detectionDelay_ns: report.detectionDelay.nanoseconds,
+            samples: try report.samples.map { try sample($0, run: (run, report.run.id)) },
+            cause: report.cause.map { StoredCause($0) },
+            threads: try report.threads.map { try thread($0, run: (run, report.run.id)) },
+            agent_ns: report.agentTime.nanoseconds,
+            skippedThreads: Int64(report.skippedThreadCount))
+        row.samples.omitImpliedWeights(in: row.duration_ns)
+        for image in portable.images {
+            let known = try self.image(
+                image.path, image.buildID, run: (run, report.run.id))
+            try interner.place(
+                image: known.id, run: run, loadAddress: Int64(bitPattern: image.loadAddress),
+                endAddress: Int64(bitPattern: image.endAddress))
+        }
+        if try same.holds(row, source: source) { return nil }
+        try grouping.decide(&row, source: source)
+        guard let outcome = try reports.put(row, source: source) else {
+            throw LineFault(line: 0, reason: "has the store and seq of another report")
+        }
+        try grouping.count(row, source: source, after: outcome)
+        try same.note(row, source: source)
+        try countLine.run(source)
+        return outcome
+    }
+
+    static func originNowhere(_ id: UniqueID) -> ReportOrigin {
+        var hash = ContentHash()
+        hash.combine(bytes: id.bytes)
+        return ReportOrigin(store: nowhere, seq: hash.value & .max, revision: hash.value & .max)
+    }
+
+    /// The source that a report belongs to; nil when another that was one with it has the report. Where the number is
+    /// another report's, the line is of a copy that went its own way.
+    private func source(_ origin: ReportOrigin, of id: UniqueID) throws -> Int64? {
+        let source: Int64
+        if let known = sources[origin.store] {
+            source = known
+        } else {
+            source =
+                try findSource.found(origin.store)
+                ?? addSource.insert(origin.store, nil as UniqueID?)
+            same.noteSource()
+            sources[origin.store] = source
+        }
+        guard origin.store != Self.nowhere else { return source }
+        let family = try families.branches(of: origin.store)
+        let (own, others) = (family.filter { $0.id == source }, family.filter { $0.id != source })
+        if try families.holds(others, seq: origin.seq, id: id) { return nil }
+        guard try findRevision.found(source, origin.seq) != nil,
+            try !families.holds(own, seq: origin.seq, id: id)
+        else { return source }
+        for branch in others where try findRevision.found(branch.id, origin.seq) == nil {
+            return branch.id
+        }
+        return try addSource.insert(
+            SourceFamilies.derivedName(origin.store, id.bytes), origin.store as UniqueID?)
+    }
+
+    private func image(
+        _ path: String?, _ buildID: BuildID?, run: (id: Int64, uuid: UniqueID)
+    ) throws -> Interned {
+        try interner.image(
+            path: path, buildID: buildID?.bytes, owner: buildID == nil ? run : nil)
+    }
+
+    private func sample(
+        _ sample: Sample, run: (id: Int64, uuid: UniqueID)
+    ) throws -> StoredSample {
+        StoredSample(
+            offset_ns: sample.offset.nanoseconds, weight_ns: sample.weight.nanoseconds,
+            isLate: sample.isLate, thread: sample.thread.rawValue, method: sample.method,
+            stack: try stack(sample.locations, sample.frames, sample.isTruncated, run: run),
+            captureCost_ns: sample.captureCost.nanoseconds, failure: sample.failure)
+    }
+
+    private func thread(
+        _ thread: ThreadSnapshot, run: (id: Int64, uuid: UniqueID)
+    ) throws -> StoredThread {
+        StoredThread(
+            thread: thread.thread.rawValue, name: thread.name, role: thread.role,
+            method: thread.method,
+            stack: try stack(thread.locations, thread.frames, thread.isTruncated, run: run),
+            failure: thread.failure)
+    }
+
+    private func stack(
+        _ locations: [CodeLocation], _ frames: [Frame], _ isTruncated: Bool,
+        run: (id: Int64, uuid: UniqueID)
+    ) throws -> Int64? {
+        if locations.isEmpty && !isTruncated { return nil }
+        var frames = frames[...]
+        let places = try locations.map { location in
+            let image = try image(location.imagePath, location.buildID, run: run)
+            let (offset, kind) = (Int64(bitPattern: location.offset), Int64(location.kind.rawValue))
+            let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
+            let isNew = try interner.knownLocation(hash: hash) == nil
+            let place = try interner.location(image: image, offset: offset, kind: kind)
+            // The frames of a place end with the one that is not inlined.
+            let count = (frames.firstIndex { !$0.isInlined } ?? frames.endIndex) + 1
+            let own = frames.prefix(upTo: min(count, frames.endIndex))
+            frames = frames.dropFirst(own.count)
+            try name(place, own, isNew: isNew)
+            return (place: place, isGuessed: location.isGuessed)
+        }
+        let hash = ContentHash.stack(
+            places.lazy.map { ($0.place.hash, $0.isGuessed) }, isTruncated: isTruncated)
+        if let known = try interner.knownStack(hash: hash) { return known }
+        let entries = places.map { StackEntry(location: $0.place.id, isGuessed: $0.isGuessed) }
+        return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)
+    }
+
+    /// Attaches names that say more than those the store has.
+    private func name(_ place: Interned, _ frames: ArraySlice<Frame>, isNew: Bool) throws {
+        let names = frames.map(FrameNames.init)
+        // A frame without a name does not say whether it was looked up; one inlined into another does.
+        let detail = FrameNames.detail(names)
+        guard detail > 1 || names.count > 1 || names.first?.file != nil,
+            let known = try interner.knownLocation(hash: place.hash),
+            known.detail < detail
+        else { return }
+        let hasChanged = try interner.take(
+            names, ofLocation: place, knownDetail: known.detail, from: namer)
+        if hasChanged && !isNew {
+            grouping.noteNames(ofLocation: place.id, wasLookedUp: known.detail > 0)
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// One report is its id. The same one may come under another source: as a line that lost its origin, or with a store
+// that was given another identity. Then it counts once.
+
+internal import StallModel
+internal import StallStore
+
+/// Finds reports that are here under another source. Works within the transaction of its caller; after a rollback,
+/// `forget`.
+///
+/// **Cost:** nothing to speak of while each process's reports come from one source, as they nearly always do; else the
+/// ids of the other source's reports are held in memory.
+final class SameReports {
+    private let connection: Connection
+    private let reports: ReportRows
+    private let grouping: Grouping
+    private let findRun, findSources, addSource, findNowhere, findID, allIDs: Statement
+    private let remove, removeUnnamed: Statement
+    private var runs: [Int64: Int64] = [:]
+    private var sources: [Int64: Set<Int64>] = [:]
+    private var ids: [Int64: [UniqueID: Int64]] = [:]
+    private var nowhere: Int64??
+
+    init(_ connection: Connection, reports: ReportRows, grouping: Grouping) throws {
+        self.connection = connection
+        self.reports = reports
+        self.grouping = grouping
+        findRun = try connection.prepare("select run from loop where id = ?")
+        findSources = try connection.prepare("select source from run_source where run = ?")
+        addSource = try connection.prepare(
+            "insert or ignore into run_source (run, source) values (?, ?)")
+        findNowhere = try connection.prepare("select id from source where store = ?")
+        findID = try connection.prepare("select id from report where source = ? and seq = ?")
+        allIDs = try connection.prepare("select id, seq from report where source = ?")
+        remove = try connection.prepare("delete from report where source = ? and seq = ?")
+        removeUnnamed = try connection.prepare(
+            "delete from unnamed_report where source = ? and seq = ?")
+    }
+
+    func forget() {
+        runs.removeAll(keepingCapacity: true)
+        sources.removeAll(keepingCapacity: true)
+        ids.removeAll()
+        nowhere = nil
+    }
+
+    /// Whether the report is here already under another source, and is to stay there. One that this is a later state
+    /// of, and one that came without its origin, make room instead.
+    ///
+    /// - Parameter row: As it is about to be written, with the numbers of the central store.
+    func holds(_ row: ReportRow, source: Int64) throws -> Bool {
+        for other in try otherSources(of: row, than: source) {
+            guard let seq = try seq(of: row.id, in: other),
+                let known = try reports.progress(source: other, seq: seq)
+            else { continue }
+            let isOfNoOrigin = try other == nowhereSource()
+            let isMore =
+                row.state != .open || row.duration_ns > known.duration_ns
+                || isOfNoOrigin && row.duration_ns == known.duration_ns
+            if known.isOpen, isMore {
+                try makeRoom(source: other, seq: seq, row.id)
+            } else if row.state == .open {
+                // What is here says how it went on.
+                return true
+            } else if try reports.holds(row, source: other, seq: seq) {
+                guard isOfNoOrigin else { return true }
+                try makeRoom(source: other, seq: seq, row.id)
+            }
+        }
+        return false
+    }
+
+    /// Removes a report of a copy that knows less of it: both went on with a stall that had not ended when they were
+    /// made.
+    ///
+    /// - Returns: Whether there is room now.
+    func makeRoom(for row: ReportRow, in source: Int64) throws -> Bool {
+        guard let known = try reports.progress(source: source, seq: row.seq) else { return true }
+        let isOpen = row.state == .open
+        let isMore =
+            known.isOpen == isOpen ? row.duration_ns > known.duration_ns : known.isOpen
+        if isMore { try makeRoom(source: source, seq: row.seq, row.id) }
+        return isMore
+    }
+
+    /// Notes a report that was written.
+    func note(_ row: ReportRow, source: Int64) throws {
+        let run = try run(ofLoop: row.loop)
+        if try !sourcesOf(run).contains(source) {
+            try addSource.run(run, source)
+            sources[run]?.insert(source)
+        }
+        if ids[source] != nil { ids[source]?[row.id] = row.seq }
+    }
+
+    private func otherSources(of row: ReportRow, than source: Int64) throws -> [Int64] {
+        let known = try sourcesOf(run(ofLoop: row.loop))
+        let nowhere = try nowhereSource()
+        // Nearly always.
+        if nowhere == nil, known.isEmpty || known.count == 1 && known.contains(source) { return [] }
+        var others = known.subtracting([source])
+        // Lines of other programs may not say which run a report is of.
+        if let nowhere, nowhere != source { others.insert(nowhere) }
+        return others.sorted()
+    }
+
+    private func run(ofLoop loop: Int64) throws -> Int64 {
+        if let run = runs[loop] { return run }
+        guard let run = try findRun.found(loop) else { throw findRun.damage("a loop of no run") }
+        runs[loop] = run
+        return run
+    }
+
+    private func sourcesOf(_ run: Int64) throws -> Set<Int64> {
+        if let known = sources[run] { return known }
+        var found: Set<Int64> = []
+        try findSources.bind(run)
+        while try findSources.step() { found.insert(try findSources.integer(at: 0)) }
+        sources[run] = found
+        return found
+    }
+
+    private func nowhereSource() throws -> Int64? {
+        if let nowhere { return nowhere }
+        let found = try findNowhere.found(LineImporter.nowhere)
+        nowhere = .some(found)
+        return found
+    }
+
+    /// A source was added.
+    func noteSource() { nowhere = nil }
+
+    private func seq(of id: UniqueID, in source: Int64) throws -> Int64? {
+        if try source == nowhereSource() {
+            let seq = LineImporter.originNowhere(id).seq
+            try findID.bind(source, seq)
+            defer { findID.reset() }
+            return try findID.step() && findID.uniqueID(at: 0) == id ? seq : nil
+        }
+        if let known = ids[source] { return known[id] }
+        var found: [UniqueID: Int64] = [:]
+        try allIDs.bind(source)
+        while try allIDs.step() { found[try allIDs.uniqueID(at: 0)] = try allIDs.integer(at: 1) }
+        ids[source] = found
+        return found[id]
+    }
+
+    private func makeRoom(source: Int64, seq: Int64, _ id: UniqueID) throws {
+        if let counted = try reports.counted(source: source, seq: seq) {
+            try grouping.discount(counted)
+        }
+        try remove.run(source, seq)
+        try removeUnnamed.run(source, seq)
+        ids[source]?[id] = nil
+    }
+}

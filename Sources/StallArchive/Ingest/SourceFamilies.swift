@@ -1,0 +1,238 @@
+// Which source of the central store an incoming one is. A store says who it is, and so do copies of it: VM images,
+// containers, restored backups, and stores that claim to be another. What tells is content: two that were written to
+// after they were one give a number to different reports. Both are kept, each as a source of its own.
+
+internal import StallModel
+internal import StallStore
+
+/// Finds the source that an incoming store goes on with, or adds one. Works within the transaction of its caller.
+final class SourceFamilies {
+    /// A source of the central store, and how far it was taken over.
+    struct Branch: Hashable {
+        var id: Int64
+        var store: UniqueID
+        var revision: Int64
+    }
+
+    /// What an incoming source goes into.
+    struct Place {
+        var target: Branch
+        /// Other sources that were one store with it: a report that one of them has is not taken again.
+        var siblings: [Branch]
+    }
+
+    private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
+        findAnywhere: Statement
+
+    init(_ connection: Connection) throws {
+        findFamily = try connection.prepare(
+            "select id, store, revision from source where store = ? or origin = ? order by id")
+        add = try connection.prepare("insert into source (store, origin) values (?, ?)")
+        findReport = try connection.prepare("select id from report where source = ? and seq = ?")
+        findLast = try connection.prepare(
+            """
+            select seq, id, start_us from report where source = ? and seq <= ?
+            order by seq desc limit 1
+            """)
+        findExposure = try connection.prepare(
+            "select count(*) from exposure where source = ? and revision = ? and start_us = ?")
+        anyExposure = try connection.prepare(
+            "select exists (select 1 from exposure where source = ?)")
+        findAnywhere = try connection.prepare(
+            """
+            select count(*) from report_day join report on report.source = report_day.source
+                and report.seq between report_day.first_seq and report_day.last_seq
+            where report_day.day = ? and report.id = ?
+            """)
+        findPruned = try connection.prepare(
+            "select pruned_before_us from grouping where pruned_before_us is not null")
+    }
+
+    /// Where the reports of an incoming source belong.
+    ///
+    /// - Parameter isStrict: Compares every report, not only the last one that both should have.
+    func place(
+        of source: IncomingStore.Source, in incoming: IncomingStore, isStrict: Bool
+    ) throws -> Place {
+        let name = source.origin ?? source.store
+        let family = try branches(of: name)
+        // Who has the same name first.
+        let candidates =
+            family.filter { $0.store == source.store } + family.filter { $0.store != source.store }
+        var undecided: [Branch] = []
+        for branch in candidates {
+            let isNamed = branch.store == source.store
+            guard isNamed || branch.revision > 0 else { continue }
+            switch try compare(branch, source, incoming, family, isStrict: isStrict) {
+            case .same: return Place(target: branch, siblings: family.filter { $0.id != branch.id })
+            case .different: break
+            case .related, .unknown: undecided.append(branch)
+            }
+        }
+        // What could tell is pruned, or was written before they went separate ways. A file that did not change since
+        // has the revision that it was taken at; one that did is behind it.
+        let fitting = undecided.filter { $0.revision <= source.revision }
+        if let branch = fitting.max(by: { $0.revision < $1.revision }) ?? undecided.first {
+            return Place(target: branch, siblings: family.filter { $0.id != branch.id })
+        }
+        let isNew = !family.contains { $0.store == source.store }
+        let store = isNew ? source.store : try derivedName(name, source, incoming, family)
+        if let known = family.first(where: { $0.store == store }) {
+            return Place(target: known, siblings: family.filter { $0.id != known.id })
+        }
+        let id = try add.insert(store, isNew ? source.origin : name)
+        return Place(
+            target: Branch(id: id, store: store, revision: 0), siblings: family)
+    }
+
+    /// Every source that says to be this store, or once was it.
+    func branches(of store: UniqueID) throws -> [Branch] {
+        try findFamily.bind(store, store)
+        var branches: [Branch] = []
+        while try findFamily.step() {
+            branches.append(
+                Branch(
+                    id: try findFamily.integer(at: 0), store: try findFamily.uniqueID(at: 1),
+                    revision: try findFamily.integer(at: 2)))
+        }
+        return branches
+    }
+
+    /// Whether one of these sources has the report of this number and id.
+    func holds(_ branches: [Branch], seq: Int64, id: UniqueID) throws -> Bool {
+        try holder(among: branches, seq: seq, id: id) != nil
+    }
+
+    /// The source among these that has the report of this number and id.
+    func holder(among branches: [Branch], seq: Int64, id: UniqueID) throws -> Int64? {
+        for branch in branches where try report(branch, seq) == id { return branch.id }
+        return nil
+    }
+
+    /// Whether any source has the report. Slow: for the few that are not where they should be.
+    func holdsAnywhere(_ id: UniqueID, start_us: Int64) throws -> Bool {
+        try findAnywhere.number(start_us.day, id) > 0
+    }
+
+    func holdsExposure(_ branches: [Branch], revision: Int64, start_us: Int64) throws -> Bool {
+        for branch in branches
+        where try findExposure.number(branch.id, revision, start_us) > 0 {
+            return true
+        }
+        return false
+    }
+
+    /// Reports that began before it may have been pruned; nil when none were.
+    func prunedBefore() throws -> Int64? { try findPruned.found() }
+
+    private enum Comparison {
+        /// The newest report that both must have is the same.
+        case same
+        /// What can be compared is of a time when they may have been one.
+        case related
+        case different, unknown
+    }
+
+    /// Whether a source and an incoming store were written by one agent, as far as both were written. Each must have
+    /// the newest report of the other that is so old, and the newest stretch of watched time, unless they were pruned
+    /// or made room.
+    private func compare(
+        _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore,
+        _ family: [Branch], isStrict: Bool
+    ) throws -> Comparison {
+        if isStrict {
+            var agrees = true
+            try incoming.forEachReport(ofSource: source.id) { report in
+                if let known = try self.report(branch, report.seq), known != report.id {
+                    agrees = false
+                }
+                return agrees
+            }
+            return agrees ? .same : .different
+        }
+        let limit = min(branch.revision, source.revision)
+        guard limit > 0 else { return .unknown }
+        let theirs = try incoming.lastReport(ofSource: source.id, upTo: limit)
+        let ours = try lastReport(of: branch, upTo: limit)
+        if let theirs, let ours, theirs.seq == ours.seq {
+            return theirs.id == ours.id ? .same : .different
+        }
+        var found = Comparison.unknown
+        if let theirs {
+            if try report(branch, theirs.seq) == theirs.id
+                || holds(family, seq: theirs.seq, id: theirs.id)
+            {
+                found = .related
+            } else if try !wasPruned(theirs.start_us) {
+                return .different
+            }
+        }
+        if let ours {
+            let kept = try incoming.report(ofSource: source.id, seq: ours.seq)
+            if kept == ours.id {
+                found = .related
+            } else if try kept != nil || incoming.hasReport(ofSource: source.id, before: ours) {
+                return .different
+            }
+        }
+        if let last = try incoming.lastExposure(ofSource: source.id, upTo: limit),
+            try !wasPruned(last.start_us),
+            // Stores that were taken by programs before schema version 4 have none.
+            try anyExposure.number(branch.id) == 1
+        {
+            return try holdsExposure(family, revision: last.revision, start_us: last.start_us)
+                ? .related : .different
+        }
+        return found
+    }
+
+    private func wasPruned(_ start_us: Int64) throws -> Bool {
+        try prunedBefore().map { start_us < $0 } ?? false
+    }
+
+    /// The report of the highest number up to one that is under a source.
+    private func lastReport(
+        of branch: Branch, upTo limit: Int64
+    ) throws -> IncomingStore.ReportKey? {
+        try findLast.bind(branch.id, limit)
+        defer { findLast.reset() }
+        return try findLast.step()
+            ? IncomingStore.ReportKey(
+                seq: try findLast.integer(at: 0), id: try findLast.uniqueID(at: 1),
+                start_us: try findLast.integer(at: 2))
+            : nil
+    }
+
+    /// The name of a copy that went its own way: by its first report of its own, which is the same for every central
+    /// store.
+    private func derivedName(
+        _ name: UniqueID, _ source: IncomingStore.Source, _ incoming: IncomingStore,
+        _ family: [Branch]
+    ) throws -> UniqueID {
+        var own: UniqueID?
+        try incoming.forEachReport(ofSource: source.id) { report in
+            if try !self.holds(family, seq: report.seq, id: report.id) { own = report.id }
+            return own == nil
+        }
+        return Self.derivedName(name, own?.bytes ?? [])
+    }
+
+    static func derivedName(_ name: UniqueID, _ content: [UInt8]) -> UniqueID {
+        var bytes: [UInt8] = []
+        for part in 0..<2 as Range<UInt64> {
+            var hash = ContentHash()
+            hash.combine(part)
+            hash.combine(bytes: name.bytes)
+            hash.combine(bytes: content)
+            withUnsafeBytes(of: hash.value.bigEndian) { bytes += $0 }
+        }
+        return UniqueID(bytes: bytes)!  // sixteen of them
+    }
+
+    private func report(_ branch: Branch, _ seq: Int64) throws -> UniqueID? {
+        try findReport.bind(branch.id, seq)
+        guard try findReport.step() else { return nil }
+        defer { findReport.reset() }
+        return try findReport.uniqueID(at: 0)
+    }
+}

@@ -1,0 +1,105 @@
+// Deletes what is too old or too much from a central store.
+
+package import StallModel
+package import StallStore
+
+/// What `pruneStore` did.
+package struct PruneSummary: Hashable, Sendable {
+    package var deletedCount: Int
+    /// The file's size with its log.
+    package var bytesBefore: Int64
+    package var bytesAfter: Int64
+}
+
+/// What to keep of a central store.
+package struct Retention: Hashable, Sendable {
+    /// Reports that started before it go.
+    package var reportsSince: UnixTime?
+    /// The oldest reports go until the file is no larger.
+    package var bytes: Int64?
+    /// Roll-ups of days before it go, with the reports that they were made from and the watched time of those days.
+    package var rollUpsSince: UnixTime?
+
+    package init(
+        reportsSince: UnixTime? = nil, bytes: Int64? = nil, rollUpsSince: UnixTime? = nil
+    ) {
+        self.reportsSince = reportsSince
+        self.bytes = bytes
+        self.rollUpsSince = rollUpsSince
+    }
+}
+
+/// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks
+/// the file. What roll-ups say of them stays.
+///
+/// What was deleted does not come back: `ingest` remembers how far it has taken each source. Open
+/// reports stay.
+///
+/// - Parameter grouper: Groups the reports first where that is not done yet.
+package func pruneStore(
+    path: String, keeping retention: Retention, grouper: any ReportGrouper
+) throws(StoreError) -> PruneSummary {
+    guard FileFacts(path) != nil else { throw .missing(path: path) }
+    let file = try StoreFile.openForWriting(
+        path: path, role: .central, followsLinks: true, wait: .seconds(60))
+    func size() -> Int64 { (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0) }
+    var summary = PruneSummary(deletedCount: 0, bytesBefore: size(), bytesAfter: 0)
+    let connection = file.connection
+    try connection.execute("pragma temp_store = memory; pragma secure_delete = off")
+    summary.deletedCount = try connection.transaction(.immediate) {
+        let grouping = try Grouping(connection, grouper)
+        try grouping.bringUpToDate()
+        let count = try deleteReports(connection, retention)
+        if let time = retention.rollUpsSince {
+            try grouping.deleteRollUps(before: time)
+            // Roll-ups go by whole days, and rates need both.
+            try Eviction(connection).deleteExposure(
+                before: UnixTime(microseconds: time.microseconds.day * Int64.microsecondsOfDay))
+        }
+        try Eviction(connection).collect(
+            runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))
+        return count
+    }
+    if summary.deletedCount > 0 { try connection.execute("vacuum") }
+    try file.close()
+    summary.bytesAfter = size()
+    return summary
+}
+
+/// Deletes what is not kept, and notes in the store since when its reports are complete.
+///
+/// - Returns: How many reports there were.
+private func deleteReports(_ connection: Connection, _ retention: Retention) throws -> Int {
+    let eviction = Eviction(connection)
+    let newest = try connection.prepare(
+        "select max(start_us) from report where state <> 0"
+    ).first().value
+    let last = try connection.prepare("select max(start_us) from report").first().value
+    var count = 0
+    // Reports never outlive the roll-ups that count them.
+    var boundary = [retention.reportsSince, retention.rollUpsSince].compactMap(\.self).max()
+    if let boundary { count += try eviction.delete(before: boundary) }
+    if let bytes = retention.bytes {
+        try eviction.collect(runsBefore: boundary ?? UnixTime(microseconds: .min))
+        let shrunk = try eviction.shrink(to: bytes, below: bytes, of: nil) {
+            try eviction.collect(runsBefore: .now())
+        }
+        if shrunk > 0 {
+            let oldest = try connection.prepare(
+                "select start_us from report where state <> 0 order by start_us limit 1"
+            ).found()
+            boundary = UnixTime(microseconds: oldest ?? (newest ?? 0) + 1)
+        }
+        count += shrunk
+    }
+    // Open reports stay, also where nothing counts them any more.
+    guard var boundary, count > 0 || retention.rollUpsSince != nil else { return count }
+    // A time to come says nothing of reports to come.
+    boundary = min(boundary, UnixTime(microseconds: (last ?? boundary.microseconds - 1) + 1))
+    try connection.prepare(
+        """
+        update grouping set pruned_before_us = max(ifnull(pruned_before_us, ?), ?)
+        """
+    ).run(boundary.microseconds, boundary.microseconds)
+    return count
+}

@@ -1,0 +1,142 @@
+// Whether the roll-ups of a central store say what its reports say.
+
+internal import StallModel
+internal import StallStore
+
+/// Adds the reports up once more and compares. Reads all of them; changes nothing.
+struct RollUpCheck {
+    private let connection: Connection
+    private var expected: [RollUpCell: RollUpTotals] = [:]
+    private var days: [DaySource: ClosedRange<Int64>] = [:]
+
+    private struct DaySource: Hashable {
+        var day: Int64
+        var source: Int64
+    }
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// Gives everything that is wrong to `complain`; nothing for a store without groups.
+    mutating func run(_ complain: (String) -> Void) throws {
+        guard let firstWholeDay = try connection.firstWholeDay() else { return }
+        try addUpReports(from: firstWholeDay, complain)
+        try compareCells(from: firstWholeDay, complain)
+        try compareLongCells(complain)
+        try compareDays(complain)
+    }
+
+    private mutating func addUpReports(
+        from firstWholeDay: Int64, _ complain: (String) -> Void
+    ) throws {
+        var dimensions: [RollUpDimension: Int64] = [:]
+        let dimensionRows = try connection.prepare(
+            "select \(RollUpDimension.columns), id from cohort")
+        while try dimensionRows.step() {
+            dimensions[try RollUpDimension(dimensionRows, at: 0)] = try dimensionRows.integer(
+                at: RollUpDimension.columnCount)
+        }
+        let watched = try WatchedLoops(connection)
+        let loops = try LoopFacts.all(connection, ReportFilter())
+        let rows = try connection.prepare("select \(CountedReport.columns) from report")
+        while try rows.step() {
+            let report = try CountedReport(rows, at: 0)
+            let entry = report.entry
+            let day = entry.start_us.day
+            let key = DaySource(day: day, source: entry.source)
+            let known = days[key] ?? entry.seq...entry.seq
+            days[key] = min(known.lowerBound, entry.seq)...max(known.upperBound, entry.seq)
+            guard let signature = report.signature else {
+                complain("report \(entry.source)/\(entry.seq) has no group")
+                continue
+            }
+            // Open reports stay where others were pruned, perhaps with the roll-ups.
+            guard day >= firstWholeDay else { continue }
+            guard let loop = loops[report.loop],
+                let dimension = dimensions[
+                    RollUpDimension(
+                        app: loop.app, version: loop.version, buildID: loop.buildID,
+                        loop: loop.name, verdict: report.verdict, cause: report.cause,
+                        isWatched: watched.contains(report))]
+            else {
+                complain("report \(entry.source)/\(entry.seq) counts in no roll-up")
+                continue
+            }
+            let cell = RollUpCell(day: day, dimension: dimension, signature: signature)
+            expected[cell, default: RollUpTotals()].add(entry)
+        }
+    }
+
+    private func compareCells(from firstWholeDay: Int64, _ complain: (String) -> Void) throws {
+        var rest = expected
+        let rows = try connection.prepare(
+            """
+            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            where day_count = 1
+            """)
+        while try rows.step() {
+            let cell = RollUpCell(
+                day: try rows.integer(at: 0), dimension: try rows.integer(at: 1),
+                signature: try rows.integer(at: 2))
+            var stored = RollUpTotals()
+            try stored.add(rows, at: 3)
+            let counted = rest.removeValue(forKey: cell) ?? RollUpTotals()
+            // Reports of earlier days may have been pruned.
+            let isRight =
+                cell.day >= firstWholeDay ? stored == counted : stored.count >= counted.count
+            if !isRight {
+                complain(
+                    "the roll-up of group \(cell.signature) on day \(cell.day) says "
+                        + "\(stored.count) reports of \(stored.total_ns) ns; "
+                        + "there are \(counted.count) of \(counted.total_ns) ns")
+            }
+        }
+        for (cell, counted) in rest where cell.day >= firstWholeDay {
+            complain(
+                "\(counted.count) reports of group \(cell.signature) on day \(cell.day) "
+                    + "are in no roll-up")
+        }
+    }
+
+    private func compareLongCells(_ complain: (String) -> Void) throws {
+        let reader = try RollUpRows(connection)
+        var sums: [RollUpCell: RollUpTotals] = [:]
+        for day in try reader.longDays() {
+            sums.merge(try reader.longTotals(from: day)) { $1 }
+        }
+        let rows = try connection.prepare(
+            """
+            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            where day_count = 32
+            """)
+        while try rows.step() {
+            let cell = RollUpCell(
+                day: try rows.integer(at: 0), dayCount: RollUpCell.longDays,
+                dimension: try rows.integer(at: 1), signature: try rows.integer(at: 2))
+            var stored = RollUpTotals()
+            try stored.add(rows, at: 3)
+            if sums.removeValue(forKey: cell) != stored {
+                complain(
+                    "the roll-up of group \(cell.signature) over the days from \(cell.day) "
+                        + "is not the sum of its days")
+            }
+        }
+        for cell in sums.keys {
+            complain("group \(cell.signature) has no roll-up over the days from \(cell.day)")
+        }
+    }
+
+    private func compareDays(_ complain: (String) -> Void) throws {
+        var rest = days
+        let rows = try connection.prepare("select day, source, first_seq, last_seq from report_day")
+        while try rows.step() {
+            let key = DaySource(day: try rows.integer(at: 0), source: try rows.integer(at: 1))
+            guard let range = rest[key], try rows.integer(at: 2) <= range.lowerBound,
+                try rows.integer(at: 3) >= range.upperBound
+            else { continue }
+            rest[key] = nil
+        }
+        for key in rest.keys {
+            complain("reports of source \(key.source) are not listed under day \(key.day)")
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// Whether a store is what was written to it: what SQLite can tell, and what only content hashes
+// can.
+
+package import StallModel
+package import StallStore
+
+/// What a check found.
+package struct StoreFault: Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, in a clause.
+    package var description: String
+    /// It is in what `repairStore` rebuilds.
+    package var isRepairable: Bool
+}
+
+/// Removes what is out of range from a central store, decides the groups of all its reports and adds up its roll-ups,
+/// again. Other reports are not changed.
+package func repairStore(
+    path: String, grouper: any ReportGrouper
+) throws(StoreError) {
+    guard FileFacts(path) != nil else { throw .missing(path: path) }
+    let file = try StoreFile.openForWriting(
+        path: path, role: .central, followsLinks: true, wait: .seconds(60))
+    let connection = file.connection
+    try connection.transaction(.immediate) {
+        try removeOutOfRange(connection)
+        try Grouping(connection, grouper).rebuild()
+    }
+    try file.close()
+}
+
+/// Everything that is wrong with a store; empty for a sound one. Reads all of it.
+///
+/// - Parameter limit: Stops after this many faults.
+package func checkStore(
+    path: String, limit: Int = 100
+) throws(StoreError) -> [StoreFault] {
+    let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
+    return try file.connection.transaction(.deferred) {
+        var check = StoreCheck(file.connection, limit: limit)
+        try check.run()
+        return check.faults
+    }
+}
+
+/// What is worth knowing of a store that is whole.
+package func storeNotes(path: String) throws(StoreError) -> [String] {
+    let file = try StoreFile.openForReading(path: path, wait: .seconds(5))
+    let connection = file.connection
+    func count(_ sql: String) throws(StoreError) -> Int64 {
+        try connection.prepare("select count(*) from \(sql)").number()
+    }
+    var notes: [String] = []
+    let conflicts = try count("(select distinct location from name_conflict)")
+    if conflicts > 0 {
+        notes.append(
+            "\(conflicts) places have other names in some sources; the first ones stay "
+                + "(stallctl symbolicate decides)")
+    }
+    let copies = try count("source where origin is not null")
+    if copies > 0 {
+        notes.append("\(copies) sources are copies of others that went their own way")
+    }
+    return notes
+}
+
+private struct StoreCheck {
+    let connection: Connection
+    let limit: Int
+    private(set) var faults: [StoreFault] = []
+
+    init(_ connection: Connection, limit: Int) {
+        self.connection = connection
+        self.limit = limit
+    }
+
+    mutating func run() throws {
+        try checkFile()
+        // What SQLite cannot read cannot be hashed either.
+        guard faults.isEmpty else { return }
+        try checkRanges()
+        try checkNames()
+        let images = try checkImages()
+        let locations = try checkLocations(images)
+        try checkFunctions()
+        let stacks = try checkStacks(locations)
+        try checkReports(stacks)
+        guard faults.isEmpty else { return }
+        var check = RollUpCheck(connection)
+        try check.run { complain($0, isRepairable: true) }
+    }
+
+    private mutating func complain(_ fault: String, isRepairable: Bool = false) {
+        guard faults.count < limit else { return }
+        faults.append(StoreFault(description: fault, isRepairable: isRepairable))
+    }
+
+    /// The pages, indexes and references.
+    private mutating func checkFile() throws {
+        let integrity = try connection.prepare("pragma integrity_check(\(limit))")
+        while try integrity.step() {
+            let verdict = integrity.text(at: 0)
+            if verdict != "ok" { complain(verdict) }
+        }
+        let references = try connection.prepare("pragma foreign_key_check")
+        while try references.step() {
+            complain(
+                "a \(references.text(at: 0)) names a \(references.text(at: 2)) that is missing")
+        }
+    }
+
+    /// What makes sums leave the range of a number, or a reader hold too much.
+    private mutating func checkRanges() throws {
+        for (table, condition) in ValueLimits.conditions {
+            let count = try connection.prepare(
+                "select count(*) from \(table) where not (\(condition))"
+            ).number()
+            if count > 0 {
+                complain("\(count) of \(table) hold a value out of range", isRepairable: true)
+            }
+        }
+        let rows = try connection.prepare("select lengths from exposure")
+        var count = 0
+        while try rows.step() {
+            if LengthHistogram(encoded: rows.blob(at: 0)) == nil { count += 1 }
+        }
+        if count > 0 {
+            complain(
+                "\(count) of exposure hold iteration lengths that are none", isRepairable: true)
+        }
+    }
+
+    /// The rows that have a checksum instead of a content hash.
+    private mutating func checkNames() throws {
+        for (table, columns, count) in [
+            ("process_run", ProcessRun.columns, 9), ("loop", "run, name, threshold_ns", 3),
+            ("label", "value", 1),
+        ] as [(String, String, CInt)] {
+            let rows = try connection.prepare("select \(columns), checksum, id from \(table)")
+            while try rows.step() {
+                guard let checksum = rows.optionalInteger(at: count),
+                    checksum != rows.checksum(of: 0..<count)
+                else { continue }
+                complain(
+                    "\(table) \(try rows.integer(at: count + 1)) is not what it was when it was written"
+                )
+            }
+        }
+    }
+
+    private mutating func checkImages() throws -> [Int64: Int64] {
+        let rows = try connection.prepare(
+            """
+            select image.id, image.hash, image.path, image.build_id, process_run.uuid
+            from image left join process_run on process_run.id = image.run
+            """)
+        return try check(rows, "image") { row in
+            ContentHash.image(
+                path: row.optionalText(at: 2), buildID: row.optionalBytes(at: 3),
+                run: row.isNull(at: 4) ? nil : try row.uniqueID(at: 4))
+        }
+    }
+
+    private mutating func checkLocations(_ images: [Int64: Int64]) throws -> [Int64: Int64] {
+        let rows = try connection.prepare("select id, hash, image, offset, kind from location")
+        return try check(rows, "place") { row in
+            try images[row.integer(at: 2)].map { image in
+                ContentHash.location(
+                    image: image, offset: try row.integer(at: 3), kind: try row.integer(at: 4))
+            }
+        }
+    }
+
+    private mutating func checkFunctions() throws {
+        let rows = try connection.prepare("select id, hash, name, raw_name, file from function")
+        _ = try check(rows, "function") { row in
+            ContentHash.function(
+                name: row.optionalText(at: 2), rawName: row.optionalText(at: 3),
+                file: row.optionalText(at: 4))
+        }
+    }
+
+    private mutating func checkStacks(_ locations: [Int64: Int64]) throws -> Set<Int64> {
+        let rows = try connection.prepare("select id, hash, locations, is_truncated from stack")
+        let stacks = try check(rows, "stack") { row in
+            guard let entries = [StackEntry](encoded: row.blob(at: 2)) else { return nil }
+            let places = entries.compactMap { entry in
+                locations[entry.location].map { (location: $0, isGuessed: entry.isGuessed) }
+            }
+            guard places.count == entries.count else { return nil }
+            return ContentHash.stack(places, isTruncated: try row.integer(at: 3) != 0)
+        }
+        return Set(stacks.keys)
+    }
+
+    private mutating func checkReports(_ stacks: Set<Int64>) throws {
+        let rows = try connection.prepare(
+            """
+            select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples,
+                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRows.checkedColumns)
+            from report
+            """)
+        while try rows.step() {
+            do {
+                let _: LoopPhase = try rows.value(at: 1)
+                let _: StallState = try rows.value(at: 2)
+                let _: StallVerdict = try rows.value(at: 3)
+                for column: CInt in 4...6 { _ = try rows.duration_ns(at: column) }
+                for stack in try rows.samples(at: 7).compactMap(\.stack)
+                where !stacks.contains(stack) {
+                    throw rows.damage("a sample names stack \(stack), which is missing")
+                }
+                _ = try rows.cause(at: 8)
+                for stack in try rows.threads(at: 11).compactMap(\.stack)
+                where !stacks.contains(stack) {
+                    throw rows.damage("a thread names stack \(stack), which is missing")
+                }
+                // What it says is taken as it is by a repair: what was written is not known.
+                let columns =
+                    ReportRows.checkedRange.lowerBound + 13..<ReportRows.checkedRange.upperBound
+                    + 13
+                if let checksum = rows.optionalInteger(at: 12),
+                    checksum != rows.checksum(of: columns)
+                {
+                    complain(
+                        "report \(rows.blob(at: 0).hexadecimal): its row is not what it was when it was written",
+                        isRepairable: true)
+                    continue
+                }
+            } catch StoreError.damaged(_, let detail) {
+                complain("report \(rows.blob(at: 0).hexadecimal): \(detail)", isRepairable: true)
+            }
+        }
+    }
+
+    /// Compares each row's hash, in the second column, with that of its content; nil for content
+    /// that has none.
+    ///
+    /// - Returns: The hashes by the rows' numbers.
+    private mutating func check(
+        _ rows: Statement, _ noun: String, _ hash: (Statement) throws -> Int64?
+    ) throws -> [Int64: Int64] {
+        var hashes: [Int64: Int64] = [:]
+        while try rows.step() {
+            let (id, stored) = try (rows.integer(at: 0), rows.integer(at: 1))
+            hashes[id] = stored
+            if try hash(rows) != stored {
+                complain("\(noun) \(id) is not what it was when it was written")
+            }
+        }
+        return hashes
+    }
+}

@@ -1,0 +1,98 @@
+// Takes out of a central store what is out of range: programs before took it over, and sums of it end nowhere.
+
+internal import StallModel
+internal import StallStore
+
+/// Removes rows that hold values out of range, and cuts names that are too long. Works within the transaction of its
+/// caller, who rebuilds groups and roll-ups.
+func removeOutOfRange(_ connection: Connection) throws {
+    // Reports hang on runs and loops: those are brought into range instead.
+    let name = "substr(name, 1, \(ValueLimits.nameBytes / 4))"
+    let limits = Dictionary(uniqueKeysWithValues: ValueLimits.conditions)
+    try connection.prepare(
+        """
+        update or ignore loop set name = \(name), checksum = null,
+            threshold_ns = case when threshold_ns between 0 and \(ValueLimits.duration_ns) then threshold_ns else id end
+        where not (\(limits["loop"]!))
+        """
+    ).run()
+    let clipped = ["app", "version", "host"].map {
+        "\($0) = substr(\($0), 1, \(ValueLimits.nameBytes / 4))"
+    }
+    try connection.prepare(
+        """
+        update process_run set \(clipped.joined(separator: ", ")), checksum = null,
+            pid = min(max(pid, 0), \(Int32.max)),
+            uuid = case when length(uuid) = 16 then uuid else randomblob(16) end
+        where not (\(limits["process_run"]!))
+        """
+    ).run()
+    // Roll-ups are rebuilt from the reports; those of pruned ones are not.
+    try connection.prepare(
+        "delete from rollup where cohort in (select id from cohort where not (\(limits["cohort"]!)))"
+    ).run()
+    for (table, condition) in ValueLimits.conditions where !["loop", "process_run"].contains(table)
+    {
+        try connection.prepare("delete from \(table) where not (\(condition))").run()
+    }
+    try removeUnreadableReports(connection)
+    let rows = try connection.prepare("select source, revision, loop, lengths from exposure")
+    var broken: [(source: Int64, revision: Int64, loop: Int64)] = []
+    while try rows.step() {
+        guard LengthHistogram(encoded: rows.blob(at: 3)) == nil else { continue }
+        broken.append(try (rows.integer(at: 0), rows.integer(at: 1), rows.integer(at: 2)))
+    }
+    let remove = try connection.prepare(
+        "delete from exposure where source = ? and revision = ? and loop = ?")
+    for row in broken { try remove.run(row.source, row.revision, row.loop) }
+    try renewChecksums(connection)
+    try Eviction(connection).collect(runsBefore: UnixTime(microseconds: .min))
+}
+
+/// Removes reports that hold what is no phase, state, verdict, cause or list, or name a stack that is not there: no
+/// reader takes them.
+private func removeUnreadableReports(_ connection: Connection) throws {
+    let rows = try connection.prepare(
+        """
+        select source, seq, phase, state, verdict, samples, threads, cause, cause_confidence,
+            cause_detail, ending
+        from report
+        """)
+    var stacks: Set<Int64> = []
+    let known = try connection.prepare("select id from stack")
+    while try known.step() { stacks.insert(try known.integer(at: 0)) }
+    var broken: [(source: Int64, seq: Int64)] = []
+    while try rows.step() {
+        do {
+            let _: LoopPhase = try rows.value(at: 2)
+            let _: StallState = try rows.value(at: 3)
+            let _: StallVerdict = try rows.value(at: 4)
+            let named =
+                try rows.samples(at: 5).compactMap(\.stack)
+                + rows.threads(at: 6).compactMap(\.stack)
+            guard stacks.isSuperset(of: named) else { throw rows.damage("a stack is missing") }
+            _ = try rows.cause(at: 7)
+            if !rows.isNull(at: 10) { let _: StallEnding = try rows.value(at: 10) }
+        } catch StoreError.damaged {
+            broken.append(try (rows.integer(at: 0), rows.integer(at: 1)))
+        }
+    }
+    let remove = try connection.prepare("delete from report where source = ? and seq = ?")
+    for row in broken { try remove.run(row.source, row.seq) }
+}
+
+/// Takes reports as they are that are not what was written.
+private func renewChecksums(_ connection: Connection) throws {
+    let rows = try connection.prepare(
+        "select \(ReportRows.checkedColumns), checksum, source from report")
+    let end = ReportRows.checkedRange.upperBound
+    var changed: [(source: Int64, seq: Int64)] = []
+    while try rows.step() {
+        guard let checksum = rows.optionalInteger(at: end),
+            checksum != rows.checksum(of: ReportRows.checkedRange)
+        else { continue }
+        changed.append(try (rows.integer(at: end + 1), rows.integer(at: 0)))
+    }
+    let reports = try ReportRows(connection)
+    for row in changed { try reports.renewChecksum(source: row.source, seq: row.seq) }
+}

@@ -1,0 +1,73 @@
+// The limits as SQL, for a check of a whole store.
+
+internal import StallModel
+internal import StallStore
+
+extension ValueLimits {
+    private static func largest<Value: RawRepresentable<UInt8> & CaseIterable>(_: Value.Type)
+        -> UInt8
+    {
+        Value.allCases.map(\.rawValue).max() ?? 0
+    }
+
+    /// Conditions of SQL that hold for every row within the limits, by table.
+    static let conditions: [(table: String, condition: String)] = [
+        (
+            "report",
+            """
+            length(id) = 16 and start_us between 0 and \(time_us)
+            and duration_ns between 0 and \(duration_ns) and cpu_ns between 0 and \(duration_ns) and detection_delay_ns between 0 and \(duration_ns)
+            and agent_ns between 0 and \(duration_ns) and skipped_threads between 0 and \(count)
+            and ifnull(ending, 1) between 1 and \(largest(StallEnding.self))
+            """
+        ),
+        (
+            "exposure",
+            """
+            start_us between 0 and \(time_us) and watched_ns between 0 and \(duration_ns)
+            and busy_ns between 0 and \(duration_ns) and ready_delay_ns between 0 and \(duration_ns)
+            and micro_stall_count between 0 and \(count) and micro_stall_ns between 0 and \(duration_ns)
+            and iteration_count between 0 and \(1 << 53) and revision between 0 and \(revision)
+            """
+        ),
+        (
+            "suppression",
+            // Less than nothing where stalls were taken back that another reason had counted.
+            """
+            stall_count between -\(count) and \(count)
+            and total_ns between -\(duration_ns) and \(duration_ns)
+            and reason between 0 and \(largest(SuppressionReason.self))
+            """
+        ),
+        (
+            "loss",
+            "report_count between 0 and \(count) and reason between 0 and \(largest(LossReason.self))"
+        ),
+        (
+            "cohort",
+            """
+            verdict between 0 and \(StallVerdict.saturated.rawValue)
+            and ifnull(cause, 0) between 0 and \(largest(CauseClass.self))
+            """
+        ),
+        (
+            "rollup",
+            """
+            report_count between 1 and \(count) and min_ns between 0 and \(duration_ns)
+            and max_ns between 0 and \(duration_ns) and first_us between 0 and \(time_us)
+            and last_us between 0 and \(time_us)
+            """
+        ),
+        (
+            "loop",
+            "threshold_ns between 0 and \(duration_ns) and length(cast(name as blob)) <= \(nameBytes)"
+        ),
+        (
+            "process_run",
+            """
+            length(uuid) = 16 and length(cast(app as blob)) <= \(nameBytes) and length(cast(version as blob)) <= \(nameBytes)
+            and length(cast(host as blob)) <= \(nameBytes) and pid between 0 and \(Int32.max)
+            """
+        ),
+    ]
+}

@@ -1,0 +1,171 @@
+// Reports one by one. What is sorted are keys, of a few bytes each, which SQLite moves to a file when there are many; the rows
+// are read by their keys and forgotten.
+
+package import StallModel
+package import StallStore
+
+extension ReportStore {
+    /// The reports that the filter selects, with samples and frames, one by one from one snapshot.
+    package func forEachReport(
+        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
+        _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void
+    ) throws {
+        try walk { connection in
+            let reader = try ReportReader(connection)
+            let lookup = try SnapshotLookup(connection, reader.stacks)
+            let stores = try connection.storesBySource()
+            let rows = try connection.prepare(
+                "\(ReportReader.query) where report.source = ? and report.seq = ?")
+            try forEachKey(connection, filter, order, limit) { source, seq in
+                try rows.bind(source, seq)
+                guard try rows.step() else { return }
+                let report = try reader.report(rows)
+                guard let store = stores[source] else { throw rows.damage("a report of no source") }
+                let origin = ReportOrigin(
+                    store: store, seq: seq, revision: try rows.integer(at: 31))
+                rows.reset()
+                try body(report, origin, lookup)
+            }
+        }
+    }
+
+    /// The stalls that the filter selects, with their stacks as numbers, one by one from one snapshot.
+    package func forEachStall(
+        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
+        _ body: (StallTrace, any StoreLookup) throws -> Void
+    ) throws {
+        var filter = filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        try walk { [filter] connection in
+            let lookup = try SnapshotLookup(connection, try StackReader(connection))
+            let loops = try SummaryReader(connection)
+            let rows = try connection.prepare(
+                """
+                select report.id, report.loop, report.start_us, report.duration_ns, report.state,
+                    report.samples, report.cause, report.cause_confidence, report.cause_detail,
+                    report.threads, signature.hash
+                from report left join signature on signature.id = report.signature
+                where report.source = ? and report.seq = ?
+                """)
+            try forEachKey(connection, filter, order, limit) { source, seq in
+                try rows.bind(source, seq)
+                guard try rows.step() else { return }
+                let trace = try Self.trace(rows, loops)
+                rows.reset()
+                try body(trace, lookup)
+            }
+        }
+    }
+
+    /// When the first and the last of the stalls that the filter selects began; nil without any.
+    package func timeSpan(
+        _ filter: ReportFilter
+    ) throws(StoreError) -> (first: UnixTime, last: UnixTime)? {
+        var filter = filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        return try answer { [filter] connection in
+            let condition = Condition(filter)
+            let rows = try connection.prepare(
+                """
+                select min(report.start_us), max(report.start_us)
+                from \(connection.reports(filter)) where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            guard try rows.step(), !rows.isNull(at: 0) else { return nil }
+            defer { rows.reset() }
+            return (
+                UnixTime(microseconds: try rows.integer(at: 0)),
+                UnixTime(microseconds: try rows.integer(at: 1))
+            )
+        }
+    }
+
+    private static func trace(_ rows: Statement, _ reader: SummaryReader) throws -> StallTrace {
+        guard let loop = reader.loops[try rows.integer(at: 1)] else {
+            throw rows.damage("a report of no loop")
+        }
+        let duration = try rows.duration_ns(at: 3)
+        return StallTrace(
+            id: try rows.uniqueID(at: 0), run: reader.runs[loop.run], loop: loop.name,
+            start: UnixTime(microseconds: try rows.integer(at: 2)),
+            duration: .nanoseconds(duration), state: try rows.value(at: 4),
+            cause: try rows.cause(at: 6), group: rows.optionalInteger(at: 10),
+            stacks: try SummaryReader.stacks(rows, at: 5, in: duration),
+            threads: try rows.threads(at: 9).map {
+                TracedThread(
+                    thread: ThreadID(rawValue: $0.thread), name: $0.name, role: $0.role,
+                    stack: $0.stack)
+            })
+    }
+
+    /// Runs `body` on one snapshot. What the caller's part of it throws is thrown as it is: it is no failure of the store.
+    private func walk(_ body: (Connection) throws -> Void) throws {
+        var failure: (any Error)?
+        try answer { connection in
+            do { try body(connection) } catch { failure = error }
+        }
+        if let failure { throw failure as? StoreError ?? failure }
+    }
+}
+
+/// The keys of the reports that a filter selects, in an order.
+private func forEachKey(
+    _ connection: Connection, _ filter: ReportFilter, _ order: CursorOrder, _ limit: Int?,
+    _ body: (_ source: Int64, _ seq: Int64) throws -> Void
+) throws {
+    let condition = Condition(filter)
+    let clause =
+        switch order {
+        case .stored: ""
+        case .newestFirst: "order by report.start_us desc, report.id desc"
+        case .byLoop: "order by report.loop, report.start_us, report.id"
+        }
+    // The newest are meant, whatever the order.
+    let newest = "order by report.start_us desc, report.id desc limit \(limit ?? -1)"
+    let table = try connection.reports(filter)
+    let keys =
+        limit == nil || order == .newestFirst
+        ? "select report.source, report.seq from \(table) where \(condition.sql) \(clause) limit \(limit ?? -1)"
+        : """
+        select report.source, report.seq from report where (report.source, report.seq) in
+            (select report.source, report.seq from \(table) where \(condition.sql) \(newest)) \(clause)
+        """
+    let rows = try connection.prepare(keys)
+    try condition.bind(to: rows)
+    while try rows.step() { try body(rows.integer(at: 0), rows.integer(at: 1)) }
+}
+
+extension Connection {
+    /// The stores that reports were first written to, by their numbers.
+    fileprivate func storesBySource() throws -> [Int64: UniqueID] {
+        let rows = try prepare("select id, store from source")
+        var stores: [Int64: UniqueID] = [:]
+        while try rows.step() { stores[try rows.integer(at: 0)] = try rows.uniqueID(at: 1) }
+        return stores
+    }
+}
+
+/// Looks things up on the snapshot that a cursor walks over.
+private final class SnapshotLookup: StoreLookup {
+    private let stacks: StackReader
+    private let findImages: Statement
+    /// Of the run that was asked for last: reports of one run mostly follow each other.
+    private var last: (run: UniqueID, images: [Image])?
+
+    init(_ connection: Connection, _ stacks: StackReader) throws {
+        self.stacks = stacks
+        findImages = try connection.prepare(imagesOfRun)
+    }
+
+    func frames(ofStack number: Int64) throws -> [Frame] {
+        try stacks.frames(ofStack: number) ?? []
+    }
+
+    func images(ofRun run: UniqueID) throws -> [Image] {
+        if let last, last.run == run { return last.images }
+        try findImages.bind(run.bytes)
+        let images = try readImages(findImages)
+        last = (run, images)
+        return images
+    }
+}

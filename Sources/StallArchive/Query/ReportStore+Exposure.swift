@@ -1,0 +1,127 @@
+// What a store says of the time in which no report was made.
+
+package import StallModel
+package import StallStore
+
+extension ReportStore {
+    /// The watched time of the loops that the filter selects, by stretches, oldest first. Its verdicts do not matter.
+    /// Of a stretch that is partly outside of the filter's time, that part of all its numbers which is inside.
+    package func exposure(_ filter: ReportFilter) throws(StoreError) -> [LoopExposure] {
+        try answer { connection in
+            let condition = Condition(filter, table: "exposure")
+            let rows = try connection.prepare(
+                """
+                select exposure.start_us, loop.name, loop.threshold_ns, \(ExposureRow.measures),
+                    \(ProcessRun.columns)
+                from exposure join loop on loop.id = exposure.loop
+                join process_run on process_run.id = loop.run
+                where \(condition.sql) order by exposure.start_us
+                """)
+            try condition.bind(to: rows)
+            var stretches: [LoopExposure] = []
+            while try rows.step() {
+                guard
+                    let row = try? rows.exposure(
+                        revision: 0, loop: 0, start_us: rows.integer(at: 0), at: 3
+                    ).part(from: filter.since, until: filter.until)
+                else { continue }
+                stretches.append(
+                    LoopExposure(
+                        row, run: try ProcessRun(rows, at: 9), loop: rows.text(at: 1),
+                        threshold: try rows.duration(at: 2)))
+            }
+            return stretches
+        }
+    }
+
+    /// What the stretches of each loop that the filter selects add up to, in no order that means anything.
+    ///
+    /// **Cost:** time grows with the stretches, memory with the loops.
+    ///
+    /// - Parameter withLengths: Also add up how long iterations took, which is most of the work.
+    package func watchedLoops(
+        _ filter: ReportFilter, withLengths: Bool
+    ) throws(StoreError) -> [LoopExposure] {
+        try answer { connection in
+            let condition = Condition(filter, table: "exposure")
+            let measures =
+                withLengths ? ExposureRow.measures : ExposureRow.measuresWithoutLengths
+            let rows = try connection.prepare(
+                """
+                select exposure.loop, exposure.start_us, \(measures) from exposure
+                where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            var sums: [Int64: ExposureRow] = [:]
+            while try rows.step() {
+                // What cannot be read is for `check` to report; all else still counts.
+                guard
+                    let row = try? rows.exposure(
+                        revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
+                    ).part(from: filter.since, until: filter.until)
+                else { continue }
+                if sums[row.loop]?.add(row) == nil { sums[row.loop] = row }
+            }
+            let loops = try connection.prepare(
+                """
+                select loop.name, loop.threshold_ns, \(ProcessRun.columns)
+                from loop join process_run on process_run.id = loop.run where loop.id = ?
+                """)
+            return try sums.values.map { sum in
+                try loops.bind(sum.loop)
+                guard try loops.step() else { throw loops.damage("watched time of no loop") }
+                defer { loops.reset() }
+                return LoopExposure(
+                    sum, run: try ProcessRun(loops, at: 2), loop: loops.text(at: 0),
+                    threshold: try loops.duration(at: 1))
+            }
+        }
+    }
+
+    /// The stalls that were held back, by loop, place and reason; most of all first. Times and verdicts of the filter
+    /// do not matter: only totals are kept. Of one process that several sources report, as copies do, the most counts.
+    package func suppressedStalls(_ filter: ReportFilter) throws(StoreError) -> [SuppressedStalls] {
+        try answer { connection in
+            var filter = filter
+            (filter.since, filter.until) = (nil, nil)
+            let condition = Condition(filter, table: "suppression")
+            let rows = try connection.prepare(
+                """
+                select loop.name, suppression.place, suppression.reason,
+                    max(suppression.stall_count), max(suppression.total_ns), \(ProcessRun.columns)
+                from suppression join loop on loop.id = suppression.loop
+                join process_run on process_run.id = loop.run
+                where \(condition.sql)
+                group by suppression.loop, suppression.place, suppression.reason order by 5 desc
+                """)
+            try condition.bind(to: rows)
+            var stalls: [SuppressedStalls] = []
+            while try rows.step() {
+                guard let reason: SuppressionReason = try? rows.value(at: 2) else { continue }
+                stalls.append(
+                    SuppressedStalls(
+                        run: try ProcessRun(rows, at: 5), loop: rows.text(at: 0),
+                        place: try rows.integer(at: 1), reason: reason,
+                        // Less than nothing where stalls were taken back that another reason had counted.
+                        count: Int(
+                            min(max(try rows.integer(at: 3), -ValueLimits.count), ValueLimits.count)
+                        ),
+                        total: .nanoseconds(
+                            min(
+                                max(try rows.integer(at: 4), -ValueLimits.duration_ns),
+                                ValueLimits.duration_ns))))
+            }
+            return stalls
+        }
+    }
+}
+
+extension LoopExposure {
+    fileprivate init(_ row: ExposureRow, run: ProcessRun, loop: String, threshold: Duration) {
+        self.init(
+            run: run, loop: loop, threshold: threshold, start: UnixTime(microseconds: row.start_us),
+            watched: .nanoseconds(row.watched_ns), busy: .nanoseconds(row.busy_ns),
+            readyDelay: .nanoseconds(row.readyDelay_ns), microStallCount: Int(row.microStallCount),
+            microStallTime: .nanoseconds(row.microStall_ns), lengths: row.lengths)
+    }
+}

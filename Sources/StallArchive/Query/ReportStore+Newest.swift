@@ -1,0 +1,114 @@
+// What a store answers without a look at every report: its newest reports, one report by its id, and what was watched.
+// A central store knows which of its reports began on a day; an agent's is small enough to be read.
+
+package import StallModel
+package import StallStore
+
+extension ReportStore {
+    /// The newest of the reports that the filter selects, without frames, the newest first.
+    ///
+    /// **Cost:** in a central store, the days that they are of.
+    package func newest(
+        _ filter: ReportFilter, count: Int
+    ) throws(StoreError) -> ReportSelection {
+        try answer { connection in
+            let reader = try SummaryReader(connection)
+            var condition = Condition(filter)
+            guard try connection.isGrouped else {
+                return ReportSelection(
+                    runs: reader.runs,
+                    reports: try reader.newest(connection, from: "report", condition, count))
+            }
+            let day = Int64.microsecondsOfDay
+            let days = try connection.prepare(
+                """
+                select distinct day from report_day where day >= ? and day <= ? order by day desc
+                """)
+            try days.bind(
+                filter.since?.microseconds.day ?? .min, filter.until?.microseconds.day ?? .max)
+            var reports: [ReportSummary] = []
+            while reports.count < count, try days.step() {
+                let begin = try days.integer(at: 0)
+                condition = Condition(filter)
+                condition.add("report.start_us >= ?", begin * day)
+                condition.add("report.start_us < ?", (begin + 1) * day)
+                reports += try reader.newest(
+                    connection, from: Connection.reportsByDay(begin...begin), condition,
+                    count - reports.count)
+            }
+            return ReportSelection(runs: reader.runs, reports: reports)
+        }
+    }
+
+    /// The reports whose ids are not before the first nor after the last, at most a hundred.
+    func reports(
+        from first: UniqueID, through last: UniqueID
+    ) throws(StoreError) -> [StallReport] {
+        try answer { connection in
+            let reader = try ReportReader(connection)
+            // An id tells when it was made, which is when the stall began unless another program made it.
+            let days = first.made.microseconds.day...last.made.microseconds.day
+            if days.count <= 32, try connection.isGrouped {
+                let rows = try connection.prepare(
+                    """
+                    \(ReportReader.query) where (report.source, report.seq) in
+                        (select report.source, report.seq from \(Connection.reportsByDay(days))
+                        where report.id between ? and ?)
+                    order by report.id limit 100
+                    """)
+                try rows.bind(first.bytes, last.bytes)
+                let found = try reader.all(rows)
+                if !found.isEmpty { return found }
+            }
+            let rows = try connection.prepare(
+                "\(ReportReader.query) where report.id between ? and ? order by report.id limit 100"
+            )
+            try rows.bind(first.bytes, last.bytes)
+            return try reader.all(rows)
+        }
+    }
+
+    /// The loops that are known, with their processes, whether they have reports or not.
+    package func loops() throws(StoreError) -> [(run: ProcessRun, name: String)] {
+        try answer { connection in
+            let reader = try SummaryReader(connection)
+            return reader.loops.values.map { (reader.runs[$0.run], $0.name) }
+        }
+    }
+}
+
+extension Connection {
+    /// Whether the store's reports are grouped, and their days known.
+    var isGrouped: Bool {
+        get throws(StoreError) {
+            try prepare("select count(*) from grouping").number() == 1
+        }
+    }
+
+    /// The first day of which no report was pruned, so that its cells count the reports that there are; nil for a store
+    /// without groups.
+    func firstWholeDay() throws(StoreError) -> Int64? {
+        let state = try prepare("select pruned_before_us from grouping")
+        guard try state.step() else { return nil }
+        defer { state.reset() }
+        return state.optionalInteger(at: 0).map { ($0 &- 1).day + 1 } ?? .min
+    }
+
+    /// The reports that may have begun in a filter's time, as a table of a query.
+    func reports(_ filter: ReportFilter) throws(StoreError) -> String {
+        guard filter.since != nil || filter.until != nil, try isGrouped else { return "report" }
+        let since = (filter.since?.microseconds ?? .min).day
+        let until = (filter.until?.microseconds ?? .max).day
+        return Self.reportsByDay(since...max(since, until))
+    }
+
+    /// The reports that may have begun on these days since 1970, UTC, as a table of a query.
+    static func reportsByDay(_ days: ClosedRange<Int64>) -> String {
+        """
+        (select source, min(first_seq) as first_seq, max(last_seq) as last_seq from report_day
+            where day between \(days.lowerBound) and \(days.upperBound) group by source) as span
+        join report on report.source = span.source
+            and report.seq between span.first_seq and span.last_seq
+        """
+    }
+}

@@ -1,0 +1,79 @@
+// Rows into summaries of reports: what ranking and lists need of them, millions a second.
+
+internal import StallModel
+internal import StallStore
+
+/// Reads reports without their frames, on one snapshot of a store.
+struct SummaryReader {
+    /// The columns that `all` reads, in its order.
+    static let columns = """
+        report.id, report.loop, report.start_us, report.duration_ns, report.state, report.verdict,
+        report.samples, report.cause, report.source, report.ending
+        """
+
+    /// Every process of the store, whether it has reports or not.
+    private(set) var runs: [ProcessRun] = []
+    private(set) var loops: [Int64: (run: Int, name: String)] = [:]
+    private let watched: WatchedLoops
+
+    init(_ connection: Connection) throws {
+        watched = try WatchedLoops(connection)
+        var indexes: [UniqueID: Int] = [:]
+        let rows = try connection.prepare(
+            """
+            select loop.id, loop.name, \(ProcessRun.columns)
+            from loop join process_run on process_run.id = loop.run
+            """)
+        while try rows.step() {
+            let run = try ProcessRun(rows, at: 2)
+            let index = indexes[run.id] ?? runs.count
+            if index == runs.count { runs.append(run) }
+            indexes[run.id] = index
+            try loops[rows.integer(at: 0)] = (index, rows.text(at: 1))
+        }
+    }
+
+    /// The reports of all rows.
+    func all(_ rows: Statement) throws -> [ReportSummary] {
+        var reports: [ReportSummary] = []
+        while try rows.step() {
+            let loopRow = try rows.integer(at: 1)
+            guard let loop = loops[loopRow] else { throw rows.damage("a report of no loop") }
+            let duration = try rows.duration_ns(at: 3)
+            let stacks = try Self.stacks(rows, at: 6, in: duration)
+            var report = ReportSummary(
+                id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
+                start: UnixTime(microseconds: try rows.integer(at: 2)),
+                duration: .nanoseconds(duration), state: try rows.value(at: 4),
+                ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
+                verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)
+            report.isWatched = watched.contains(source: try rows.integer(at: 8), loop: loopRow)
+            reports.append(report)
+        }
+        return reports
+    }
+
+    /// The stacks of a report's samples that are not late.
+    static func stacks(
+        _ rows: Statement, at column: CInt, in duration_ns: Int64
+    ) throws -> [WeightedStack] {
+        let samples = try rows.samples(at: column)
+        return zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
+            guard let stack = sample.stack, !sample.isLate else { return nil }
+            return WeightedStack(stack: stack, weight: .nanoseconds(weight))
+        }
+    }
+
+    /// The newest reports of a table that meet a condition, the newest first.
+    func newest(
+        _ connection: Connection, from table: String, _ condition: Condition, _ count: Int
+    ) throws -> [ReportSummary] {
+        let rows = try connection.prepare(
+            """
+            select \(Self.columns) from \(table) where \(condition.sql)
+            order by report.start_us desc, report.id desc limit \(count)
+            """)
+        try condition.bind(to: rows)
+        return try all(rows)
+    }
+}

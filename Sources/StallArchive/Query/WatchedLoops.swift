@@ -1,0 +1,31 @@
+// Which loops recorded how long they were watched: of their stalls alone rates can be given.
+
+internal import StallModel
+internal import StallStore
+
+/// The loops of each source that have watched time.
+struct WatchedLoops {
+    private struct Key: Hashable {
+        var source, loop: Int64
+    }
+
+    private var keys: Set<Key> = []
+
+    /// A central store notes them, also of watched time that was deleted since; in an agent's the watched time itself
+    /// tells.
+    init(_ connection: Connection) throws {
+        let table = try connection.isGrouped ? "watched_loop" : "exposure"
+        let rows = try connection.prepare("select distinct source, loop from \(table)")
+        while try rows.step() {
+            keys.insert(Key(source: try rows.integer(at: 0), loop: try rows.integer(at: 1)))
+        }
+    }
+
+    func contains(source: Int64, loop: Int64) -> Bool {
+        keys.contains(Key(source: source, loop: loop))
+    }
+
+    func contains(_ report: CountedReport) -> Bool {
+        contains(source: report.entry.source, loop: report.loop)
+    }
+}
