@@ -1,4 +1,4 @@
-// The evidence as text. StallStore/PackedCause.swift lists the names.
+// The evidence as text.
 
 internal import StallModel
 
@@ -7,45 +7,47 @@ func evidence(
     _ unreadable: UnreadableFacts
 ) -> [CauseEvidence] {
     var list: [CauseEvidence] = []
-    func add(_ name: String, _ value: String) { list.append(CauseEvidence(name, value)) }
-    if let wait = sample?.observation.wait {
-        if let text = wait.callText { add("system call", text) }
-        if !wait.waitChannel.isEmpty { add("wait channel", wait.waitChannel) }
-        add("state", String(UnicodeScalar(wait.state)))
+    func add(_ name: EvidenceName, _ value: String) {
+        list.append(CauseEvidence(name.rawValue, value))
     }
-    if let kind = finding?.lock { add("lock", kind.rawValue) }
+    if let wait = sample?.observation.wait {
+        if let text = wait.callText { add(.systemCall, text) }
+        if !wait.waitChannel.isEmpty { add(.waitChannel, wait.waitChannel) }
+        add(.state, String(UnicodeScalar(wait.state)))
+    }
+    if let kind = finding?.lock { add(.lock, kind.rawValue) }
     if let holder = sample?.observation.wait.fileLockHolder {
-        add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
+        add(.heldBy, "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
     }
     // Queried once per stall.
     let databaseHolder = facts.samples.lazy.compactMap(\.observation.wait.databaseLockHolder).first
     if finding?.lock == .database, let holder = databaseHolder {
-        add("held by", "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
+        add(.heldBy, "process \(holder.process)" + (holder.name.map { " '\($0)'" } ?? ""))
     }
     let growth = facts.growth
-    add("cpu", "\(facts.cpuTime.text) of \(facts.duration.text)")
+    add(.cpu, "\(facts.cpuTime.text) of \(facts.duration.text)")
     if growth.runDelay >= .milliseconds(1) {
-        add("run delay", "\(growth.runDelay.text) of \(facts.observed.text)")
+        add(.runDelay, "\(growth.runDelay.text) of \(facts.observed.text)")
     }
     if growth.majorFaults > 0 || growth.minorFaults > 1000 {
-        add("page faults", "\(growth.majorFaults) major, \(growth.minorFaults) minor")
+        add(.pageFaults, "\(growth.majorFaults) major, \(growth.minorFaults) minor")
     }
     if growth.waits + growth.preemptions > 0 {
-        add("context switches", "\(growth.waits) own, \(growth.preemptions) forced")
+        add(.contextSwitches, "\(growth.waits) own, \(growth.preemptions) forced")
     }
     if growth.throttled >= .milliseconds(1) || growth.throttleCount > 0 {
-        add("throttled", "\(growth.throttled.text), \(growth.throttleCount) times")
+        add(.throttled, "\(growth.throttled.text), \(growth.throttleCount) times")
     }
     let names = ["cpu", "io", "memory"]
     let pressure = zip(names, growth.pressure).filter { $1 >= .milliseconds(20) }
     if !pressure.isEmpty {
-        add("pressure", pressure.map { "\($0) \($1.text)" }.joined(separator: ", "))
+        add(.pressure, pressure.map { "\($0) \($1.text)" }.joined(separator: ", "))
     }
     if growth.processTime > growth.cpuTime + .milliseconds(50) {
-        add("process cpu", "\(growth.processTime.text) of \(facts.observed.text)")
+        add(.processCPU, "\(growth.processTime.text) of \(facts.observed.text)")
     }
     let missing = UnreadableFacts.names.filter { unreadable.contains($0.fact) }.map(\.name)
-    if !missing.isEmpty { add("not readable", missing.joined(separator: ", ")) }
+    if !missing.isEmpty { add(.notReadable, missing.joined(separator: ", ")) }
     return list
 }
 

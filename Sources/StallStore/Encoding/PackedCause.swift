@@ -3,11 +3,14 @@
 
 package import StallModel
 
-/// Names of evidence that are written as their place in this list. Append only.
-private let evidenceNames = [
-    "system call", "wait channel", "state", "cpu", "run delay", "page faults", "context switches",
-    "throttled", "pressure", "process cpu", "frames", "lock", "not readable",
-]
+/// Names of evidence that are written as their place in this list. Append only: `frames` is written by no agent any more,
+/// and its place stays taken.
+private let evidenceNames =
+    [
+        EvidenceName.systemCall, .waitChannel, .state, .cpu, .runDelay, .pageFaults,
+        .contextSwitches,
+        .throttled, .pressure, .processCPU,
+    ].map(\.rawValue) + ["frames"] + [EvidenceName.lock, .notReadable].map(\.rawValue)
 
 /// A cause as its columns hold it.
 package struct StoredCause: Hashable {

@@ -33,7 +33,7 @@ extension StallReport {
         let (verb, object) = cause.cause.clause
         let spent = "\(loop) \(verb) \((duration * share).precise)"
         if cause.cause == .lock { return spent + " for " + lockClause(cause, grouper) }
-        let call = cause.evidence("system call").map { " in \($0)" }
+        let call = cause.evidence(.systemCall).map { " in \($0)" }
         let waits = ![.cpu, .unknown, .starved, .throttled, .stopped].contains(cause.cause)
         return spent + (object.isEmpty || object.hasPrefix(";") ? object : " " + object)
             + (waits ? call ?? "" : "")
@@ -41,9 +41,9 @@ extension StallReport {
 
     /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
     private func lockClause(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {
-        let lock = cause.evidence("lock") ?? "a lock"
+        let lock = cause.evidence(.lock) ?? "a lock"
         guard let holder = cause.holder else {
-            let process = cause.evidence("held by")
+            let process = cause.evidence(.heldBy)
             return lock + (process.map { " held by \($0)" } ?? "; who holds it is not known")
         }
         let holders = threads.filter { $0.role == .holder }
@@ -54,12 +54,6 @@ extension StallReport {
         }
         return lock + " held by " + chain.joined(separator: ", which waits for ")
             + (holder.isDeadlock ? ", which waits for \(loop): a deadlock" : "")
-    }
-}
-
-extension StallCause {
-    fileprivate func evidence(_ name: String) -> String? {
-        evidence.first { $0.name == name }?.value
     }
 }
 

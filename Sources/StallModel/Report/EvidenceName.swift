@@ -1,0 +1,27 @@
+// The names of the facts that a cause rests on, written once for those that find, store and show them. They are texts in
+// data, and other programs may add their own: never change one.
+
+/// What kind of fact a ``CauseEvidence`` is.
+package enum EvidenceName: String, CaseIterable {
+    case systemCall = "system call"
+    case waitChannel = "wait channel"
+    case state
+    case cpu
+    case runDelay = "run delay"
+    case pageFaults = "page faults"
+    case contextSwitches = "context switches"
+    case throttled
+    case pressure
+    case processCPU = "process cpu"
+    case lock
+    case notReadable = "not readable"
+    /// The process that holds a lock of a file or a database.
+    case heldBy = "held by"
+}
+
+extension StallCause {
+    /// The fact of this name; nil where the cause does not rest on one.
+    package func evidence(_ name: EvidenceName) -> String? {
+        evidence.first { $0.name == name.rawValue }?.value
+    }
+}
