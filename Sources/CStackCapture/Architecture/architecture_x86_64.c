@@ -1,11 +1,9 @@
-// x86_64: register numbers of the System V psABI, figure 3.36.
+// x86_64.
 #define _GNU_SOURCE
 #include "code_x86_64.h"
 
 #include <string.h>
 #include <ucontext.h>
-
-enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RETURN_ADDRESS };
 
 static bool starts_with(const uint8_t *code, uint64_t left, const char *bytes, uint64_t count) {
     return left >= count && memcmp(code, bytes, count) == 0;

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
 enum {
     STEP_LIMIT = 1000,    // instructions followed on the path to the return
     FRAME_LIMIT = 16384,  // bytes of a frame, so that offsets fit into a row
@@ -208,7 +207,7 @@ static bool finish(const way_out *way) {
     const int64_t cfa = way->stack.offset + 8;
     if (way->stack.base == RAX || cfa < 8 || cfa > FRAME_LIMIT || row->saved_count == SAVED_REGISTER_LIMIT) return false;
     for (unsigned i = 0; i < row->saved_count; i++) row->saved_offset[i] -= (int16_t)cfa;
-    row->saved_register[row->saved_count] = stall_architecture_x86_64->return_address;
+    row->saved_register[row->saved_count] = RETURN_ADDRESS;
     row->saved_offset[row->saved_count++] = -8;
     row->cfa_register = way->stack.base;
     row->cfa_offset = (int32_t)cfa;

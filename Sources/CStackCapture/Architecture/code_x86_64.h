@@ -2,6 +2,9 @@
 #pragma once
 #include "architecture.h"
 
+/// Register numbers of DWARF. **Source:** System V psABI, figure 3.36.
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RETURN_ADDRESS };
+
 /// The length of the instruction at the start of `code`; 0 if it is unknown or truncated.
 unsigned stall_x86_64_instruction_length(const uint8_t *code, uint64_t length);
 

@@ -77,7 +77,7 @@ static bool leads_outwards(
     for (unsigned depth = 0; depth < trial_depth; depth++) {
         if (stall_walk_is_overdue(&trial)) return false;
         const uint64_t own = trial.registers.value[number];
-        const step_result result = stall_walk_step(&trial);
+        const step_result result = trial.step(&trial);
         if (depth > 0 && *inner == 0 && trial.function == function) *inner = own;
         if (result != STEP_DONE) return result == STEP_OUTERMOST;
         const uint64_t counter = trial.registers.value[original->architecture->program_counter];

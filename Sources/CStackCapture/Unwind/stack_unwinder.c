@@ -4,15 +4,10 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include "../process_memory.h"
 #include "stack_walk.h"
 
-enum {
-    SIGNAL_FRAME_LIMIT = 32,
-    CLOCK_INTERVAL = 32,  // steps between two readings of the clock
-};
+enum { SIGNAL_FRAME_LIMIT = 32 };
 
 stall_unwinder *stall_unwinder_create(const stall_architecture *architecture) {
     void *memory = mmap(NULL, sizeof(stall_unwinder), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -42,43 +37,9 @@ void stall_unwinder_refresh(stall_unwinder *unwinder) {
 
 void stall_unwinder_set_deadline(stall_unwinder *unwinder, uint64_t deadline_ns) { unwinder->deadline_ns = deadline_ns; }
 
-bool stall_walk_is_overdue(walk *walk) {
-    stall_unwinder *unwinder = walk->unwinder;
-    struct timespec now;
-    if (unwinder->deadline_ns == 0 || ++unwinder->step_count % CLOCK_INTERVAL != 0) return unwinder->is_overdue;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    return unwinder->is_overdue = now_ns >= unwinder->deadline_ns;
-}
-
-static bool holds(uint64_t base, uint64_t length, uint64_t address) {
-    return length >= 8 && address >= base && address - base <= length - 8;
-}
-
-// Stack outside the copy is reached after an alternate signal stack, or beyond the copy's capacity. Stack behind a
-// signal frame is unchanged while the handler runs, but whether it still runs is known only if the copy is live.
-bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value) {
-    walk *walk = context;
-    const stall_stack_copy *copy = walk->copy;
-    if (holds(copy->base, copy->length, address)) {
-        memcpy(value, copy->bytes + (address - copy->base), 8);
-        return true;
-    }
-    if (!copy->is_live) {
-        if (walk->signal_frames == 0) return false;
-        walk->is_guessed = true;
-    }
-    stall_unwinder *unwinder = walk->unwinder;
-    if (!holds(unwinder->far_base, unwinder->far_length, address)) {
-        unwinder->far_base = address;
-        unwinder->far_length = stall_read_memory(unwinder->far, address, FAR_SIZE);
-        if (unwinder->far_length < 8) return false;
-    }
-    memcpy(value, unwinder->far + (address - unwinder->far_base), 8);
-    return true;
-}
-
 // MARK: One step
+
+static step_result step(walk *walk);
 
 // Moves to the caller. The stack grows down, so each CFA lies above the last; that also ends every loop.
 static step_result enter_caller(walk *walk, uint64_t cfa, uint64_t return_address, bool is_signal_frame) {
@@ -109,7 +70,7 @@ static step_result step_by_cached_row(walk *walk, const cached_row *row) {
     if (row->is_outermost) return STEP_OUTERMOST;
     if (stall_runs_job(row->function)) stall_walk_find_async_context(walk);
     if (!is_known(walk, row->cfa_register)) {
-        return stall_walk_recover(walk, row->cfa_register, row->function) ? stall_walk_step(walk) : STEP_LOST;
+        return stall_walk_recover(walk, row->cfa_register, row->function) ? step(walk) : STEP_LOST;
     }
     uint64_t cfa = registers->value[row->cfa_register] + (uint64_t)(int64_t)row->cfa_offset;
     if (!is_above(walk, cfa)) return STEP_LOST;
@@ -199,7 +160,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
         base = uses_frame ? architecture->frame_pointer : architecture->stack_pointer;
     }
     if (!is_known(walk, base)) {
-        return stall_walk_recover(walk, base, function->start) ? stall_walk_step(walk) : STEP_LOST;
+        return stall_walk_recover(walk, base, function->start) ? step(walk) : STEP_LOST;
     }
     if (!row->cfa_is_expression) {
         cfa = walk->registers.value[base] + (uint64_t)row->cfa_offset;
@@ -228,7 +189,7 @@ static step_result step_by_row(walk *walk, const cfi_row *row, const cfi_functio
 
 // MARK: The walk
 
-step_result stall_walk_step(walk *walk) {
+static step_result step(walk *walk) {
     stall_unwinder *unwinder = walk->unwinder;
     const uint64_t counter = walk->registers.value[walk->architecture->program_counter];
     const uint64_t address = walk->is_interrupted ? counter : counter - 1;
@@ -260,6 +221,7 @@ uint32_t stall_unwind(
         .architecture = architecture,
         .copy = copy,
         .registers = *registers,
+        .step = step,
         .is_interrupted = true,
     };
     unwinder->far_length = 0;
@@ -275,7 +237,7 @@ uint32_t stall_unwind(
             .is_guessed = walk.is_guessed,
         };
         async_hint left = stall_walk_async_hint(&walk);
-        result = stall_walk_step(&walk);
+        result = step(&walk);
         walk.hints[1] = walk.hints[0];
         walk.hints[0] = left;
     }

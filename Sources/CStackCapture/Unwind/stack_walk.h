@@ -3,14 +3,20 @@
 //     stack_unwinder.c   by the row of a table; the walk itself
 //     lost_frames.c      without a table, or without the frame pointer
 //     async_callers.c    past the end of the stack, along Swift's async contexts
+//     stack_walk.c       the stack's words and the time that is left, for all of them
+//
+// A recovery walks ahead, by the step that the walk was given: so the unwinder knows the other files, and they not it.
 #pragma once
+#include <string.h>
+
 #include "cfi_program.h"
 
 enum {
     CACHED_ROW_COUNT = 4096,
     CACHED_CALL_COUNT = 256,
     FAR_SIZE = 4096,
-    CODE_LIMIT = 65536,  // bytes of code searched for the start of a function
+    CODE_LIMIT = 65536,   // bytes of code searched for the start of a function
+    CLOCK_INTERVAL = 32,  // steps between two readings of the clock
 };
 
 #define IN_REGISTER INT16_MIN
@@ -67,12 +73,15 @@ typedef struct {
     uint64_t context, frame_pointer;  ///< 0: not known
 } async_hint;
 
+typedef enum { STEP_DONE, STEP_OUTERMOST, STEP_LOST } step_result;
+
 /// One walk.
-typedef struct {
+typedef struct walk {
     stall_unwinder *unwinder;
     const stall_architecture *architecture;
     const stall_stack_copy *copy;
     stall_registers registers;
+    step_result (*step)(struct walk *walk);  ///< moves to the caller
     bool is_interrupted;  ///< the program counter is an instruction, not a return address
     bool is_guessed;
     bool is_trial;           ///< follows an assumed frame pointer; makes no further assumptions
@@ -83,19 +92,34 @@ typedef struct {
     uint64_t function;  ///< start of the function of the last frame
 } walk;
 
-typedef enum { STEP_DONE, STEP_OUTERMOST, STEP_LOST } step_result;
-
 /// The index of an address in a table with 2^bits entries.
 static inline uint64_t stall_place(uint64_t address, unsigned bits) {
     return address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
 }
 
+static inline bool stall_walk_holds(uint64_t base, uint64_t length, uint64_t address) {
+    return length >= 8 && address >= base && address - base <= length - 8;
+}
+
+/// Reads a word of the stack that is not in the copy.
+bool stall_walk_read_far_word(walk *walk, uint64_t address, uint64_t *value);
 /// Reads a word of the stack; the context is the walk.
-bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value);
-/// Moves to the caller.
-step_result stall_walk_step(walk *walk);
+static inline bool stall_walk_read_word(void *context, uint64_t address, uint64_t *value) {
+    walk *walk = context;
+    const stall_stack_copy *copy = walk->copy;
+    if (!stall_walk_holds(copy->base, copy->length, address)) return stall_walk_read_far_word(walk, address, value);
+    memcpy(value, copy->bytes + (address - copy->base), 8);
+    return true;
+}
+
+/// Whether the deadline has passed, as the clock says now.
+bool stall_walk_has_passed_deadline(walk *walk);
 /// Whether the deadline has passed. Called in every loop that may be long; reads the clock now and then.
-bool stall_walk_is_overdue(walk *walk);
+static inline bool stall_walk_is_overdue(walk *walk) {
+    stall_unwinder *unwinder = walk->unwinder;
+    if (unwinder->deadline_ns == 0 || ++unwinder->step_count % CLOCK_INTERVAL != 0) return unwinder->is_overdue;
+    return stall_walk_has_passed_deadline(walk);
+}
 
 /// Recovers register `number` in a frame of `function`, if it is the frame pointer and can be found.
 bool stall_walk_recover(walk *walk, uint64_t number, uint64_t function);
