@@ -104,8 +104,7 @@ void door_leave(stall_door *door, bool is_instant) {
     door->is_inside = false;
     if (is_instant) return;
     int saved = errno;
-    uint64_t now = stall_monotonic_ns(), count = __atomic_load_n(&door->beacon->iterations, __ATOMIC_RELAXED);
-    __atomic_store_n(&door->beacon->iterations, count + 1, __ATOMIC_RELAXED);
+    uint64_t now = stall_monotonic_ns();
     if (stall_beacon_is_watched(door->beacon)) stall_counters_add_iteration(door->beacon);
     stall_beacon_publish_awake(door->beacon, now);
     errno = saved;

@@ -71,7 +71,6 @@ typedef struct stall_counters {
 typedef struct stall_beacon {
     uint64_t word;                ///< 63...56 status, 55...0 CLOCK_MONOTONIC nanoseconds, modulo 2^56
     uint64_t callout;             ///< 63...56 phase (LoopPhase), 55...0 number of callouts so far
-    uint64_t iterations;          ///< iterations so far
     stall_wakeup *_Nullable wakeup;   ///< signalled when a wait ends: the watcher's, or `shared`; NULL without one
     uint64_t alarm;               ///< a suspected word: its replacement is timed, and wakes the watchdog
     uint64_t ended;               ///< when the suspected word was replaced, in nanoseconds; 0 before
@@ -79,9 +78,9 @@ typedef struct stall_beacon {
     int32_t thread;               ///< gettid of the loop's thread
     uint32_t references;
     uint32_t label_sequence;      ///< odd while `label` is being written
+    stall_wakeup shared;          ///< wakes each watcher; `wakeup` points here if there are several
     uint64_t label[8];            ///< up to 63 bytes of UTF-8 and a zero
     stall_counters counters;
-    stall_wakeup shared;  ///< wakes each watcher; `wakeup` points here if there are several
     stall_watcher watchers[STALL_WATCHER_LIMIT];
 } stall_beacon;
 
@@ -194,8 +193,6 @@ static inline bool stall_beacon_correct(
 }
 /// Publishes the start of an iteration: progress, even if the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
-    uint64_t count = __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
-    __atomic_store_n(&beacon->iterations, count + 1, __ATOMIC_RELAXED);
     stall_beacon_publish(beacon, STALL_LOOP_BUSY, now_ns);
     if (stall_beacon_is_watched(beacon)) stall_counters_add_iteration(beacon);
 }
@@ -275,9 +272,6 @@ static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {
 }
 static inline uint64_t stall_beacon_callout(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->callout, __ATOMIC_ACQUIRE);
-}
-static inline uint64_t stall_beacon_iterations(const stall_beacon *_Nonnull beacon) {
-    return __atomic_load_n(&beacon->iterations, __ATOMIC_RELAXED);
 }
 static inline uint32_t stall_beacon_mode(const stall_beacon *_Nonnull beacon) {
     return __atomic_load_n(&beacon->mode, __ATOMIC_RELAXED);
