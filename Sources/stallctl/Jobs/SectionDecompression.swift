@@ -11,27 +11,12 @@ func decompressSection(
     let result = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
         let length =
             switch compression {
-            case .zlib: decompressZlib(bytes, to: buffer)
+            case .zlib: Zlib.decompress(bytes, to: buffer)
             case .zstd: decompressZstandard(bytes, to: buffer)
             }
         count = length == size ? size : 0
     }
     return result.count == size ? result : nil
-}
-
-/// **Source:** zlib.h, `uncompress`.
-private func decompressZlib(_ bytes: [UInt8], to buffer: UnsafeMutableBufferPointer<UInt8>) -> Int?
-{
-    typealias Uncompress =
-        @convention(c) (
-            UnsafeMutableRawPointer?, UnsafeMutablePointer<CUnsignedLong>, UnsafeRawPointer?,
-            CUnsignedLong
-        ) -> CInt
-    guard let symbol = symbol("uncompress", of: "libz.so.1") else { return nil }
-    let uncompress = unsafeBitCast(symbol, to: Uncompress.self)
-    var length = CUnsignedLong(buffer.count)
-    let status = uncompress(buffer.baseAddress, &length, bytes, CUnsignedLong(bytes.count))
-    return status == 0 ? Int(length) : nil
 }
 
 /// An error is a length that no buffer has. **Source:** zstd.h, `ZSTD_decompress`.
@@ -40,11 +25,7 @@ private func decompressZstandard(
 ) -> Int? {
     typealias Decompress =
         @convention(c) (UnsafeMutableRawPointer?, Int, UnsafeRawPointer?, Int) -> Int
-    guard let symbol = symbol("ZSTD_decompress", of: "libzstd.so.1") else { return nil }
+    guard let symbol = systemSymbol("ZSTD_decompress", of: "libzstd.so.1") else { return nil }
     let decompress = unsafeBitCast(symbol, to: Decompress.self)
     return decompress(buffer.baseAddress, buffer.count, bytes, bytes.count)
-}
-
-private func symbol(_ name: String, of library: String) -> UnsafeMutableRawPointer? {
-    dlopen(library, RTLD_NOW).flatMap { dlsym($0, name) }
 }

@@ -16,9 +16,8 @@ struct Output: ~Copyable {
 
     /// Writes to standard output.
     init(isCompressed: Bool = false) throws(OutputError) {
-        let compressor = isCompressed ? try Compressor(to: STDOUT_FILENO) : nil
-        descriptor = compressor?.input ?? STDOUT_FILENO
-        self.compressor = compressor
+        descriptor = STDOUT_FILENO
+        compressor = isCompressed ? try Compressor(to: descriptor) : nil
         replaced = nil
         ownedPath = nil
     }
@@ -34,7 +33,7 @@ struct Output: ~Copyable {
                 throw error
             }
         }
-        descriptor = compressor?.input ?? file
+        descriptor = file
         self.compressor = compressor
         replaced = nil
         ownedPath = path
@@ -61,7 +60,7 @@ struct Output: ~Copyable {
                 throw error
             }
         }
-        descriptor = compressor?.input ?? file
+        descriptor = file
         self.compressor = compressor
         replaced = (path, temporary)
         ownedPath = nil
@@ -77,7 +76,7 @@ struct Output: ~Copyable {
     }
 
     /// Whether control characters would be acted on.
-    var isTerminal: Bool { isatty(descriptor) == 1 }
+    var isTerminal: Bool { compressor == nil && isatty(descriptor) == 1 }
 
     /// Takes text; writes when enough has gathered.
     mutating func write(_ text: String) throws(OutputError) {
@@ -94,34 +93,39 @@ struct Output: ~Copyable {
     /// Writes what is left, and puts a file in its place.
     mutating func finish() throws(OutputError) {
         try flush()
+        if let compressor { try finish(compressor) }
         if let replaced {
-            let file = try compressor?.finish() ?? descriptor
-            compressor = nil
-            guard fsync(file) == 0, rename(replaced.temporary, replaced.path) == 0 else {
+            guard fsync(descriptor) == 0, rename(replaced.temporary, replaced.path) == 0 else {
                 throw .failed(replaced.path, errno: errno)
             }
-        } else {
-            _ = try compressor?.finish()
-            compressor = nil
         }
         isFinished = true
+    }
+
+    private func finish(_ compressor: Compressor) throws(OutputError) {
+        guard compressor.finish() else { throw writeFailed(errno) }
     }
 
     private mutating func flush() throws(OutputError) {
         var written = 0
         while written < buffer.count {
             let count = buffer.withUnsafeBytes { bytes in
-                Glibc.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+                return compressor?.write(rest)
+                    ?? Glibc.write(descriptor, rest.baseAddress, rest.count)
             }
             if count >= 0 {
                 written += count
-            } else if errno == EPIPE {
-                throw .closedByReader
             } else if errno != EINTR {
-                throw .failed(replaced?.path ?? ownedPath ?? "standard output", errno: errno)
+                throw writeFailed(errno)
             }
         }
         buffer.removeAll(keepingCapacity: true)
+    }
+
+    private func writeFailed(_ errno: CInt) -> OutputError {
+        if errno == EPIPE { return .closedByReader }
+        return .failed(replaced?.path ?? ownedPath ?? "standard output", errno: errno)
     }
 }
 
@@ -176,13 +180,13 @@ enum OutputError: Error, Equatable, CustomStringConvertible {
     case closedByReader
     /// A system call failed, for example because the disk is full.
     case failed(String, errno: CInt)
-    /// `gzip` could not do its work.
+    /// The library that compresses is missing, or it has no memory.
     case notCompressed(String)
 
     var description: String {
         switch self {
         case .closedByReader: "standard output was closed"
-        case .notCompressed(let reason): "gzip: \(reason)"
+        case .notCompressed(let reason): "cannot be compressed: \(reason)"
         case .failed(let place, let errno): "\(place): \(String(cString: strerror(errno)))"
         }
     }
