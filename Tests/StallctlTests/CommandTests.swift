@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import StallFormats
 import StallModel
 import TestSupport
 import Testing

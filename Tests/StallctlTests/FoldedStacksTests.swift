@@ -1,3 +1,4 @@
+import StallFormats
 import StallModel
 import Testing
 

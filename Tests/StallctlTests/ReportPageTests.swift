@@ -1,5 +1,6 @@
 import Foundation
 import StallAnalysis
+import StallFormats
 import StallModel
 import TestSupport
 import Testing

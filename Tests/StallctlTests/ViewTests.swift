@@ -1,5 +1,6 @@
 import Foundation
 
+import StallFormats
 import StallModel
 
 import Testing

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 struct Export: ParsableCommand {

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 struct Top: ParsableCommand {

@@ -2,6 +2,7 @@
 // said about it.
 
 internal import Glibc
+internal import StallFormats
 
 /// Buffered output to standard output, or to a file that appears complete or not at all.
 struct Output: ~Copyable {
@@ -167,7 +168,7 @@ extension Output {
         to path: String? = nil
     ) throws {
         var output = try open(path)
-        let writer = CSVWriter(isRaw: isRaw, showsControls: output.isTerminal)
+        let writer = CSVWriter(isRaw: isRaw, visible: output.isTerminal ? { $0.printable } : nil)
         try output.write(writer.row(header.map { .plain($0) }))
         for row in rows { try output.write(writer.row(row)) }
         try output.finish()

@@ -2,6 +2,8 @@
 // sequences, line breaks, text that reverses its surroundings) is shown as an escape instead of
 // being sent.
 
+internal import StallFormats
+
 extension String {
     /// The text with every character that steers a terminal written as an escape: `\n`, `\u{1B}`.
     ///
@@ -17,20 +19,6 @@ extension String {
             }
         }
         return result
-    }
-}
-
-extension Unicode.Scalar {
-    /// A control, a line or paragraph separator, or an invisible format character such as those
-    /// that change the direction of text. The two joiners are text: emoji and several scripts are
-    /// written with them.
-    var steersTerminal: Bool {
-        if value < 0x7f { return value < 0x20 }
-        switch properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: return true
-        case .format: return value != 0x200c && value != 0x200d
-        default: return false
-        }
     }
 }
 

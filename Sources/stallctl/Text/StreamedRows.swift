@@ -1,5 +1,7 @@
 // Rows that are written while they come out of a store.
 
+internal import StallFormats
+
 /// One JSON array, an object a line.
 final class JSONArray {
     private var output: Output
@@ -25,7 +27,7 @@ final class CSVRows {
 
     init(_ header: [String], isRaw: Bool, to path: String?) throws {
         output = try Output.open(path)
-        writer = CSVWriter(isRaw: isRaw, showsControls: output.isTerminal)
+        writer = CSVWriter(isRaw: isRaw, visible: output.isTerminal ? { $0.printable } : nil)
         try output.write(writer.row(header.map { .plain($0) }))
     }
 

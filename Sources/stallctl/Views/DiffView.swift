@@ -1,6 +1,7 @@
 // `diff` for people, and as CSV.
 
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 extension DiffRow {

@@ -1,6 +1,7 @@
 // The shape of `top --csv`. Scripts depend on the column names.
 
 internal import StallAnalysis
+internal import StallFormats
 
 enum HotspotCSV {
     static let header = [

@@ -1,6 +1,7 @@
 // The shapes of `export --format csv`. Scripts depend on the column names.
 
 internal import StallAnalysis
+internal import StallFormats
 
 /// One row a report.
 enum ReportCSV {

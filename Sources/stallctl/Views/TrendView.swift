@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 extension TimeBuckets {

@@ -1,14 +1,13 @@
 // JSON, one object a line. Foundation encodes; what it leaves to terminals is taken care of here.
 
 internal import Foundation
-internal import StallModel
 
-enum JSONLines {
+package enum JSONLines {
     /// The object on one line with its line end; keys in snake case and in alphabetical order.
     ///
     /// Control, direction and separator characters are written as escapes everywhere, so that a
     /// terminal shows them and a line stays a line for every reader.
-    static func line(_ object: some Encodable) throws -> String {
+    package static func line(_ object: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -26,7 +25,8 @@ extension String {
         return unicodeScalars.map { scalar in
             guard scalar.steersTerminal else { return String(scalar) }
             return String(scalar).utf16.map { unit in
-                "\\u" + String(unit, radix: 16).padded(with: "0", to: 4)
+                let digits = String(unit, radix: 16)
+                return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             }.joined()
         }.joined()
     }

@@ -1,10 +1,10 @@
 // Stacks as flame graph tools read them: `root;caller;leaf weight`, one line a different stack.
 
-internal import StallModel
+package import StallModel
 
-struct FoldedStacks {
+package struct FoldedStacks {
     /// What the numbers count.
-    enum Weight: String, CaseIterable {
+    package enum Weight: String, CaseIterable {
         /// Milliseconds that the samples stand for, whole and at least 1.
         case ms
         /// Samples.
@@ -13,8 +13,10 @@ struct FoldedStacks {
 
     private var weights: [String: (duration: Duration, count: Int)] = [:]
 
+    package init() {}
+
     /// Adds the samples of a stall; late ones and other verdicts are nobody's time.
-    mutating func add(_ report: StallReport) {
+    package mutating func add(_ report: StallReport) {
         guard report.verdict == .stalled else { return }
         for sample in report.samples where !sample.isLate && !sample.frames.isEmpty {
             let outer = [report.run.app, report.loop].map(\.foldedElement)
@@ -25,9 +27,11 @@ struct FoldedStacks {
     }
 
     /// The lines, in alphabetical order.
-    func lines(weight: Weight) -> [String] {
+    package func lines(weight: Weight) -> [String] {
         weights.sorted { $0.key < $1.key }.map { path, total in
-            let milliseconds = max(1, total.duration.rounded(toUnit: 1_000_000))
+            let nanoseconds = total.duration.nanoseconds
+            let half: Int64 = nanoseconds % 1_000_000 >= 500_000 ? 1 : 0
+            let milliseconds = max(1, nanoseconds / 1_000_000 + half)
             return "\(path) \(weight == .ms ? milliseconds : Int64(total.count))"
         }
     }

@@ -1,14 +1,18 @@
 // Comma-separated values that spreadsheets open as text, never as formulas.
 
 /// Writes rows as RFC 4180 has them: CRLF, quotes where needed, quotes doubled.
-struct CSVWriter {
+package struct CSVWriter {
     /// Leave out the protection against formulas (`--csv-raw`).
-    var isRaw = false
-    /// Write control characters as escapes: the reader is a terminal, not a program.
-    var showsControls = false
+    private let isRaw: Bool
+    /// How names are written where the reader is a terminal, which acts on control characters.
+    private let visible: ((String) -> String)?
+
+    package init(isRaw: Bool = false, visible: ((String) -> String)? = nil) {
+        (self.isRaw, self.visible) = (isRaw, visible)
+    }
 
     /// One field of a row.
-    enum Field {
+    package enum Field {
         /// A number, a time or an id that we made: written as it is.
         case plain(String)
         /// A name from a user's program or file.
@@ -16,7 +20,7 @@ struct CSVWriter {
     }
 
     /// The row with its line end.
-    func row(_ fields: [Field]) -> String {
+    package func row(_ fields: [Field]) -> String {
         fields.map { field in
             switch field {
             case .plain(let text): quoted(text)
@@ -28,7 +32,7 @@ struct CSVWriter {
 
     /// A NUL is `\0` always: many readers end a cell there, or refuse the file.
     private func shown(_ text: String) -> String {
-        if showsControls { return text.printable }
+        if let visible { return visible(text) }
         return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
     }
 
