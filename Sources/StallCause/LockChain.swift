@@ -3,9 +3,9 @@
 internal import StallModel
 
 /// The holders of a chain of locks.
-package struct LockChain: Hashable, Sendable {
+struct LockChain: Hashable, Sendable {
     /// Nearest first: each holds what the one before it waits for, the first what the stalled thread waits for.
-    package var holders: [LockSuspect]
+    var holders: [LockSuspect]
     /// The last one waits for a lock that another one of the chain, or the stalled thread, holds.
     var isCircular: Bool
 }

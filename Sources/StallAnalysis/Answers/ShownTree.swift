@@ -1,6 +1,6 @@
 // The part of a tree of calls that is shown.
 
-package import StallModel
+internal import StallModel
 
 /// The part of a tree that is large enough to be shown.
 package struct ShownTree {

@@ -1,6 +1,6 @@
 // How long the loops were watched that a ranking speaks of: what its rates are given per.
 
-package import StallModel
+internal import StallModel
 
 /// The watched time of all loops that a filter selects, and of each group that is made by more than functions.
 package struct WatchedTime: Sendable {

@@ -1,7 +1,7 @@
 // Patterns for the names in rules. Small on purpose: a rule is read by people who ask why a frame was dropped.
 
 /// A pattern for a whole name: `*` stands for any characters, `?` for one, `\` takes the next one as it is.
-package struct Glob: Hashable, Sendable {
+struct Glob: Hashable, Sendable {
     fileprivate enum Piece: Hashable, Sendable {
         case byte(UInt8)
         case one
@@ -9,12 +9,12 @@ package struct Glob: Hashable, Sendable {
     }
 
     /// As it was written.
-    package let pattern: String
+    let pattern: String
     private let pieces: [Piece]
     /// The name that alone fits, when the pattern has no wildcards.
-    package let literal: String?
+    let literal: String?
 
-    package init(_ pattern: String) {
+    init(_ pattern: String) {
         self.pattern = pattern
         var pieces: [Piece] = []
         var isEscaped = false
@@ -40,7 +40,7 @@ package struct Glob: Hashable, Sendable {
     /// Whether the whole name fits.
     ///
     /// **Cost:** the length of the name times that of the pattern at worst; usually the first character decides.
-    package func matches(_ name: String) -> Bool {
+    func matches(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { matches($0) }
     }

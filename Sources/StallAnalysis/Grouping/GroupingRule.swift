@@ -1,6 +1,6 @@
 // One line of a rules file.
 
-package import StallModel
+internal import StallModel
 
 /// What to do with the frames or groups that a rule fits.
 enum RuleAction: Hashable, Sendable {

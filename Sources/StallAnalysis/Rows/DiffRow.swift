@@ -1,6 +1,6 @@
 // One group on both sides as data: the shape of `diff --json`.
 
-package import StallModel
+internal import StallModel
 
 /// One group on both sides, or all together, as data: the shape of `diff --json`. Scripts depend on the names.
 package struct DiffRow: Encodable {

@@ -1,10 +1,10 @@
 // Decides whether a loop is saturated: it makes progress and no callout takes long, but it never waits, so that new
 // events queue behind the others. Pure, like StallDetector.
 
-package import StallModel
+internal import StallModel
 
 /// The saturation detector of one loop.
-package struct SaturationDetector: Sendable {
+struct SaturationDetector: Sendable {
     /// When the next sample is due, near saturation. Needs no poll of its own: a loop that makes progress is polled
     /// anyway.
     private var nextSample: MonotonicInstant?
@@ -15,12 +15,12 @@ package struct SaturationDetector: Sendable {
     private var lastReport: MonotonicInstant?
     private var threshold = Duration.zero
 
-    package init() {}
+    init() {}
 
     /// Evaluates one poll of the loop.
     ///
     /// - Parameter isStalled: One callout takes long. That is a stall, not saturation, and time starts again.
-    package mutating func poll(
+    mutating func poll(
         _ reading: LoopReading, rests: UInt64, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
         isStalled: Bool,
@@ -55,8 +55,7 @@ package struct SaturationDetector: Sendable {
     }
 
     /// Ends an open incident.
-    package mutating func finish(_ evidence: ThreadEvidence, at now: MonotonicInstant) -> StallStep
-    {
+    mutating func finish(_ evidence: ThreadEvidence, at now: MonotonicInstant) -> StallStep {
         defer { lastReport = nil }
         var step = StallStep(dropsSuspicion: true)
         if lastReport != nil { step.incident = incident(evidence, at: now, hasEnded: true) }

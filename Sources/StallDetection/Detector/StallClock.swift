@@ -7,7 +7,7 @@
 //             - time it was stopped
 //     but at least the CPU time that it used.
 
-package import StallModel
+internal import StallModel
 
 /// What the kernel reports about a thread at one poll. Nil where it could not be read; wall time is used then.
 package struct ThreadEvidence: Hashable, Sendable {
@@ -49,9 +49,9 @@ package struct ThreadEvidence: Hashable, Sendable {
 }
 
 /// Adds up the time of one suspected stall, poll by poll.
-package struct StallClock: Hashable, Sendable {
+struct StallClock: Hashable, Sendable {
     /// When the loop last made progress.
-    package let began: MonotonicInstant
+    let began: MonotonicInstant
     /// Time up to the last poll whose evidence is final, and a preliminary account of the time since then.
     private var settled = Account()
     private var pending = Account()
@@ -93,14 +93,14 @@ package struct StallClock: Hashable, Sendable {
     }
 
     /// The part of the time that counts as a stall.
-    package var counted: Duration { settled.counted + pending.counted }
+    var counted: Duration { settled.counted + pending.counted }
     /// The thread's CPU time since `began`, as far as known.
-    package var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
+    var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
     /// - Parameter before: The last evidence from before `began`, if any. It bounds the CPU time of the first interval.
     /// - Parameter busyElsewhere: How long the loop was busy with other callouts since `before` was read. Their CPU
     ///   time is not the stall's.
-    package init(
+    init(
         began: MonotonicInstant, before: ThreadEvidence?, busyElsewhere: Duration = .zero
     ) {
         self.began = began
@@ -113,7 +113,7 @@ package struct StallClock: Hashable, Sendable {
     /// Accounts for the time since the last poll.
     ///
     /// - Parameter suspendedIntervals: When the process was suspended, as tracked by the watchdog.
-    package mutating func advance(
+    mutating func advance(
         to now: MonotonicInstant, _ evidence: ThreadEvidence, suspendedIntervals: SuspendedIntervals
     ) {
         let interval = now - last
@@ -191,7 +191,7 @@ package struct StallClock: Hashable, Sendable {
     }
 
     /// The verdict on a loop that made no progress for at least the threshold.
-    package func verdict(threshold: Duration) -> StallVerdict {
+    func verdict(threshold: Duration) -> StallVerdict {
         if wasTraced { return .debugger }
         if isStall(threshold: threshold) { return .stalled }
         if throttleCount > 0 { return .throttled }

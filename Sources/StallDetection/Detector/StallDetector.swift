@@ -36,21 +36,21 @@ package struct StallIncident: Hashable, Sendable {
 }
 
 /// What to do after a poll, in this order.
-package struct StallStep: Hashable, Sendable {
+struct StallStep: Hashable, Sendable {
     /// Sample the thread now.
     var takesSample = false
     /// Report that the stall began, continues, or ended.
-    package var incident: StallIncident?
+    var incident: StallIncident?
     /// The suspicion was unfounded or is over: discard its samples, after `incident`.
     var dropsSuspicion = false
 }
 
 /// One loop's detector.
-package struct StallDetector: Sendable {
+struct StallDetector: Sendable {
     /// Takes effect with the next suspicion.
-    package var policy: DetectionPolicy
+    var policy: DetectionPolicy
     /// When the next poll is due; nil if nothing can happen before the loop wakes up.
-    package private(set) var nextPoll: MonotonicInstant?
+    private(set) var nextPoll: MonotonicInstant?
     /// The word under suspicion; the watchdog sets the loop's alarm on it.
     var suspectedWord: UInt64? { suspicion?.word }
 
@@ -83,18 +83,18 @@ package struct StallDetector: Sendable {
     }
 
     /// - Parameter before: The thread's evidence when watching begins.
-    package init(policy: DetectionPolicy, before: ThreadEvidence? = nil) {
+    init(policy: DetectionPolicy, before: ThreadEvidence? = nil) {
         self.policy = policy
         history = ThreadHistory(before)
     }
 
     /// Whether the thread's full evidence is needed, or its counters suffice.
-    package func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
+    func isSuspect(_ reading: LoopReading, at now: MonotonicInstant) -> Bool {
         suspicion != nil || reading.status == .busy && now >= reading.since + policy.suspicion
     }
 
     /// Reports an open stall at the next poll regardless of the refresh interval: its stack has come.
-    package mutating func refresh() { suspicion?.hasNews = true }
+    mutating func refresh() { suspicion?.hasNews = true }
 
     /// Evaluates one poll of the loop.
     ///
@@ -107,7 +107,7 @@ package struct StallDetector: Sendable {
     ///   - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
     ///   - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
     ///     what should confirm it may be stuck itself.
-    package mutating func poll(
+    mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
         busyBefore: Duration = .zero, isProven: Bool = true
@@ -189,7 +189,7 @@ package struct StallDetector: Sendable {
     }
 
     /// Ends an open stall, because no poll follows.
-    package mutating func stop(
+    mutating func stop(
         _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(),
         ending: StallEnding = .stop
