@@ -149,7 +149,7 @@ extension DecodingError {
         case .keyNotFound(let key, let context): return "lacks \(place(context, key))"
         case .valueNotFound(_, let context): return "has null in \(place(context))"
         case .typeMismatch(let type, let context):
-            return "has something else than \(Self.word(type)) in \(place(context))"
+            return "has a value other than \(Self.word(type)) in \(place(context))"
         case .dataCorrupted(let context):
             // Foundation does not tell which.
             if context.codingPath.isEmpty { return "is not JSON, or has a number out of range" }
@@ -163,7 +163,7 @@ extension DecodingError {
         case is String.Type: "text"
         case is Bool.Type: "true or false"
         case is Double.Type, is Int.Type, is Int32.Type, is Int64.Type: "a number"
-        default: "what belongs there"
+        default: "the expected type"
         }
     }
 }

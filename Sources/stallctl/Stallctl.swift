@@ -13,18 +13,18 @@ struct Stallctl: ParsableCommand {
         abstract: "Rank, inspect and compare the stalls of an app's run loops.",
         discussion: """
             EXAMPLES
-              stallctl top                                what to fix first
-              stallctl list --since 2h                    the latest reports
-              stallctl show 0193c1e2f0aa                  one report in full
-              stallctl report -o stalls.html              one HTML page with pictures
+              stallctl top                                rank what to fix first
+              stallctl list --since 2h                    list recent reports
+              stallctl show 0193c1e2f0aa                  show one report in full
+              stallctl report -o stalls.html              write one HTML page
               stallctl ingest --store all.sqlite stores/  import many stores
-              stallctl --version                          the version
+              stallctl --version                          print the version
 
-            The store is --store, or else $STALLCTL_STORE, ./stalls.sqlite if it
-            exists, $XDG_STATE_HOME/stallwatch/stalls.sqlite if it exists, or the
-            machine's, /var/lib/stallwatch/central.sqlite.
-            Exit codes: 0 success, 1 failure, 2 a given threshold was exceeded
-            (diff --fail-above), 64 usage error.
+            The store is --store, else $STALLCTL_STORE, else the first of these that
+            exists: ./stalls.sqlite, $XDG_STATE_HOME/stallwatch/stalls.sqlite, and the
+            machine's store, /var/lib/stallwatch/central.sqlite.
+            Exit codes: 0 success, 1 failure, 2 threshold exceeded (diff --fail-above),
+            64 usage error.
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
@@ -67,7 +67,7 @@ struct Stallctl: ParsableCommand {
         setrlimit(__rlimit_resource_t(7), &limit)
         guard limit.rlim_cur < needed else { return }
         say(
-            "stallctl: at most \(limit.rlim_cur) files may be open; \(needed) are needed (ulimit -n)"
+            "stallctl: the limit on open files is \(limit.rlim_cur); at least \(needed) are needed: run 'ulimit -n \(needed)' first"
         )
         Glibc.exit(1)
     }
@@ -93,7 +93,7 @@ struct Stallctl: ParsableCommand {
         else { return }
         let suggestion =
             Suggestion.closest(to: word, in: names).map { " Did you mean '\($0)'?" } ?? ""
-        throw ValidationError("There is no command '\(word)'.\(suggestion)")
+        throw ValidationError("Unknown command '\(word)'.\(suggestion)")
     }
 
     /// Says what was wrong, in one line or, for wrong usage, as the parser does, and ends it all.

@@ -152,11 +152,11 @@ import Testing
             "r:1: expected a kind: thunk, runtime, entry, nowhere, program, source or library, not 'odd'"
         ),
         ("merge path a", "r:1: expected 'into' and the name of the group, but the line ends there"),
-        ("merge path a into b c", "r:1: expected nothing more, not 'c'"),
+        ("merge path a into b c", "r:1: expected the end of the line, not 'c'"),
         ("split function a", "r:1: expected 'by', not 'function'"),
         (
             "split by line function a",
-            "r:1: expected what tells the parts apart: callee, callers or wait, not 'line'"
+            "r:1: expected what to split by: callee, callers or wait, not 'line'"
         ),
         ("rules 2", "r:1: expected format 1, not '2'"),
         ("stop path a", "r:1: expected a selector: image, module, function or kind, not 'path'"),

@@ -87,11 +87,11 @@ import Testing
         (good.replacing(#""pid":7"#, with: #""pid":70000000000"#), "out of range"),
         (
             good.replacing(#""pid":7"#, with: #""pid":"7""#),
-            "has something else than a number in pid"
+            "has a value other than a number in pid"
         ),
         (
             good.replacing("800.373728", with: #""5""#),
-            "has something else than a number in duration_ms"
+            "has a value other than a number in duration_ms"
         ),
         (good.replacing("2026-11-21T", with: "2026-13-21T"), "has no time such as"),
         (good.replacing("0x10", with: "10"), "in samples[0].stack[0].offset"),

@@ -87,13 +87,13 @@ import TestSupport
     }
 
     @Test(arguments: [
-        "update stack set is_truncated = not is_truncated where id = 3": "stack 3 is not",
-        "update image set path = '/opt/other' where id = 1": "image 1 is not",
-        "update function set file = 'x' where id = 1": "function 1 is not",
-        "update location set kind = 2 where id = 5 and kind <> 2": "place 5 is not",
-        "delete from stack where id = 2": "names stack 2, which is missing",
+        "update stack set is_truncated = not is_truncated where id = 3": "stack 3 was changed",
+        "update image set path = '/opt/other' where id = 1": "image 1 was changed",
+        "update function set file = 'x' where id = 1": "function 1 was changed",
+        "update location set kind = 2 where id = 5 and kind <> 2": "location 5 was changed",
+        "delete from stack where id = 2": "refers to stack 2, which is missing",
         "update report set verdict = 17 where seq = 1": "17 is not a StallVerdict",
-        "update report set samples = x'ff' where seq = 1": "no list of samples",
+        "update report set samples = x'ff' where seq = 1": "not a list of samples",
         "delete from label where id = 1": "names a label that is missing",
     ])
     func `a check finds what is wrong`(change: String, fault: String) throws {

@@ -83,7 +83,7 @@ import TestSupport
         let expected: StoreError =
             version > newestSchemaVersion
             ? .newer(path: path, version: version, supported: newestSchemaVersion)
-            : .damaged(path: path, detail: "no store has schema version \(version)")
+            : .damaged(path: path, detail: "there is no schema version \(version)")
         #expect(throws: expected) { try ReportStore.open(path: path) }
         #expect(throws: expected) { try AgentStore(path: path, run: generator.run) }
         #expect(throws: expected) { try migrateStore(path: path) }

@@ -53,7 +53,7 @@ import TestSupport
             """)
         #expect(
             throws: StoreError.damaged(
-                path: directory("a.sqlite"), detail: "its table label is no plain one")
+                path: directory("a.sqlite"), detail: "its table label is not an ordinary table")
         ) { try ReportStore.open(path: directory("a.sqlite")) }
     }
 

@@ -135,8 +135,8 @@ import Testing
             let typo = try stallctl(mistyped, in: directory)
             #expect(typo.status == 0)
             let sentence =
-                "stallctl: few.sqlite: no report and no watched time of '2.3.1'; "
-                + "there is no version '2.3.1': did you mean '2.3.0'? Known: 2.3.0\n"
+                "stallctl: few.sqlite: no reports and no watched time for '2.3.1'; "
+                + "unknown version '2.3.1': did you mean '2.3.0'? Known: 2.3.0\n"
             #expect(typo.errors == sentence)
             // Nobody looked: that is no reason to let anything pass.
             for words in [
@@ -145,7 +145,7 @@ import Testing
             ] {
                 let failing = try stallctl(words + ["--fail-above", "1.2"], in: directory)
                 #expect(failing.status == 1 && failing.output == "", "\(words)")
-                #expect(failing.errors.contains("no report and no watched time of"))
+                #expect(failing.errors.contains("no reports and no watched time for"))
             }
         }
     }
@@ -170,7 +170,9 @@ import Testing
             let missing = try stallctl(["top", "--rules", "none.rules"], in: directory)
             #expect(
                 missing.status == 1
-                    && missing.errors.hasPrefix("stallctl: none.rules: the rules cannot be read"))
+                    && missing.errors.hasPrefix(
+                        "stallctl: none.rules: cannot read the grouping rules")
+            )
         }
     }
 
@@ -196,11 +198,11 @@ import Testing
             try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
             let outputs = [
-                (["show", "01aa"], "text for people"), (["top"], "text for people"),
-                (["export", "--format", "folded"], "text for people"),
-                (["export", "--format", "csv"], "a table as 'stallctl export --format csv'"),
-                (["top", "--csv"], "a table as 'stallctl export --format csv'"),
-                (["export", "--format", "json"], "a JSON array; 'stallctl ingest' takes"),
+                (["show", "01aa"], "plain text"), (["top"], "plain text"),
+                (["export", "--format", "folded"], "plain text"),
+                (["export", "--format", "csv"], "CSV as written by stallctl"),
+                (["top", "--csv"], "CSV as written by stallctl"),
+                (["export", "--format", "json"], "a JSON array; 'stallctl ingest' needs"),
             ]
             for (words, clause) in outputs {
                 let text = try stallctl(words, in: directory).output
@@ -218,7 +220,8 @@ import Testing
             #expect(lines.status == 0)
             let asked = try stallctl(["list", "--store", "out"], in: directory)
             #expect(
-                asked.errors.hasPrefix("stallctl: out: JSON lines, which 'stallctl ingest' takes"))
+                asked.errors.hasPrefix(
+                    "stallctl: out: JSON lines; import them with 'stallctl ingest'"))
         }
     }
 
@@ -244,7 +247,7 @@ import Testing
             let unclear = try stallctl(
                 ["merge", "waitFor", "waitForReader"] + central, in: directory)
             #expect(
-                unclear.status == 1 && unclear.errors.contains("'waitFor' is the name of 2 groups"))
+                unclear.status == 1 && unclear.errors.contains("'waitFor' matches 2 groups"))
             let merged = try stallctl(
                 ["merge", "waitForWorker", "waitForReader", "--into", "waiting"] + central,
                 in: directory)
@@ -257,7 +260,7 @@ import Testing
             #expect(moves.map { $0["title"] as? String } == ["lock in waiting", "lock in waiting"])
             #expect(Set(moves.compactMap { $0["title_before"] as? String }).count == 2)
             let again = try stallctl(["regroup"] + central, in: directory)
-            #expect(again.output == "central.sqlite: every report is in its group\n")
+            #expect(again.output == "central.sqlite: no report changed its group\n")
             let agent = try stallctl(["regroup", "--store", "agent.sqlite"], in: directory)
             #expect(agent.status == 1 && agent.errors.contains("expected a central store"))
         }
@@ -407,7 +410,8 @@ import Testing
                 ["ingest", "--store", "central.sqlite", "stores"], in: directory)
             #expect(first.status == 1)
             #expect(
-                first.output == "central.sqlite: took 2 new reports from 2 files; skipped 2 files\n"
+                first.output
+                    == "central.sqlite: imported 2 new reports from 2 files; skipped 2 files\n"
             )
             let errors = first.errors.split(separator: "\n")
             #expect(errors.count == 2)
@@ -445,7 +449,7 @@ import Testing
         (["top"], "there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor"),
         (
             ["list", "--store", "text.sqlite"],
-            "text.sqlite: text for people; expected a stallwatch store"
+            "text.sqlite: plain text; expected a stallwatch store"
         ),
         (["show", "00", "--store", "."], ".: not a regular file"),
         (["status", "--store", "empty.sqlite"], "empty.sqlite: an empty file"),
@@ -460,13 +464,13 @@ import Testing
         (["ingest", "--store", "good.sqlite", "good.sqlite"], "good.sqlite: an agent's store"),
         (
             ["show", "ffff", "--store", "good.sqlite"],
-            "good.sqlite: no report's id begins with ffff; 'stallctl list' prints the ids"
+            "good.sqlite: no report id begins with ffff; 'stallctl list' prints the ids"
         ),
         (
             ["show", "01aa-5f33-0001", "--store", "good.sqlite"],
-            "good.sqlite: no report's id begins with 01aa-5f33-0001; did you mean 01aa5f320001?"
+            "good.sqlite: no report id begins with 01aa-5f33-0001; did you mean 01aa5f320001?"
         ),
-        (["show", "01aa", "--store", "good.sqlite"], "2 reports' ids begin with 01aa"),
+        (["show", "01aa", "--store", "good.sqlite"], "2 report ids begin with 01aa"),
     ])
     func `bad input gets one clear line and exit code 1`(arguments: [String], message: String)
         throws
@@ -513,7 +517,7 @@ import Testing
             let result = try stallctl(words)
             #expect(result.status == 64)
             #expect(
-                result.errors.contains("There is no command '\(word)'. Did you mean '\(meant)'?"))
+                result.errors.contains("Unknown command '\(word)'. Did you mean '\(meant)'?"))
         }
     }
 

@@ -61,9 +61,9 @@ extension CommandTests {
                 try id("latest") == listed(["--limit", "1"], in: directory)[0]["id"] as? String)
 
             let tooFar = try stallctl(["show", "9"], in: directory)
-            #expect(tooFar.status == 1 && tooFar.errors.contains("top has 5 groups"))
+            #expect(tooFar.status == 1 && tooFar.errors.contains("top has only 5 groups"))
             let several = try stallctl(["show", "measure"], in: directory)
-            #expect(several.status == 1 && several.errors.contains("is the name of 5 groups"))
+            #expect(several.status == 1 && several.errors.contains("matches 5 groups"))
         }
     }
 

@@ -47,7 +47,7 @@ import Testing
                 ["ingest", "--store", "c.sqlite", "--json", "a.jsonl"], in: directory)
             #expect(both.output.contains(#""added":0,"cancelled":false,"changed":0"#))
             let check = try stallctl(["check", "--store", "c.sqlite"], in: directory)
-            #expect(check.output == "c.sqlite: is whole\n" && check.status == 0)
+            #expect(check.output == "c.sqlite: no problems found\n" && check.status == 0)
         }
     }
 
@@ -104,7 +104,7 @@ import Testing
                 to: archive.appending(path: "a.sqlite"), atomically: true, encoding: .utf8)
             let result = try stallctl(
                 ["ingest", "--store", "central", "--archive", "done", "[ab].sqlite"], in: directory)
-            #expect(result.output == "central: took 3 new reports from 2 files\n")
+            #expect(result.output == "central: imported 3 new reports from 2 files\n")
             #expect(result.status == 0 && result.errors == "")
             let kept = try FileManager.default.contentsOfDirectory(atPath: archive.path).sorted()
             #expect(kept == ["a.sqlite", "a.sqlite.1", "b.sqlite"])
@@ -121,7 +121,7 @@ import Testing
             try store.record(SampleReports.report(1), images: [])
             let result = try stallctl(
                 ["ingest", "--store", "central", "--delete", "a.sqlite"], in: directory)
-            #expect(result.output.contains("took 1 new report"))
+            #expect(result.output.contains("imported 1 new report"))
             #expect(FileManager.default.fileExists(atPath: path))
             try store.close()
             let later = try stallctl(
@@ -139,7 +139,7 @@ import Testing
             let arguments = ["ingest", "--store", "central", "bad.sqlite", "good.sqlite"]
             let first = try stallctl(arguments, in: directory)
             #expect(first.status == 1 && first.errors.contains("bad.sqlite: "))
-            #expect(first.output == "central: took 1 new report from 1 file; skipped 1 file\n")
+            #expect(first.output == "central: imported 1 new report from 1 file; skipped 1 file\n")
             let second = try stallctl(arguments, in: directory)
             #expect(second.status == 0 && second.errors == "")
             #expect(second.output.contains("; 1 file in quarantine"))
@@ -159,7 +159,7 @@ import Testing
                 ["ingest", "--store", "central", "-"], in: directory,
                 input: "{\n\(good)nonsense\n")
             #expect(result.status == 1)
-            #expect(result.output.contains("took 1 new report"))
+            #expect(result.output.contains("imported 1 new report"))
             #expect(
                 result.errors == """
                     stallctl: standard input: line 1: is not JSON, or has a number out of range
@@ -208,12 +208,14 @@ import Testing
             try daemon.run()
             // It says what it has taken once that is durable.
             let line = output.fileHandleForReading.availableData
-            #expect(String(decoding: line, as: UTF8.self).contains("took 2 new reports"))
+            #expect(String(decoding: line, as: UTF8.self).contains("imported 2 new reports"))
             // It lives through another job that takes longer than it waits.
             let lock = open(directory.appending(path: "central-lock").path, O_RDWR)
             #expect(flock(lock, LOCK_EX) == 0)
             let complaint = errors.fileHandleForReading.availableData
-            #expect(String(decoding: complaint, as: UTF8.self).contains("another job works on it"))
+            #expect(
+                String(decoding: complaint, as: UTF8.self).contains(
+                    "locked by another stallctl job"))
             #expect(close(lock) == 0)
             let other = try stallctl(
                 ["ingest", "--store", "central", "--wait", "5", "a.sqlite"], in: directory)
@@ -270,7 +272,7 @@ import Testing
             let lock = directory.appending(path: "central-lock").path
             #expect(try Data(contentsOf: URL(filePath: lock)).isEmpty)
             let check = try stallctl(["check", "--store", "central"], in: directory)
-            #expect(check.output == "central: is whole\n")
+            #expect(check.output == "central: no problems found\n")
         }
     }
 
@@ -292,8 +294,9 @@ import Testing
             ]
             let first = try stallctl(arguments, in: directory)
             #expect(first.status == 1)
-            #expect(first.output == "central: took 1 new report from 1 file; skipped 3 files\n")
-            #expect(first.errors.contains("folder/n\u{fffd}.sqlite: cannot be opened: its name"))
+            #expect(first.output == "central: imported 1 new report from 1 file; skipped 3 files\n")
+            #expect(
+                first.errors.contains("folder/n\u{fffd}.sqlite: cannot be opened: the file name"))
             #expect(first.errors.contains("folder/pipe.jsonl: not a regular file"))
             #expect(first.errors.contains("lines.jsonl.gz: compressed"))
             let second = try stallctl(arguments, in: directory)
@@ -317,7 +320,7 @@ import Testing
             let check = try stallctl(
                 ["check", "--store", "central", "--repair"], in: directory)
             #expect(check.status == 0)
-            #expect(check.output == "central: is whole; its roll-ups were rebuilt\n")
+            #expect(check.output == "central: no problems found; roll-ups rebuilt\n")
         }
     }
 
@@ -332,7 +335,7 @@ import Testing
                     in: directory)
             }
             try export()
-            #expect(try stallctl(ingest, in: directory).output.contains("took 3 new reports"))
+            #expect(try stallctl(ingest, in: directory).output.contains("imported 3 new reports"))
             func says() throws -> [String] {
                 try [["top"], ["trend", "--by", "day"], ["diff", "2.3.0", "2.3.0"]].map { words in
                     let said = try stallctl(words + ["--store", "central"], in: directory)
@@ -347,14 +350,14 @@ import Testing
             #expect(before.allSatisfy { $0.contains("3 stalls") })
             _ = try stallctl(
                 ["prune", "--store", "central", "--older-than", "2100-01-01"], in: directory)
-            #expect(try stallctl(ingest, in: directory).output.contains("took 0 new reports"))
+            #expect(try stallctl(ingest, in: directory).output.contains("imported 0 new reports"))
             #expect(
                 try says() == before, "of what was pruned the roll-ups tell, however little it is")
             try writeStore("a.sqlite", in: directory, 4...5)
             try export()
-            #expect(try stallctl(ingest, in: directory).output.contains("took 2 new reports"))
+            #expect(try stallctl(ingest, in: directory).output.contains("imported 2 new reports"))
             let check = try stallctl(["check", "--store", "central"], in: directory)
-            #expect(check.output == "central: is whole\n")
+            #expect(check.output == "central: no problems found\n")
         }
     }
 
@@ -403,7 +406,7 @@ import Testing
                     _ = try stallctl(["ingest", "--store", store, file], in: directory)
                 }
                 let check = try stallctl(["check", "--store", store], in: directory)
-                #expect(check.output.hasSuffix(": is whole\n"), "\(check.output)")
+                #expect(check.output.hasSuffix(": no problems found\n"), "\(check.output)")
                 let top = try stallctl(["top", "--store", store], in: directory).output
                 return String(top.firstMatch(of: /[0-9]+ stalls?/)?.output ?? "none")
             }
@@ -422,7 +425,7 @@ import Testing
             #expect(try count("c0", ["differs.jsonl"]) == "6 stalls")
             let id = try #require(lines.firstMatch(of: /"id":"([0-9a-f]{32})"/)?.output.1)
             let shown = try stallctl(["show", String(id), "--store", "c0"], in: directory)
-            #expect(shown.status == 0 && shown.output.contains("Report 1 of 2 of this id"))
+            #expect(shown.status == 0 && shown.output.contains("Report 1 of 2 with this id"))
             #expect(shown.output.contains("4.32 s"))
         }
     }

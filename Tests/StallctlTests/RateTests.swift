@@ -81,7 +81,7 @@ import Testing
             #expect(text.contains("in 2.00 watched hours (1.5 s/h)"), "\(text)")
             #expect(
                 text.contains(
-                    "Rates are of the 3 stalls (3.0 s lost) in loops whose watched time is recorded; of the other 5 stalls (5m 00s) it is not."
+                    "Rates cover the 3 stalls (3.0 s lost) in loops with recorded watched time, not the other 5 stalls (5m 00s)."
                 ), "\(text)")
         }
         #expect(try checkStore(path: directory("central.sqlite")).isEmpty)

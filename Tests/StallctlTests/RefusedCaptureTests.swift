@@ -10,12 +10,12 @@ import Testing
             (
                 "proc",
                 [
-                    "No stack was taken.", "was blocked, and /proc does not show where",
+                    "No stack was captured.", "was blocked, and /proc does not show where",
                     "not readable",
                 ]
             ),
             ("memory", ["stall(store:refused:)", "clock_nanosleep"]),
-            ("rights", ["No stack was taken.", "this process is not dumpable"]),
+            ("rights", ["No stack was captured.", "this process is not dumpable"]),
             ("late-rights", ["stall(store:refused:)", "clock_nanosleep"]),
             ("ended", ["stalled for", "stall(store:refused:)", "clock_nanosleep"]),
             ("overflow", ["its end is not recorded yet", "handle_overflow", "overflowStack()"]),

@@ -86,7 +86,7 @@ import Testing
             #expect(
                 lines.map { $0.replacing("stallctl: ", with: "") } == [
                     "/nonexistent: no such directory",
-                    "\(other.full): it has build ID \(other.buildID), but the reports' nested has "
+                    "\(other.full): build ID \(other.buildID), but the reports' nested has "
                         + "\(program.buildID); not used",
                     "\(text): not an ELF file; expected a binary or a separate debug file",
                     "/nonexistent/x: no such file",
@@ -105,7 +105,7 @@ import Testing
                 directory.appending(path: "stalls.sqlite").path, program.full,
             ])
             #expect(result.status == 1)
-            #expect(result.errors.contains("it has no build ID"))
+            #expect(result.errors.contains("no build ID"))
             #expect(result.number("places") == 0 && result.number("without_build_id") > 50)
         }
     }

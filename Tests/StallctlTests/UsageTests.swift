@@ -49,7 +49,7 @@ extension CommandTests {
                 ["ingest", "--store", "central", "stalls.sqlite", "--metrics", "no/such/folder/m"],
                 in: directory)
             #expect(said.status == 1 && said.errors.contains("no/such/folder"))
-            #expect(said.output.contains("took 1 new report from 1 file"))
+            #expect(said.output.contains("imported 1 new report from 1 file"))
         }
     }
 }

@@ -37,7 +37,7 @@ import TestSupport
             try SampleReports.writeStore(
                 at: URL(filePath: path), [SampleReports.report()])
             let result = try BuiltProgram("stallctl", ["top", "--watch", "--store", path]).finish()
-            #expect(result.status == 64 && result.errors.contains("--watch draws on a terminal"))
+            #expect(result.status == 64 && result.errors.contains("--watch requires a terminal"))
         }
     }
 

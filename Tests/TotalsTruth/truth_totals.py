@@ -335,7 +335,7 @@ def play(options, judge):
         judge.where = central.path
         # Notes follow, of copies for example.
         said = central.run("check", "--store", central.path, codes=(0, 1)).splitlines()[:1]
-        judge.number("check", said, [f"{central.path}: is whole"])
+        judge.number("check", said, [f"{central.path}: no problems found"])
 
 
 def judge_pruned(judge, central, truth, draw):

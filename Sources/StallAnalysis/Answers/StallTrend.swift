@@ -126,6 +126,6 @@ package struct TimeSpanError: Error, CustomStringConvertible {
 
     package var description: String {
         "there are more than \(TimeBuckets.largestCount) \(unit.rawValue)s between the first stall and the last; "
-            + "--since and --until take a part of them"
+            + "narrow the range with --since and --until"
     }
 }

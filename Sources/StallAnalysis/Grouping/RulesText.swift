@@ -100,7 +100,7 @@ private struct RuleReader {
     }
 
     func takeEnd() throws(RulesError) {
-        guard isAtEnd else { throw error(expected: "nothing more") }
+        guard isAtEnd else { throw error(expected: "the end of the line") }
     }
 
     mutating func rule() throws(RulesError) -> GroupingRule {
@@ -161,7 +161,7 @@ private struct RuleReader {
             guard take("by") else { throw error(expected: "'by'") }
             let keys = SplitKey.allCases.map(\.rawValue)
             return .split(
-                by: try take("what tells the parts apart: " + listed(keys), SplitKey.init))
+                by: try take("what to split by: " + listed(keys), SplitKey.init))
         default:
             return .classify(name == "skip" ? .skipped : FrameClass(rawValue: name)!)
         }

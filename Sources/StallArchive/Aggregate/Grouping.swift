@@ -207,7 +207,7 @@ final class Grouping {
         let rows = try connection.prepare("select id, locations from stack")
         while try rows.step() {
             guard let entries = [StackEntry](encoded: rows.blob(at: 1)) else {
-                throw rows.damage("a stack is not a list of places")
+                throw rows.damage("a stack is not a list of locations")
             }
             if entries.contains(where: { locations.contains($0.location) }) {
                 stacks.insert(try rows.integer(at: 0))

@@ -161,7 +161,7 @@ extension RollUpTotals {
         first_us = min(first_us, try row.integer(at: first + 7))
         last_us = max(last_us, try row.integer(at: first + 8))
         guard histogram.add(encoded: row.blob(at: first + 9)) else {
-            throw row.damage("a roll-up's histogram is not one")
+            throw row.damage("a roll-up's histogram is invalid")
         }
     }
 }

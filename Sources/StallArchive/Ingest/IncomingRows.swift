@@ -183,7 +183,7 @@ final class IncomingRows {
     }
 
     func location(_ id: Int64) throws -> IncomingStore.Location {
-        try one(findLocation, id, "place") { row in
+        try one(findLocation, id, "location") { row in
             let kind: CodeAddressKind = try row.value(at: 3)
             return IncomingStore.Location(
                 hash: try row.integer(at: 0), image: try row.integer(at: 1),
@@ -220,7 +220,7 @@ final class IncomingRows {
         try rows.bind(location)
         while try rows.step() {
             guard frames.count < ValueLimits.frameCount else {
-                throw rows.damage("place \(location) has more than \(frames.count) functions")
+                throw rows.damage("location \(location) has more than \(frames.count) functions")
             }
             if !rows.isNull(at: 5) { _ = try rows.limited(at: 5, 0...Int64(Int32.max), "line") }
             let names = FrameNames(
@@ -234,7 +234,7 @@ final class IncomingRows {
             let hash = ContentHash.function(
                 name: names.name, rawName: names.rawName, file: names.file)
             guard rows.isNull(at: 4) || rows.optionalInteger(at: 0) == hash else {
-                throw rows.damage("a function is not what it was when it was written")
+                throw rows.damage("a function was changed after it was written (checksum mismatch)")
             }
             frames.append(names)
         }
@@ -253,7 +253,7 @@ final class IncomingRows {
                 throw row.damage("stack \(id) takes \(bytes.count) bytes")
             }
             guard let entries = [StackEntry](encoded: bytes) else {
-                throw row.damage("stack \(id) is not a list of places")
+                throw row.damage("stack \(id) is not a list of locations")
             }
             return IncomingStore.Stack(entries: entries, isTruncated: try row.integer(at: 1) != 0)
         }
@@ -283,7 +283,7 @@ final class IncomingRows {
     ) throws -> Row {
         try statement.bind(id)
         guard try statement.step() else {
-            throw statement.damage("\(noun) \(id) is named and missing")
+            throw statement.damage("\(noun) \(id) is referred to and missing")
         }
         defer { statement.reset() }
         return try read(statement)

@@ -114,7 +114,7 @@ package final class Ingest {
     }
 
     private func knownRevisions() throws(StoreError) -> [UniqueID: Int64] {
-        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "already closed") }
         return try StoreError.catching(path: file.path) {
             try writer.knownRevisions()
         }
@@ -126,7 +126,7 @@ package final class Ingest {
         from ahead: SourcePrefetcher, _ summary: inout IngestSummary,
         _ report: (IngestSummary) -> Void
     ) throws(StoreError) {
-        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "already closed") }
         do {
             try file.connection.transaction(.immediate) {
                 try writer.notice()
@@ -224,7 +224,7 @@ package final class Ingest {
         _ feed: inout any ReportFeed, _ counts: inout (added: Int, changed: Int),
         _ result: inout IngestFileResult
     ) throws(StoreError) -> Bool {
-        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "already closed") }
         // Reading may wait for the writer of the pipe, which must not hold up other jobs.
         var batch: [(line: Int, report: PortableReport)] = []
         var isAtEnd = false

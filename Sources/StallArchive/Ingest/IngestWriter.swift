@@ -84,7 +84,9 @@ final class IngestWriter {
     ///
     /// - Parameter isStrict: Compares every number that both have first: after `sharedIdentity`.
     func take(_ incoming: IncomingStore, isStrict: Bool) throws -> IngestFileResult.Outcome {
-        guard !incoming.sources.isEmpty else { throw incoming.damage("it has no identity") }
+        guard !incoming.sources.isEmpty else {
+            throw incoming.damage("the store's identity is missing")
+        }
         var (added, changed, hasNews) = (0, 0, false)
         let transfer = RowImporter(
             incoming, interner: interner, reports: reports, grouping: grouping, same: same)

@@ -205,7 +205,7 @@ final class RowImporter {
         let isNew = try interner.knownLocation(hash: location.hash) == nil
         let known = try interner.location(
             image: image(location.image), offset: location.offset, kind: location.kind)
-        try check(known.hash == location.hash, "place", id)
+        try check(known.hash == location.hash, "location", id)
         // Names first: the group of a report that comes with its names is decided once.
         try importNames(
             ofLocation: id, hash: known.hash, detail: location.detail, isNew: isNew)
@@ -238,6 +238,6 @@ final class RowImporter {
 
     private func check(_ isAsWritten: Bool, _ noun: String, _ id: Int64) throws {
         guard !isAsWritten else { return }
-        throw incoming.damage("\(noun) \(id) is not what it was when it was written")
+        throw incoming.damage("\(noun) \(id) was changed after it was written (checksum mismatch)")
     }
 }

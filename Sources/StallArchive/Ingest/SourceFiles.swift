@@ -64,7 +64,7 @@ struct SourceFiles {
             let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 let path = directory + "/" + String(decoding: bytes, as: UTF8.self)
-                skip(path, .cannotOpen(path: path, reason: "its name is not UTF-8"))
+                skip(path, .cannotOpen(path: path, reason: "the file name is not UTF-8"))
                 continue
             }
             if name != "." && name != ".." { names.append(name) }

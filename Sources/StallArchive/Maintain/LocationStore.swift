@@ -111,7 +111,7 @@ package final class LocationStore {
         for stack in stacks {
             try findStack.bind(stack)
             guard try findStack.step(), let entries = [StackEntry](encoded: findStack.blob(at: 0))
-            else { throw findStack.damage("stack \(stack) is not a list of places") }
+            else { throw findStack.damage("stack \(stack) is not a list of locations") }
             locations.formUnion(entries.map(\.location))
             findStack.reset()
         }
@@ -124,7 +124,9 @@ package final class LocationStore {
         let next = try connection.prepare(
             "update source set revision = revision + 1 where id = (select max(id) from source) returning revision"
         )
-        guard let revision = try next.found() else { throw next.damage("its identity is gone") }
+        guard let revision = try next.found() else {
+            throw next.damage("the store's identity is missing")
+        }
         return revision
     }
 

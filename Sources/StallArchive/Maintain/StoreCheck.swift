@@ -53,7 +53,7 @@ package func storeNotes(path: String) throws(StoreError) -> [String] {
     let conflicts = try count("(select distinct location from name_conflict)")
     if conflicts > 0 {
         notes.append(
-            "\(conflicts) places have other names in some sources; the first ones stay "
+            "\(conflicts) locations have other symbols in some sources; the first are kept "
                 + "(stallctl symbolicate decides)")
     }
     let copies = try count("source where origin is not null")
@@ -141,7 +141,7 @@ private struct StoreCheck {
                     checksum != rows.checksum(of: 0..<count)
                 else { continue }
                 complain(
-                    "\(table) \(try rows.integer(at: count + 1)) is not what it was when it was written"
+                    "\(table) \(try rows.integer(at: count + 1)) was changed after it was written (checksum mismatch)"
                 )
             }
         }
@@ -162,7 +162,7 @@ private struct StoreCheck {
 
     private mutating func checkLocations(_ images: [Int64: Int64]) throws -> [Int64: Int64] {
         let rows = try connection.prepare("select id, hash, image, offset, kind from location")
-        return try check(rows, "place") { row in
+        return try check(rows, "location") { row in
             try images[row.integer(at: 2)].map { image in
                 ContentHash.location(
                     image: image, offset: try row.integer(at: 3), kind: try row.integer(at: 4))
@@ -207,12 +207,12 @@ private struct StoreCheck {
                 for column: CInt in 4...6 { _ = try rows.duration_ns(at: column) }
                 for stack in try rows.samples(at: 7).compactMap(\.stack)
                 where !stacks.contains(stack) {
-                    throw rows.damage("a sample names stack \(stack), which is missing")
+                    throw rows.damage("a sample refers to stack \(stack), which is missing")
                 }
                 _ = try rows.cause(at: 8)
                 for stack in try rows.threads(at: 11).compactMap(\.stack)
                 where !stacks.contains(stack) {
-                    throw rows.damage("a thread names stack \(stack), which is missing")
+                    throw rows.damage("a thread refers to stack \(stack), which is missing")
                 }
                 // What it says is taken as it is by a repair: what was written is not known.
                 let columns =
@@ -222,7 +222,7 @@ private struct StoreCheck {
                     checksum != rows.checksum(of: columns)
                 {
                     complain(
-                        "report \(rows.blob(at: 0).hexadecimal): its row is not what it was when it was written",
+                        "report \(rows.blob(at: 0).hexadecimal): its row was changed after it was written (checksum mismatch)",
                         isRepairable: true)
                     continue
                 }
@@ -244,7 +244,7 @@ private struct StoreCheck {
             let (id, stored) = try (rows.integer(at: 0), rows.integer(at: 1))
             hashes[id] = stored
             if try hash(rows) != stored {
-                complain("\(noun) \(id) is not what it was when it was written")
+                complain("\(noun) \(id) was changed after it was written (checksum mismatch)")
             }
         }
         return hashes

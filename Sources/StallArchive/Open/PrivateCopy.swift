@@ -54,7 +54,7 @@ final class PrivateCopy {
             throw .overBudget(
                 path: original,
                 detail:
-                    "\(suffix.isEmpty ? "it" : "its \(suffix) file") says to hold more than is written on the disk"
+                    "\(suffix.isEmpty ? "it" : "its \(suffix) file") is sparse: its size is larger than its data on disk"
             )
         }
         var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)

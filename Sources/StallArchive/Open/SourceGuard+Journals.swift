@@ -34,7 +34,7 @@ extension SourceGuard {
         else { return }
         throw .badCompanion(
             path: original,
-            detail: "its -journal file names another journal; no store of ours has that")
+            detail: "its -journal file names another journal, which no stallwatch store does")
     }
 
     /// An empty file, or a database without anything in it, that is being written at this moment.

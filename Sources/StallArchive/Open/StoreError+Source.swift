@@ -25,7 +25,7 @@ extension StoreError {
         return switch code & 0xff {
         case SQLITE_INTERRUPT: budget.error(path)
         case SQLITE_TOOBIG:
-            .overBudget(path: path, detail: "it holds a value that no store has: \(message)")
+            .overBudget(path: path, detail: "it holds an invalid value: \(message)")
         case SQLITE_NOMEM:
             .overBudget(path: path, detail: "reading it takes more memory than there is")
         case SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_AUTH, SQLITE_CONSTRAINT:

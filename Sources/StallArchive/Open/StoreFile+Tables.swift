@@ -25,7 +25,8 @@ extension StoreFile {
             }
             // A virtual one is a program's that reads what its maker wrote.
             guard sql.prefix(12).lowercased() == "create table" else {
-                throw StoreError.damaged(path: path, detail: "its table \(table) is no plain one")
+                throw StoreError.damaged(
+                    path: path, detail: "its table \(table) is not an ordinary table")
             }
             guard knownTables.withLock({ !$0.contains(sql) }) else { continue }
             // A column that is computed runs whatever its maker wrote, and may be of any size.
@@ -33,7 +34,7 @@ extension StoreFile {
             while try columns.step() {
                 guard try columns.integer(at: 6) != 0 else { continue }
                 throw StoreError.damaged(
-                    path: path, detail: "its table \(table) has a column that is computed")
+                    path: path, detail: "its table \(table) has a generated column")
             }
             knownTables.withLock { if $0.count < 1000 { $0.insert(sql) } }
         }

@@ -126,7 +126,7 @@ final class StackReader {
         guard try findStack.step() else { return nil }
         defer { findStack.reset() }
         guard let entries = [StackEntry](encoded: findStack.blob(at: 1)) else {
-            throw findStack.damage("stack \(id) is not a list of places")
+            throw findStack.damage("stack \(id) is not a list of locations")
         }
         return (entries, try findStack.integer(at: 0) != 0)
     }
@@ -136,7 +136,7 @@ final class StackReader {
         if let place = places[id] { return place }
         try findLocation.bind(id)
         guard try findLocation.step() else {
-            throw findLocation.damage("a stack names place \(id), which is missing")
+            throw findLocation.damage("a stack refers to location \(id), which is missing")
         }
         let location = CodeLocation(
             imagePath: findLocation.optionalText(at: 0),
@@ -238,7 +238,7 @@ struct ReportReader {
     ) throws -> StoredStack? {
         try number.map { number in
             guard let stack = try stacks.stack(number) else {
-                throw rows.damage("a \(noun) names stack \(number), which is missing")
+                throw rows.damage("a \(noun) refers to stack \(number), which is missing")
             }
             return stack
         }

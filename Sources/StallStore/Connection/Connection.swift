@@ -117,7 +117,7 @@ package final class Connection {
         return String(cString: strerror(code))
     }
 
-    var isClosed: StoreError { .cannotOpen(path: path, reason: "it was closed") }
+    var isClosed: StoreError { .cannotOpen(path: path, reason: "already closed") }
 
     /// Copies the whole database over another.
     package func copy(to other: Connection) throws(StoreError) {

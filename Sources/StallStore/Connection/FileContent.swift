@@ -50,12 +50,12 @@ package enum FileContent: Hashable, Sendable {
     /// What it is, in a clause.
     var clause: String {
         switch self {
-        case .lines: "JSON lines, which 'stallctl ingest' takes into a store"
-        case .array: "a JSON array; 'stallctl ingest' takes what export --format jsonl writes"
-        case .csv: "a table as 'stallctl export --format csv' writes it"
-        case .text: "text for people"
+        case .lines: "JSON lines; import them with 'stallctl ingest'"
+        case .array: "a JSON array; 'stallctl ingest' needs JSON lines (export --format jsonl)"
+        case .csv: "CSV as written by stallctl"
+        case .text: "plain text"
         case .compressed:
-            "compressed; expand it first, lines with 'gunzip -c FILE | stallctl ingest -'"
+            "compressed; decompress it first, JSON lines with 'gunzip -c FILE | stallctl ingest -'"
         case .program: "a program or library"
         case .unknown: "not a SQLite database"
         }

@@ -87,13 +87,13 @@ extension StoreError: CustomStringConvertible {
         case .badCompanion(let path, let detail): "\(path): \(detail)"
         case .overBudget(let path, let detail): "\(path): refused: \(detail)"
         case .notReady(let path): "\(path): not ready yet: it is being created"
-        case .interrupted(let path): "\(path): reading it was ended by a signal"
+        case .interrupted(let path): "\(path): reading was interrupted by a signal"
         case .sharedIdentity(let path):
             "\(path): has the identity of another store with different reports; "
                 + "one of the two was copied and then written to"
-        case .unknownReport(let prefix): "no report's id begins with \(prefix)"
+        case .unknownReport(let prefix): "no report id begins with \(prefix)"
         case .ambiguousReport(let prefix, let ids):
-            "\(ids.count) reports' ids begin with \(prefix); "
+            "\(ids.count) report ids begin with \(prefix); "
                 + "give more digits: \(ids.prefix(5).map(\.description).joined(separator: ", "))"
         case .sqlite(let path, let code, let message): "\(path): SQLite error \(code): \(message)"
         }

@@ -94,7 +94,7 @@ package struct StoreFile {
             throw StoreError.newer(path: path, version: version, supported: newestSchemaVersion)
         }
         guard migrationCount(ofVersion: version) != nil else {
-            throw StoreError.damaged(path: path, detail: "no store has schema version \(version)")
+            throw StoreError.damaged(path: path, detail: "there is no schema version \(version)")
         }
         return (role, version)
     }
@@ -138,7 +138,8 @@ package struct StoreFile {
     private static func giveIdentity(_ connection: Connection, isNew: Bool) throws {
         let identity = try StoreIdentity(connection)
         guard try isNew || identity.hasAny() else {
-            throw StoreError.damaged(path: connection.path, detail: "it has no identity")
+            throw StoreError.damaged(
+                path: connection.path, detail: "the store's identity is missing")
         }
         try identity.settle(StoreLocation(of: connection.path))
     }

@@ -101,14 +101,14 @@ extension Statement {
 
     package func samples(at column: CInt) throws(StoreError) -> [StoredSample] {
         guard let samples = [StoredSample](encoded: blob(at: column)) else {
-            throw damage("a report's samples are no list of samples")
+            throw damage("a report's samples are not a list of samples")
         }
         return samples
     }
 
     package func threads(at column: CInt) throws(StoreError) -> [StoredThread] {
         guard let threads = [StoredThread](encoded: blob(at: column)) else {
-            throw damage("a report's threads are no list of threads")
+            throw damage("a report's threads are not a list of threads")
         }
         return threads
     }
@@ -123,7 +123,7 @@ extension Statement {
         guard let cause = try causeClass(at: column) else { return nil }
         let stored = StallCause(
             cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
-        guard let stored else { throw damage("a report's cause is none") }
+        guard let stored else { throw damage("a report's cause is invalid") }
         return stored
     }
 

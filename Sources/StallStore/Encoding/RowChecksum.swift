@@ -74,6 +74,6 @@ extension Statement {
         guard let stored = optionalInteger(at: column), stored != checksum(of: columns) else {
             return
         }
-        throw damage("\(noun) is not what it was when it was written")
+        throw damage("\(noun) was changed after it was written (checksum mismatch)")
     }
 }

@@ -177,7 +177,7 @@ package final class AgentStore {
     private func writeOnce<Answer>(
         _ body: (AgentWriter) throws -> Answer
     ) throws(StoreError) -> Answer {
-        guard let writer else { throw .cannotOpen(path: file.path, reason: "it was closed") }
+        guard let writer else { throw .cannotOpen(path: file.path, reason: "already closed") }
         guard !file.wasMoved() else { throw .moved(path: file.path) }
         try expectDescriptors()
         do {

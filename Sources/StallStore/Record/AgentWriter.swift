@@ -26,7 +26,8 @@ final class AgentWriter {
     init(_ connection: Connection, run: ProcessRun) throws {
         let place = StoreLocation(of: connection.path)
         guard let source = try StoreIdentity(connection).own(at: place) else {
-            throw StoreError.damaged(path: connection.path, detail: "it has no identity")
+            throw StoreError.damaged(
+                path: connection.path, detail: "the store's identity is missing")
         }
         self.run = run
         self.source = source
@@ -213,7 +214,7 @@ final class AgentWriter {
     /// The next number of this store, never given out before.
     private func revision() throws -> Int64 {
         guard let revision = try nextRevision.found(source) else {
-            throw nextRevision.damage("its identity is gone")
+            throw nextRevision.damage("the store's identity is missing")
         }
         return revision
     }

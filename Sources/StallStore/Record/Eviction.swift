@@ -189,7 +189,7 @@ package struct Eviction {
             let rows = try connection.prepare("select locations from stack")
             while try rows.step() {
                 guard let entries = [StackEntry](encoded: rows.blob(at: 0)) else {
-                    throw rows.damage("a stack is not a list of places")
+                    throw rows.damage("a stack is not a list of locations")
                 }
                 for entry in entries where seen.insert(entry.location).inserted {
                     try keep(entry.location)

@@ -104,7 +104,7 @@ extension Statement {
         -> ExposureRow
     {
         guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
-            throw damage("iteration lengths are no histogram")
+            throw damage("iteration lengths are not a histogram")
         }
         let count = try limited(at: first + 3, 0...ValueLimits.count, "count")
         return ExposureRow(

@@ -55,13 +55,13 @@ struct Check: ParsableCommand {
         } else {
             let lines =
                 faults.isEmpty
-                ? ["is whole\(repair ? "; its roll-ups were rebuilt" : "")"] + notes
+                ? ["no problems found\(repair ? "; roll-ups rebuilt" : "")"] + notes
                 : faults.map(\.description)
             try Output.write(lines: lines.map { "\(path): \($0)".printable })
         }
         guard !faults.isEmpty else { return }
         if !repair, faults.allSatisfy(\.isRepairable) {
-            say("stallctl: stallctl check --repair mends this")
+            say("stallctl: run 'stallctl check --repair' to fix this")
         }
         throw ExitCode.failure
     }

@@ -10,9 +10,9 @@ struct Diff: ParsableCommand {
         discussion: """
             Time lost is compared per watched hour. A group counts as worse or better
             if the change is statistically significant: the 95% confidence interval of
-            the ratio does not include 1. If a store does not record how long loops
-            were watched, equal watched time is assumed on both sides; if it does for
-            some loops, those are compared.
+            the ratio does not include 1. If watched time is not recorded, equal watched
+            time is assumed on both sides; if it is recorded for some loops, only those
+            are compared.
 
             A and B are versions, time ranges such as 2026-11-01..2026-11-07 or 7d..,
             or paths of stores. The filters apply to both.

@@ -10,19 +10,19 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write reports for other programs.",
         discussion: """
-            csv     one row a report; --rows groups: a row a group as top ranks them;
-                    --rows frames: a row a function on a stack. Cells that a
-                    spreadsheet would run get a ' in front; --csv-raw leaves it out.
+            csv     one row per report; with --rows groups, per group of top; with
+                    --rows frames, per function on a stack. Cells that a spreadsheet
+                    would run as formulas are prefixed with '; --csv-raw disables this.
             json    one array of reports, with all their samples.
-            jsonl   the same reports, one a line.
+            jsonl   the same reports, one per line.
             folded  app;loop;root;...;leaf and a weight, for flame graph tools.
 
-            For viewers, of stalls alone; all times add up to what top says was lost:
+            For viewers, stalls only; the times add up to the total of top:
             pprof         go tool pprof, Pyroscope, Parca, Grafana; always gzip
-            chrome-trace  ui.perfetto.dev, chrome://tracing: a track a loop, a slice a
-                          stall with the functions in it, arrows to who held the lock
+            chrome-trace  ui.perfetto.dev, chrome://tracing: one track per loop, one
+                          slice per stall with its functions, arrows to lock holders
             speedscope    speedscope.app
-            perf-script   the text of perf script, which many viewers read
+            perf-script   the output of perf script, which many viewers read
             firefox       profiler.firefox.com
 
             EXAMPLES
@@ -55,41 +55,42 @@ struct Export: ParsableCommand {
     @OptionGroup var filters: FilterOptions
     @OptionGroup var grouping: GroupingOptions
 
-    @Option(help: ArgumentHelp("What to write.", valueName: "format"))
+    @Option(help: ArgumentHelp("Output format.", valueName: "format"))
     var format: Format
 
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write to this file, which is replaced when all is written.",
+            "Output file, replaced once all is written. Default: standard output.",
             valueName: "path"),
         completion: .file())
     var output: String?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Write at most this many reports, the newest.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of reports to write, newest first.", valueName: "count"))
     var limit: Int?
 
-    @Option(help: ArgumentHelp("What a row of CSV is.", valueName: "kind"))
+    @Option(help: ArgumentHelp("What a CSV row represents.", valueName: "kind"))
     var rows = Rows.reports
 
-    @Flag(help: "Write names into CSV as they are, without protection against formulas.")
+    @Flag(help: "Write names to CSV unmodified, without protection against spreadsheet formulas.")
     var csvRaw = false
 
-    @Option(help: ArgumentHelp("What the numbers of folded stacks count.", valueName: "unit"))
+    @Option(
+        help: ArgumentHelp("Weight of folded stacks: milliseconds or samples.", valueName: "unit"))
     var weight = FoldedStacks.Weight.ms
 
     func validate() throws {
         try expectOneOrMore(limit, "--limit")
         if rows == .groups, limit != nil {
-            throw ValidationError("--limit counts reports; it does not go with --rows groups.")
+            throw ValidationError("--limit counts reports; it cannot be used with --rows groups.")
         }
         if format != .csv, rows != .reports || csvRaw {
-            throw ValidationError("--rows and --csv-raw go with --format csv.")
+            throw ValidationError("--rows and --csv-raw require --format csv.")
         }
         if format != .folded, weight != .ms {
-            throw ValidationError("--weight goes with --format folded.")
+            throw ValidationError("--weight requires --format folded.")
         }
     }
 
@@ -112,7 +113,9 @@ struct Export: ParsableCommand {
             }
             try Output.write(lines: stacks.lines(weight: weight), to: output)
         case .pprof where output == nil && isatty(STDOUT_FILENO) == 1:
-            throw ValidationError("--format pprof is no text; write it to a file with --output.")
+            throw ValidationError(
+                "--format pprof is binary and standard output is a terminal; name a file with --output."
+            )
         case .pprof, .chromeTrace, .speedscope, .perfScript, .firefox:
             let export = ViewerExport(
                 store: store, filter: filters.filter, limit: limit,

@@ -62,7 +62,7 @@ struct IngestCommand: ParsableCommand {
             valueName: "seconds"))
     var wait = 60
 
-    @Flag(help: "Ignore patterns that match no file.")
+    @Flag(help: "Accept patterns that match no file.")
     var allowUnmatched = false
 
     @Flag(help: "Retry quarantined files even if they have not changed.")
@@ -78,10 +78,10 @@ struct IngestCommand: ParsableCommand {
 
     func validate() throws {
         if delete, archive != nil {
-            throw ValidationError("--delete and --archive exclude each other.")
+            throw ValidationError("--delete and --archive cannot be used together.")
         }
         if watch, paths.contains("-") {
-            throw ValidationError("--watch looks again and again; standard input comes once.")
+            throw ValidationError("--watch cannot be used with standard input.")
         }
         try expectOneOrMore(every, "--every")
         guard wait >= 0 else { throw ValidationError("--wait must be 0 or more; it was \(wait).") }

@@ -23,7 +23,8 @@ struct List: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Only reports of this group: a title, glob or signature prefix.", valueName: "group"))
+            "Include only reports of this group: a title, glob or signature prefix.",
+            valueName: "group"))
     var group: String?
 
     @OptionGroup var filters: FilterOptions
@@ -82,7 +83,7 @@ extension ListingQuestion.Order: ExpressibleByArgument {}
 private func readState(_ text: String) throws -> StallState {
     guard let state = StallState.byWord[text.lowercased()] else {
         let words = listed(StallState.byWord.keys.sorted())
-        throw ValidationError("'\(text)' is no state; expected \(words).")
+        throw ValidationError("'\(text)' is not a state; expected \(words).")
     }
     return state
 }
@@ -92,7 +93,8 @@ private func readDuration(_ text: String) throws -> Duration {
     guard let match = text.wholeMatch(of: /(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|m|h)/.ignoresCase()),
         let number = Double(match.1), let unit = units[match.2.lowercased()]
     else {
-        throw ValidationError("'\(text)' is no duration; expected one such as 500ms, 2s or 1.5m.")
+        throw ValidationError(
+            "'\(text)' is not a duration; expected one such as 500ms, 2s or 1.5m.")
     }
     return .seconds(number * unit)
 }

@@ -9,9 +9,9 @@ struct Merge: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Merge several groups into one, by a rule for all reports, old and new.",
         discussion: """
-            Adds a line to the rules: to --rules FILE, or else to stallwatch.rules
-            beside the store. Delete the line to undo it. In a central store, 'stallctl
-            regroup' then applies it to existing reports.
+            Adds a line to the grouping rules: to --rules FILE, or else to
+            stallwatch.rules beside the store. Delete the line to undo the merge.
+            In a central store, 'stallctl regroup' applies it to existing reports.
 
             A group is given as a substring of its title, a glob for the whole title,
             or a prefix of the signature in top --json. The merged group is named
@@ -34,10 +34,10 @@ struct Merge: ParsableCommand {
 
     func validate() throws {
         guard groups.count >= 2 else {
-            throw ValidationError("Expected two groups or more; there was \(groups.count).")
+            throw ValidationError("Expected two or more groups; got \(groups.count).")
         }
         if let into, into.isEmpty || into.contains(where: { $0 == "\"" || $0.isNewline }) {
-            throw ValidationError("--into must be a name without quotes and line ends.")
+            throw ValidationError("--into must not contain quotes or line breaks.")
         }
     }
 
@@ -46,14 +46,16 @@ struct Merge: ParsableCommand {
         let ranking = try grouping.question(to: store, filters.filter).exactRanking(by: .total)
         let merged = try groups.map { try ranking.groups.one(named: $0, inStore: store.path) }
         guard Set(merged.map(\.group.signature)).count == merged.count else {
-            throw ValidationError("\(groups.joined(separator: " and ")) are one group already.")
+            throw ValidationError("\(groups.joined(separator: " and ")) are already one group.")
         }
         let rule = MergeRule(merged, into: into)
         let path = grouping.rules ?? GroupingOptions.pathBeside(store: store.path)
         try rule.add(to: path)
         try Output.write(lines: [rule.text])
-        let next = store.role == .central ? "; next: stallctl regroup --store \(store.path)" : ""
-        say("stallctl: \(path): the rule was added\(next)".printable)
+        let next =
+            store.role == .central
+            ? "; apply it to existing reports with: stallctl regroup --store \(store.path)" : ""
+        say("stallctl: \(path): added a rule\(next)".printable)
     }
 }
 

@@ -57,7 +57,7 @@ struct Prune: ParsableCommand {
     func validate() throws {
         if olderThan == nil, maxSize == nil, rollupsOlderThan == nil {
             throw ValidationError(
-                "Say what may go: --older-than, --max-size or --rollups-older-than.")
+                "Specify what to delete: --older-than, --max-size or --rollups-older-than.")
         }
     }
 
@@ -103,7 +103,7 @@ enum ByteSize {
         var bytes = number
         for _ in 0..<power { bytes *= step }
         guard bytes < 9e18 else {
-            throw ValidationError("'\(text)' is more than any file can be.")
+            throw ValidationError("'\(text)' is larger than any file can be.")
         }
         return Int64(bytes)
     }

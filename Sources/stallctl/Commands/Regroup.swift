@@ -9,9 +9,9 @@ struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Regroup all reports of a central store by the current rules.",
         discussion: """
-            Ingest does so automatically when the rules have changed. Reports are not
-            changed, only their groups and the roll-ups that top reads. An agent's
-            store holds no groups: its reports are grouped whenever they are read.
+            Ingest does this automatically when the rules have changed. Only the groups
+            and the roll-ups that top reads change, not the reports. An agent's store
+            holds no groups: its reports are grouped each time they are read.
 
             EXAMPLES
               stallctl regroup --store central.sqlite
@@ -73,7 +73,7 @@ struct RegroupView {
 
     var lines: [String] {
         let count = moved.reduce(0) { $0 + $1.count }
-        guard count > 0 else { return ["\(path.printable): every report is in its group"] }
+        guard count > 0 else { return ["\(path.printable): no report changed its group"] }
         let rows = moved.map { move -> [Table.Cell] in
             let row = RegroupRow(move)
             return [

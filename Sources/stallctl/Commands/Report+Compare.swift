@@ -55,7 +55,7 @@ extension Report {
         var page = ReportPage(
             title: heading, heading: heading,
             headline: comparison.groups.isEmpty ? "No stalls on either side." : view.summary,
-            tableHeading: "What changed, the most first", tableClass: "rank compare",
+            tableHeading: "Changes, largest first", tableClass: "rank compare",
             columns: [
                 ("Change", false), (names[0], true), (names[1], true), ("Ratio", true),
                 ("95% CI", true),

@@ -10,12 +10,12 @@ struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write one HTML file with the ranking, flame graphs and timelines.",
         discussion: """
-            The file stands for itself: it fetches nothing, and may be mailed, kept and
-            opened anywhere. Without scripts it is the ranking, the cause of each group
-            and an example with its evidence; with them, flame graphs with search, the
-            example's samples in time with who held the lock, trends, durations, versions
-            and hosts. With --compare, two sides beside each other and their difference;
-            A and B are as diff takes them.
+            The file is self-contained: it loads nothing from the network. With scripts
+            disabled, it shows the ranking, the cause of each group, and one example with
+            its evidence. With scripts enabled, it adds searchable flame graphs, the
+            example's timeline with lock holders, trends, durations, versions and hosts.
+            With --compare, it shows two sides and their difference; A and B are given as
+            for diff.
 
             EXAMPLES
               stallctl report -o stalls.html
@@ -29,7 +29,7 @@ struct Report: ParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write to this file, which is replaced when all is written.",
+            "Output file, replaced once all is written. Default: standard output.",
             valueName: "path"),
         completion: .file(extensions: ["html"]))
     var output: String?
@@ -37,12 +37,13 @@ struct Report: ParsableCommand {
     @Option(
         parsing: .upToNextOption,
         help: ArgumentHelp(
-            "Compare two versions, ranges of time or stores: A and B.", valueName: "side"))
+            "Compare two versions, time ranges or stores, A and B, as diff does.", valueName: "side"
+        ))
     var compare: [String] = []
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Show at most this many groups.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of groups to show.", valueName: "count"))
     var limit = 500
 
     @OptionGroup var grouping: GroupingOptions
@@ -50,10 +51,10 @@ struct Report: ParsableCommand {
     func validate() throws {
         try expectOneOrMore(limit, "--limit")
         guard compare.isEmpty || compare.count == 2 else {
-            throw ValidationError("--compare needs two sides, such as 2.2.9 2.3.0.")
+            throw ValidationError("--compare needs two sides, such as --compare 2.2.9 2.3.0.")
         }
         if output == nil, isatty(STDOUT_FILENO) == 1 {
-            throw ValidationError("name a file with --output; a page is nothing for a terminal.")
+            throw ValidationError("standard output is a terminal; name a file with --output.")
         }
     }
 
@@ -173,8 +174,8 @@ struct Report: ParsableCommand {
         var facts = [
             strong(group.total.compact) + HTML(" lost in ") + strong(counted(group.count, "stall"))
                 + HTML(
-                    ", \(percent(group.total, of: ranking.totalLost)) of all; half of them took at most \(group.p50.precise), "
-                        + "95 % at most \(group.p95.precise), the longest \(group.max.precise)")
+                    ", \(percent(group.total, of: ranking.totalLost)) of all; median \(group.p50.precise), "
+                        + "p95 \(group.p95.precise), longest \(group.max.precise)")
         ]
         let causes = group.causesByTime
         if !causes.isEmpty {
@@ -184,7 +185,7 @@ struct Report: ParsableCommand {
             facts.append(HTML("Cause: ") + strong(listed(shares)) + HTML(" of the time"))
         }
         if group.group.isWithoutAppFrame {
-            facts.append(HTML("None of the app's functions was on the stacks"))
+            facts.append(HTML("No app function was on the stacks"))
         }
         facts += self.facts(picture)
         if picture.seen.count != group.count {

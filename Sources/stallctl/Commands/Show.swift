@@ -37,7 +37,7 @@ struct Show: ParsableCommand {
     func validate() throws {
         try expectOneOrMore(stacks, "--stacks")
         if markdown, output.json {
-            throw ValidationError("--markdown does not go with --json.")
+            throw ValidationError("--markdown cannot be used with --json.")
         }
     }
 
@@ -59,7 +59,7 @@ struct Show: ParsableCommand {
             if reports.count > 1 {
                 lines += index == 0 ? [] : [""]
                 lines.append(
-                    "Report \(index + 1) of \(reports.count) of this id: their sources say different things."
+                    "Report \(index + 1) of \(reports.count) with this id: their sources disagree."
                 )
             }
             let view = ReportView(

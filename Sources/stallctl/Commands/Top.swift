@@ -63,10 +63,10 @@ struct Top: ParsableCommand {
             throw ValidationError("--interval must be 1 to 3600; it was \(interval).")
         }
         if watch, rows.csv || rows.output.json || markdown {
-            throw ValidationError("--watch does not go with --csv, --json and --markdown.")
+            throw ValidationError("--watch cannot be used with --csv, --json or --markdown.")
         }
         if markdown, rows.csv || rows.output.json {
-            throw ValidationError("--markdown does not go with --csv and --json.")
+            throw ValidationError("--markdown cannot be used with --csv or --json.")
         }
     }
 

@@ -85,7 +85,7 @@ struct Tree: ParsableCommand {
         }
         if tree.stallCount == 0, !tree.isSelectionEmpty {
             let names = (focus + ignore).map { "'\($0)'" }.joined(separator: ", ")
-            say("stallctl: no stack is left by --focus and --ignore of \(names)".printable)
+            say("stallctl: no stack matches --focus and --ignore: \(names)".printable)
         }
         if tree.isSelectionEmpty { try filters.explainEmptyAnswer(from: store) }
     }

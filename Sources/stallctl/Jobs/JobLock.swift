@@ -50,7 +50,7 @@ enum JobError: Error, CustomStringConvertible {
     var description: String {
         switch self {
         case .busy(let store, let seconds):
-            "\(store): another job works on it; gave up after \(seconds) s, nothing was done"
+            "\(store): locked by another stallctl job; gave up after \(seconds) s and changed nothing"
         case .failed(let path, let errno): "\(path): \(String(cString: strerror(errno)))"
         }
     }

@@ -64,17 +64,19 @@ struct Metrics {
             lines.append("# HELP \(name) \(help)")
             lines.append("# TYPE \(name) \(type)")
         }
-        family(Self.reportsName, "counter", "Reports that ingest took or failed to take.")
+        family(Self.reportsName, "counter", "Reports that ingest imported or failed to import.")
         lines += reports.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-        family("stallctl_last_run_timestamp_seconds", "gauge", "When ingest last ran.")
+        family("stallctl_last_run_timestamp_seconds", "gauge", "Time of the last ingest run.")
         lines.append("stallctl_last_run_timestamp_seconds \(time.seconds)")
         if let lastSuccess {
             family(
                 "stallctl_last_success_timestamp_seconds", "gauge",
-                "When ingest last ran without any failure.")
+                "Time of the last ingest run without failures.")
             lines.append("stallctl_last_success_timestamp_seconds \(lastSuccess)")
         }
-        family("stallctl_stalls", "gauge", "Stalls in the store by group, the worst groups first.")
+        family(
+            "stallctl_stalls", "gauge",
+            "Stalls in the store by group, those with the most time lost first.")
         let groups = stalls.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
         for group in groups.prefix(Self.groupLimit) {
             lines.append(
@@ -85,7 +87,7 @@ struct Metrics {
         if others > 0 {
             lines.append("stallctl_stalls{signature=\"other\",title=\"other\"} \(others)")
         }
-        family("stallctl_stall_duration_seconds", "histogram", "How long the stalls lasted.")
+        family("stallctl_stall_duration_seconds", "histogram", "Durations of the stalls.")
         for bound in Self.bounds {
             let count = stalls.durations.count(upTo: .seconds(bound))
             lines.append("stallctl_stall_duration_seconds_bucket{le=\"\(bound)\"} \(count)")

@@ -62,15 +62,16 @@ struct NothingToCompare: Error, CustomStringConvertible {
             runs.filter { apps.isEmpty || apps.contains($0.app) }.map(\.version)
         ).sorted()
         guard !known.contains(version) else { return }
-        reason = "; there is no version '\(version)'"
+        reason = "; unknown version '\(version)'"
         if !apps.isEmpty { reason += " of \(listed(apps))" }
         reason +=
             Suggestion.closest(to: version, in: known).map { ": did you mean '\($0)'?" } ?? "."
         let names = known.prefix(10).joined(separator: ", ") + (known.count > 10 ? ", ..." : "")
-        reason += known.isEmpty ? " It has none." : " Known: \(names)"
+        reason += known.isEmpty ? " The store has none." : " Known: \(names)"
     }
 
     var description: String {
-        "\(path): no report" + (isWatched ? "" : " and no watched time") + " of '\(name)'" + reason
+        "\(path): no reports" + (isWatched ? "" : " and no watched time") + " for '\(name)'"
+            + reason
     }
 }

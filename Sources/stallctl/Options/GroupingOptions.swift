@@ -25,7 +25,7 @@ struct GroupingOptions: ParsableArguments {
         } catch {
             let isThere = FileManager.default.fileExists(atPath: path)
             throw UnreadableRules(
-                path: path, reason: isThere ? "they are not text in UTF-8" : "no such file")
+                path: path, reason: isThere ? "not UTF-8 text" : "no such file")
         }
         return try GroupingRules(text, file: path)
     }
@@ -73,5 +73,5 @@ private struct UnreadableRules: Error, CustomStringConvertible {
     var path: String
     var reason: String
 
-    var description: String { "\(path): the rules cannot be read: \(reason)" }
+    var description: String { "\(path): cannot read the grouping rules: \(reason)" }
 }

@@ -18,7 +18,7 @@ struct RowOptions: ParsableArguments {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if csv && output.json { throw ValidationError("--csv and --json exclude each other.") }
+        if csv && output.json { throw ValidationError("--csv and --json cannot be used together.") }
     }
 }
 

@@ -13,7 +13,9 @@ struct ReportArgument: ParsableArguments {
     var id: String
 
     func validate() throws {
-        guard !id.isEmpty else { throw ValidationError("the id is empty.") }
+        guard !id.isEmpty else {
+            throw ValidationError("the id is empty; 'stallctl list' prints the ids.")
+        }
     }
 
     /// The report that is meant; an unknown id is answered with the one of the newest
@@ -84,14 +86,14 @@ struct ReportArgument: ParsableArguments {
 
 private struct NoReports: Error, CustomStringConvertible {
     var path: String
-    var description: String { "\(path): there are no reports" }
+    var description: String { "\(path): the store has no reports" }
 }
 
 private struct UnknownRank: Error, CustomStringConvertible {
     var path: String
     var rank, count: Int
     var description: String {
-        "\(path): no report's id begins with \(rank), and top has \(counted(count, "group"))"
+        "\(path): no report id begins with \(rank), and top has only \(counted(count, "group"))"
     }
 }
 
@@ -99,7 +101,9 @@ private struct UnknownRank: Error, CustomStringConvertible {
 private struct PrunedGroup: Error, CustomStringConvertible {
     var path: String
     var title: String
-    var description: String { "\(path): the reports of '\(title)' have been pruned" }
+    var description: String {
+        "\(path): the reports of '\(title)' have been pruned; only roll-ups remain"
+    }
 }
 
 /// No report's id begins as it was typed.
@@ -109,7 +113,7 @@ private struct UnknownReport: Error, CustomStringConvertible {
     var suggestion: String?
 
     var description: String {
-        "\(path): no report's id begins with \(prefix); "
+        "\(path): no report id begins with \(prefix); "
             + (suggestion.map { "did you mean \($0)?" } ?? "'stallctl list' prints the ids")
     }
 }

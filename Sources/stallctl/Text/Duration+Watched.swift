@@ -15,7 +15,7 @@ extension Duration {
 func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
     guard count > watched.count else { return nil }
     return
-        "Rates are of the \(counted(watched.count, "stall")) (\(watched.total.compact) lost) in loops whose watched time "
-        + "is recorded; of the other \(counted(count - watched.count, "stall")) "
-        + "(\((lost - watched.total).compact)) it is not."
+        "Rates cover the \(counted(watched.count, "stall")) (\(watched.total.compact) lost) in loops with recorded "
+        + "watched time, not the other \(counted(count - watched.count, "stall")) "
+        + "(\((lost - watched.total).compact))."
 }

@@ -9,13 +9,13 @@ extension UnclearGroup: CustomStringConvertible {
             let some = found.prefix(4).map {
                 "\(hexadecimal($0.group.signature).prefix(8)) \($0.title)"
             }
-            return "\(path): '\(name)' is the name of \(found.count) groups: "
+            return "\(path): '\(name)' matches \(found.count) groups: "
                 + some.joined(separator: "; ") + (found.count > 4 ? "; ..." : "")
-                + "; the digits before a title name one"
+                + "; give the digits before a title instead"
         }
         let functions = known.compactMap(\.frames.first).map { String($0.prefix { $0 != "(" }) }
         let hint = Suggestion.closest(to: name, in: functions).map { "did you mean '\($0)'?" }
-        return "\(path): no group's title has '\(name)'; "
-            + (hint ?? "'stallctl top' shows the groups")
+        return "\(path): no group's title contains '\(name)'; "
+            + (hint ?? "'stallctl top' lists the groups")
     }
 }

@@ -7,11 +7,11 @@ extension StallVerdict {
     var excuse: String? {
         switch self {
         case .stalled: nil
-        case .starved: "the thread was ready to run and got no CPU"
+        case .starved: "the thread was runnable but not scheduled"
         case .stopped: "the whole process was stopped"
         case .throttled: "the control group's CPU quota was used up"
         case .debugger: "a debugger was attached"
-        case .saturated: "no single callout took long, but the loop never came to rest"
+        case .saturated: "no single callout took long, but the loop never waited"
         }
     }
 }
@@ -37,11 +37,11 @@ extension StallEnding {
     var clause: String {
         switch self {
         case .recovered: ""
-        case .exit: "; its process ended in it by exit"
-        case .exec: "; its process became another program in it"
-        case .crash: "; its process crashed in it"
-        case .killed: "; its process was killed in it, or ended by _exit"
-        case .stop: "; watching ended in it"
+        case .exit: "; the process exited during the stall"
+        case .exec: "; the process executed another program during the stall"
+        case .crash: "; the process crashed during the stall"
+        case .killed: "; the process was killed, or called _exit, during the stall"
+        case .stop: "; monitoring stopped during the stall"
         }
     }
 }
@@ -61,14 +61,14 @@ extension CauseClass {
     /// What the thread did, before how long it did so and after.
     var clause: (verb: String, object: String) {
         switch self {
-        case .unknown: ("was busy for", "; what it did is not known")
+        case .unknown: ("was busy for", "; the cause is not known")
         case .cpu: ("computed for", "")
         case .lock: ("waited", "for a lock")
-        case .disk: ("waited", "for a file")
+        case .disk: ("waited", "for file I/O")
         case .network: ("waited", "for the network")
         case .ipc: ("waited", "for another process or thread")
         case .sleep: ("slept", "")
-        case .pageFault: ("waited", "for memory to be read in")
+        case .pageFault: ("waited", "for pages to be read from disk")
         case .starved: ("waited", "for a CPU")
         case .throttled: ("waited", "for its control group's CPU quota")
         case .stopped: ("was stopped for", "")
@@ -80,12 +80,12 @@ extension LossReason {
     /// What became of such stalls, as the rest of a sentence that begins with their number.
     var clause: String {
         switch self {
-        case .suppressed: "held back by the rate limit"
+        case .suppressed: "suppressed by the rate limit"
         case .dropped: "dropped because the writer's queue was full"
         case .unwritable: "lost because the store could not be written"
         case .evicted: "evicted to stay within the quota"
-        case .callback: "because a callback of onStall took too long"
-        case .blind: "of the watchdog, which did not come back in time"
+        case .callback: "because an onStall callback took too long"
+        case .blind: "in which the watchdog was not scheduled"
         }
     }
 }

@@ -51,7 +51,7 @@ struct DiffView {
         lines.append(summary)
         if comparison.watched == nil {
             lines.append(
-                "How long the loops were watched is not recorded: assuming equal watched time on both sides."
+                "Watched time is not recorded; assuming equal watched time on both sides."
             )
         }
         lines += [""] + table.lines(for: terminal)
@@ -79,7 +79,7 @@ struct DiffView {
             if rest > 0 {
                 line +=
                     "; \(counted(rest, "stall")) (\((totals.total - compared.total).compact)) not compared: "
-                    + "how long their loops were watched is not recorded"
+                    + "watched time is not recorded for their loops"
             }
         }
         return line
@@ -90,7 +90,7 @@ struct DiffView {
         let ratio = comparison.ratio
         let unit = comparison.watched == nil ? "" : ", per watched hour"
         guard !ratio.value.isNaN else {
-            return "No stall is in a loop whose watched time is recorded."
+            return "No stall is in a loop with recorded watched time."
         }
         guard ratio.value.isFinite, ratio.value > 0 else {
             return ratio.value > 0 ? "A lost nothing." : "B lost nothing."

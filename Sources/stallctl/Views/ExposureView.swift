@@ -13,8 +13,8 @@ extension SuppressedRow {
     var lines: [String] {
         guard count > 0 else { return [] }
         return [
-            "Counted without a report: \(counted(count, "stall")) of \(precise(totalMs)) at "
-                + "\(counted(placeCount, "place")) (rate limits and debugger policy)."
+            "Suppressed, counted without a report: \(counted(count, "stall")), \(precise(totalMs)) in total, at "
+                + "\(counted(placeCount, "location")) (rate limits and debugger policy)."
         ]
     }
 }

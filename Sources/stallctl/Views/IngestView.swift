@@ -23,26 +23,27 @@ enum IngestView {
             let rest = file.lineFaultCount - lines.count
             if file.missingCount > 0 {
                 let count = counted(file.missingCount, "report")
-                lines.append("\(place): kept: \(count) of it are not in the store".printable)
+                lines.append("\(place): not deleted: \(count) of it are not in the store".printable)
             }
-            if rest > 0 { lines.append("\(place): \(rest) more lines like these".printable) }
+            if rest > 0 { lines.append("\(place): \(rest) more lines with errors".printable) }
             return lines
         }
     }
 
     static func sentence(for summary: IngestSummary, store: String) -> String {
-        let taken = summary.files.count - summary.skippedCount - summary.notReadyCount
-        let changed = summary.changedCount > 0 ? ", brought \(summary.changedCount) up to date" : ""
+        let imported = summary.files.count - summary.skippedCount - summary.notReadyCount
+        let changed = summary.changedCount > 0 ? ", updated \(summary.changedCount)" : ""
         let skipped =
             summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
-        return "\(store.printable): took \(counted(summary.addedCount, "new report"))\(changed) "
-            + "from \(counted(taken, "file"))\(skipped)\(rest(summary))"
+        return
+            "\(store.printable): imported \(counted(summary.addedCount, "new report"))\(changed) "
+            + "from \(counted(imported, "file"))\(skipped)\(rest(summary))"
     }
 
     private static func rest(_ summary: IngestSummary) -> String {
         var text = ""
         if summary.lineFaultCount > 0 {
-            text += "; left out \(counted(summary.lineFaultCount, "line"))"
+            text += "; rejected \(counted(summary.lineFaultCount, "line"))"
         }
         if summary.notReadyCount > 0 {
             text += "; \(counted(summary.notReadyCount, "file")) not ready yet"

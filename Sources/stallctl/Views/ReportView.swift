@@ -27,7 +27,7 @@ struct ReportView {
         for thread in report.threads { lines += threadLines(thread) + [""] }
         if report.skippedThreadCount > 0 {
             let count = counted(report.skippedThreadCount, "more thread")
-            lines += ["\(count) not looked at: there was no room or no time", ""]
+            lines += ["\(count) not captured: no buffer space or no time was left", ""]
         }
         return Array(lines.dropLast())
     }
@@ -47,7 +47,10 @@ struct ReportView {
             case .open: ("stalled so far for", "since", "; its end is not recorded yet")
             case .ended: ("stalled for", "on", report.ending?.clause ?? "")
             case .hang:
-                ("hung for at least", "on", report.ending?.clause ?? "; its process died in it")
+                (
+                    "hung for at least", "on",
+                    report.ending?.clause ?? "; the process died during the stall"
+                )
             }
         let run = report.run
         let mode = report.mode.isEmpty ? nil : "mode \(report.mode)"
@@ -73,17 +76,18 @@ struct ReportView {
         lines.append(
             report.wasLeftUnwritten
                 ? threshold + "."
-                : "Its thread used \(report.cpuTime.precise) of CPU (\(share)). "
-                    + threshold + "; it was noticed \(report.detectionDelay.compact) late."
+                : "The thread used \(report.cpuTime.precise) of CPU (\(share)). "
+                    + threshold + "; the stall was detected \(report.detectionDelay.compact) late."
         )
         if !signature.keyFrames.isEmpty {
             let title = signature.group.title(under: report.cause?.cause)
             lines.append("Grouped as: \(title.printable)")
         }
         if report.wasLeftUnwritten {
-            lines.append("Its process ended before the agent could write what it had seen.")
+            lines.append("The process ended before the agent could write the stacks.")
         } else if report.samples.isEmpty, report.state == .ended, report.threshold > .zero {
-            lines.append("It was seen afterwards: the agent had no CPU while it lasted.")
+            lines.append(
+                "It was detected afterwards: the watchdog was not scheduled during the stall.")
         }
         lines.append("Report \(report.id)")
         return lines

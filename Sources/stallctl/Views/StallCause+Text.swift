@@ -17,7 +17,7 @@ extension StallReport {
             let shares = cause.shares.map {
                 "\($0.cause.word) \(Int(($0.fraction * 100).rounded())) %"
             }
-            lines.append("It was " + listed(shares) + ".")
+            lines.append("By cause: " + listed(shares) + ".")
         }
         let facts = cause.evidence.map { "\($0.name) \($0.value)" }
         if !facts.isEmpty {
@@ -44,7 +44,7 @@ extension StallReport {
         let lock = cause.evidence(.lock) ?? "a lock"
         guard let holder = cause.holder else {
             let process = cause.evidence(.heldBy)
-            return lock + (process.map { " held by \($0)" } ?? "; who holds it is not known")
+            return lock + (process.map { " held by \($0)" } ?? "; the holder is not known")
         }
         let holders = threads.filter { $0.role == .holder }
         guard !holders.isEmpty else { return lock + " held by thread \(holder.label)" }

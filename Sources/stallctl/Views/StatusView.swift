@@ -9,7 +9,7 @@ enum StatusView {
             "\(status.path.printable): \(status.role.word) store, schema \(status.schemaVersion), \(size)"
         ]
         guard let first = status.first, let last = status.last else {
-            return lines + ["It holds no reports."]
+            return lines + ["No reports."]
                 + (status.rollUpCount > 0 ? rollUps(status) : []) + losses(status)
         }
         let apps =
@@ -25,7 +25,7 @@ enum StatusView {
         let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let unranked = parts(verdicts.map { (status.reportsByVerdict[$0] ?? 0, $0.word) })
         if !unranked.isEmpty { lines.append("  \(unranked); these are not ranked") }
-        let stacks = counted(status.stackCount, "different stack")
+        let stacks = counted(status.stackCount, "distinct stack")
         lines.append(status.sampleCount.map { "\(counted($0, "sample")) with \(stacks)" } ?? stacks)
         return lines + (status.role == .central ? rollUps(status) : []) + losses(status)
     }
@@ -33,7 +33,7 @@ enum StatusView {
     private static func rollUps(_ status: StoreStatus) -> [String] {
         let days = counted(status.rollUpDayCount, "day")
         let line =
-            "Taken from \(counted(status.sourceCount, "store")), added up in "
+            "Imported from \(counted(status.sourceCount, "store")), aggregated in "
             + "\(counted(status.rollUpCount, "roll-up")) of \(days)."
         guard status.rollUpReportCount > status.reportCount else { return [line] }
         let count = counted(status.rollUpReportCount, "report")
@@ -44,7 +44,7 @@ enum StatusView {
         quarantine.count == 0
             ? []
             : [
-                "\(counted(quarantine.count, "file")) that ingest found broken: \(quarantine.path.printable)"
+                "\(counted(quarantine.count, "file")) in quarantine: \(quarantine.path.printable)"
             ]
     }
 
@@ -54,8 +54,8 @@ enum StatusView {
             return text.isEmpty ? [] : ["\(start): \(text)."]
         }
         return line(
-            "Seen and not kept", LossReason.allCases.filter { $0 != .callback && $0 != .blind })
-            + line("Kept, and not told to the app", [.callback])
+            "Not recorded", LossReason.allCases.filter { $0 != .callback && $0 != .blind })
+            + line("Recorded, but not passed to onStall", [.callback])
             + line("Gaps", [.blind])
     }
 

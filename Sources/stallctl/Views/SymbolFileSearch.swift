@@ -51,12 +51,12 @@ enum SymbolFileError: Error, Hashable, CustomStringConvertible {
         case .missing: "\(path): no such file"
         case .notELF: "\(path): not an ELF file; expected a binary or a separate debug file"
         case .noBuildID:
-            "\(path): it has no build ID; names are only taken from files with the build ID of what ran"
+            "\(path): no build ID; symbols are used only from a file with the build ID of the image that ran"
         case .otherBuild(_, let has, let expected, let image):
-            "\(path): it has build ID \(has), but the reports' \(image) has "
+            "\(path): build ID \(has), but the reports' \(image) has "
                 + listed(expected.prefix(4).map(\.description)) + "; not used"
         case .unknownImage(_, let has):
-            "\(path): it has build ID \(has), which is of no image in these reports; not used"
+            "\(path): build ID \(has) matches no image in these reports; not used"
         case .notADirectory: "\(path): no such directory"
         }
     }

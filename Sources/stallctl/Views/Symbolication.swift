@@ -21,7 +21,7 @@ struct Symbolication {
                 files.first(where: \.hasLines) ?? files.first(where: \.hasSymbols) ?? files[0]
             if useful.hasLines { return useful.path }
             if files.contains(where: \.isCompressed) {
-                return useful.path + " (lines are compressed, and could not be read)"
+                return useful.path + " (the line table is compressed and could not be read)"
             }
             return useful.hasSymbols ? useful.path : useful.path + " (stripped)"
         }
@@ -84,13 +84,13 @@ struct Symbolication {
         }
         let found = images.count { !$0.files.isEmpty }
         var sentence =
-            "\(store.printable): \(counted(sum(\.placeCount), "place")) in "
-            + "\(counted(images.count, "image")), files for \(found) of them; "
-            + "\(sum(\.changedCount)) changed; \(sum(\.namedCount)) have names, "
-            + "\(sum(\.lineCount)) have lines"
+            "\(store.printable): \(counted(sum(\.placeCount), "location")) in "
+            + "\(counted(images.count, "image")), symbol files for \(found) of them; "
+            + "\(sum(\.changedCount)) changed; \(sum(\.namedCount)) have function names, "
+            + "\(sum(\.lineCount)) have line numbers"
         if withoutBuildID > 0 {
             sentence +=
-                "; \(counted(withoutBuildID, "place")) in images without a build ID left alone"
+                "; \(counted(withoutBuildID, "location")) in images without a build ID not changed"
         }
         return (images.isEmpty ? [] : table.lines(for: terminal) + [""]) + [sentence]
     }

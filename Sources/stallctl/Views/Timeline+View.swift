@@ -8,7 +8,7 @@ extension Timeline {
     var lines: [String] {
         let others = otherSamples
         guard !samples.isEmpty, report.duration > .zero else {
-            return ["No stack was taken." + (others.isEmpty ? "" : " " + others)]
+            return ["No stack was captured." + (others.isEmpty ? "" : " " + others)]
         }
         return [scale, bar + "  " + finding + (others.isEmpty ? "" : " " + others)]
     }
@@ -69,7 +69,7 @@ extension Timeline {
         let returned = samples.count { $0.method == .lateSignal }
         var parts: [String] = []
         if returned > 0 {
-            parts.append("\(returned) of one system call, taken when it returned.")
+            parts.append("\(returned) captured when the system call returned.")
         }
         if late > 0 {
             parts.append("\(late) late samples discarded (the loop had already resumed).")

@@ -78,7 +78,7 @@ extension Top {
     private func drawUntilEnd(_ store: any QueryableStore) throws -> CInt? {
         guard let live = LiveTerminal() else {
             throw ValidationError(
-                "--watch draws on a terminal; standard input and output must be one.")
+                "--watch requires a terminal on standard input and standard output.")
         }
         var choice = WatchChoice(order: by, group: group)
         var question = try grouping.question(to: store, filters.filter)

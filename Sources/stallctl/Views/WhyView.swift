@@ -17,7 +17,7 @@ struct WhyView {
         ]
         if let rule = signature.rule { lines.append("by \(rule)".printable) }
         if signature.isWithoutAppFrame {
-            lines.append("Mostly, none of the app's functions was on the stack.")
+            lines.append("For most of the stall, no app function was on the stack.")
         }
         let total = explanation.stacks.reduce(Duration.zero) { $0 + $1.weight }
         for stack in explanation.stacks {
