@@ -1,4 +1,4 @@
-// Comma-separated values that spreadsheets open as text, never as formulas.
+// CSV that spreadsheets open as text, never as formulas.
 
 /// Writes rows as RFC 4180 has them: CRLF, quotes where needed, quotes doubled.
 package struct CSVWriter {
@@ -30,7 +30,7 @@ package struct CSVWriter {
         }.joined(separator: ",") + "\r\n"
     }
 
-    /// A NUL is `\0` always: many readers end a cell there, or refuse the file.
+    /// A NUL is always `\0`: many readers end a cell there, or reject the file.
     private func shown(_ text: String) -> String {
         if let visible { return visible(text) }
         return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
@@ -44,8 +44,8 @@ package struct CSVWriter {
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
 
-    /// Puts `'` before each line that a spreadsheet would run, or that starts with `'` itself, so
-    /// that a reader gets the text back by dropping one `'` from each line that has one.
+    /// Prefixes `'` to each line that a spreadsheet would run as a formula, or that starts with `'` itself, so that
+    /// removing one `'` from each line that has one restores the text.
     ///
     /// **Source:** OWASP, "CSV Injection"; the full-width forms are triggers in some locales.
     private func guarded(_ text: String) -> String {

@@ -1,4 +1,4 @@
-// Stacks as flame graph tools read them: `root;caller;leaf weight`, one line a different stack.
+// Folded stacks for flame graph tools: `root;caller;leaf weight`, one line per distinct stack.
 
 package import StallModel
 
@@ -7,7 +7,7 @@ package struct FoldedStacks {
     package enum Weight: String, CaseIterable {
         /// Milliseconds that the samples stand for, whole and at least 1.
         case ms
-        /// Samples.
+        /// Number of samples.
         case count
     }
 
@@ -38,7 +38,7 @@ package struct FoldedStacks {
 }
 
 extension String {
-    /// The text without what separates elements and lines.
+    /// The text without element and line separators.
     fileprivate var foldedElement: String {
         let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
             if scalar == ";" { return ":" }

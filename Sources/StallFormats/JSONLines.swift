@@ -1,4 +1,4 @@
-// JSON, one object a line. Foundation encodes; what it leaves to terminals is taken care of here.
+// JSON Lines. Foundation encodes; this escapes what Foundation leaves to a terminal's mercy.
 
 internal import Foundation
 
@@ -19,7 +19,7 @@ package enum JSONLines {
 }
 
 extension String {
-    /// JSON text with what would steer a terminal, which occurs in its strings only, as `\uXXXX`.
+    /// Escapes characters that control a terminal as `\uXXXX`; in JSON they occur only inside strings.
     fileprivate var escapingSteeringCharacters: String {
         guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
         return unicodeScalars.map { scalar in

@@ -1,4 +1,4 @@
-// The command. It picks the subcommand and turns what went wrong into one line and an exit code.
+// Entry point: runs the subcommand and turns errors into one line and an exit code.
 
 internal import ArgumentParser
 internal import Glibc
@@ -37,14 +37,14 @@ struct Stallctl: ParsableCommand {
 
     static func main() {
         keepStandardDescriptors()
-        // A closed pipe is then an error of `write`, which ends the program quietly.
+        // Writing to a closed pipe then fails with EPIPE, which ends the program quietly.
         signal(SIGPIPE, SIG_IGN)
-        // So is a file that may not grow: by default that ends the program without a word.
+        // Likewise EFBIG for a file that may not grow.
         signal(SIGXFSZ, SIG_IGN)
         expectDescriptors()
         Ingest.prepareProcess()
         do {
-            // Not the parser's flag: that would be one of every subcommand too, where --version selects reports.
+            // Not ArgumentParser's `version:`, which would add --version to every subcommand, where it filters reports.
             if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot()
@@ -56,7 +56,7 @@ struct Stallctl: ParsableCommand {
         }
     }
 
-    /// Raises a low limit of open files; where that is not allowed, says so before something fails that says less.
+    /// Raises a low limit of open files (RLIMIT_NOFILE). If that is not allowed, fails here with a clear message.
     private static func expectDescriptors() {
         var limit = rlimit()
         let needed: rlim_t = 32
@@ -77,15 +77,15 @@ struct Stallctl: ParsableCommand {
         try Output.write(lines: ["stallctl \(stallwatchVersion), store schema \(schema)"])
     }
 
-    /// Takes the place of standard descriptors that are closed, so that no file of ours gets their numbers: what is said
-    /// would go into it. They are open the wrong way round, so that using them fails as it should.
+    /// Opens /dev/null for standard descriptors that are closed, so that no file gets number 0 to 2 and is written into
+    /// by messages. They are opened in the wrong direction, so that using them fails.
     private static func keepStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
-    /// Refuses a first word that is no command, with the one that was probably meant; also after `help`.
+    /// Rejects an unknown command, with a suggestion; also after `help`.
     static func checkCommandName(_ words: some Collection<String>) throws {
         let names = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word = words.first(where: { $0 != "help" }), !word.hasPrefix("-"),
@@ -96,7 +96,7 @@ struct Stallctl: ParsableCommand {
         throw ValidationError("Unknown command '\(word)'.\(suggestion)")
     }
 
-    /// Says what was wrong, in one line or, for wrong usage, as the parser does, and ends it all.
+    /// Prints the error, in one line or, for usage errors, as ArgumentParser does, and exits.
     private static func exit(after error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success || error is ExitCode { exit(withError: error) }

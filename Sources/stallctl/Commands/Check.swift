@@ -1,4 +1,4 @@
-// `check`: verifies a store and rebuilds what can be rebuilt.
+// `check`: verifies a store and rebuilds what can be derived from its reports.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -32,7 +32,7 @@ struct Check: ParsableCommand {
         var store: String
         var repaired: Bool
         var faults: [String]
-        /// What is worth knowing of a store that is whole.
+        /// Notes about a store without faults.
         var notes: [String]
     }
 

@@ -1,4 +1,4 @@
-// `completions`: the argument parser writes the script; here is the command that asks for it.
+// `completions`: prints the shell completion script that ArgumentParser generates.
 
 internal import ArgumentParser
 
@@ -12,7 +12,7 @@ struct Completions: ParsableCommand {
               stallctl completions fish > ~/.config/fish/completions/stallctl.fish
             """)
 
-    /// The shells that the argument parser knows.
+    /// The shells that ArgumentParser supports.
     enum Shell: String, CaseIterable, ExpressibleByArgument {
         case bash, zsh, fish
     }

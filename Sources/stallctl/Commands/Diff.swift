@@ -1,4 +1,4 @@
-// `diff`: what got worse from one version, time or store to another. Comparison decides, DiffView.swift tells.
+// `diff`: compares two versions, time ranges or stores. Comparison computes, DiffView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -67,7 +67,7 @@ struct Diff: ParsableCommand {
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {
             let nothing = try side.nothing(isWatched: ranking.watched.total != nil)
-            // Nobody looked, or it was mistyped: to call that an improvement would let everything pass.
+            // An unwatched or mistyped side must not pass as an improvement.
             if failAbove != nil, !nothing.isWatched { throw nothing }
             say("stallctl: \(nothing)".printable)
         }

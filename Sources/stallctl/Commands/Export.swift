@@ -1,4 +1,4 @@
-// `export`: reports for other programs, in their formats; to a file all or nothing.
+// `export`: writes reports in the formats of other programs. An output file appears complete or not at all.
 
 internal import ArgumentParser
 internal import Glibc
@@ -34,7 +34,7 @@ struct Export: ParsableCommand {
               stallctl export --format chrome-trace --limit 1000 -o trace.json.gz
             """)
 
-    /// What to write.
+    /// Output format.
     enum Format: String, CaseIterable, ExpressibleByArgument {
         case csv, json, jsonl, folded
         case pprof, speedscope, firefox
@@ -46,7 +46,7 @@ struct Export: ParsableCommand {
         ]
     }
 
-    /// What a row of CSV is.
+    /// What a CSV row represents.
     enum Rows: String, CaseIterable, ExpressibleByArgument {
         case reports, groups, frames
     }
@@ -142,7 +142,7 @@ struct Export: ParsableCommand {
         }
     }
 
-    /// The reports one by one, newest first, each with the addresses that its own process had.
+    /// Streams the reports, newest first, each with the image addresses of its own process.
     private func forEachRow(
         of store: any QueryableStore, _ body: (ReportRow) throws -> Void
     ) throws {

@@ -1,5 +1,5 @@
-// `ingest`: many stores into one, once or for ever. StallStore does it; here it is told, and failures
-// are named.
+// `ingest`: imports many stores into one, once or continuously. StallStore does the work; this reports progress and
+// failures.
 
 internal import ArgumentParser
 internal import Glibc
@@ -100,19 +100,19 @@ struct IngestCommand: ParsableCommand {
                 _ = consume lock
                 (hasLooked, complaint) = (true, "")
             } catch  where watch && hasLooked && !(error is OutputError) {
-                // A daemon lives through a full disk, and through another job that takes long.
+                // In --watch mode, a full disk or a long job of another process is not fatal.
                 if complaint != "\(error)" { say("stallctl: \(error)".printable) }
                 complaint = "\(error)"
             }
             if watch { stop.sleep(seconds: every) }
         } while watch && !stop.hasCome
-        // A daemon has reported each failure as it met it.
+        // In --watch mode each failure was reported when it happened.
         if hasFailed && !watch { throw ExitCode.failure }
     }
 
-    /// Takes what is there now.
+    /// Imports what is there now.
     ///
-    /// - Returns: Whether something could not be taken.
+    /// - Returns: Whether anything could not be imported.
     private func look(_ path: String, _ stop: StopSignal) throws -> Bool {
         var quarantine = Quarantine(store: path)
         let ingest = try Ingest(
@@ -130,7 +130,7 @@ struct IngestCommand: ParsableCommand {
         for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
         try quarantine.update(summary.files)
         let isDisposed = dispose(of: summary)
-        // Before what may fail: what was taken was taken.
+        // Count first: the import is done, whatever fails below.
         if !watch || summary.addedCount + summary.changedCount > 0 { try tell(summary) }
         if let metrics { try writeMetrics(summary, of: path, to: metrics) }
         let missing = summary.files.contains { $0.missingCount > 0 }
@@ -151,7 +151,7 @@ struct IngestCommand: ParsableCommand {
         if path == "-" {
             return ReportLines(descriptor: STDIN_FILENO) { stop.waits(forInput: STDIN_FILENO) }
         }
-        // Without O_NONBLOCK a pipe that nobody writes would be waited for here, deaf to signals.
+        // Without O_NONBLOCK, opening a pipe without a writer would block here, with signals blocked.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
@@ -161,9 +161,9 @@ struct IngestCommand: ParsableCommand {
         }
     }
 
-    /// Deletes or moves the files that are finished, as the user wants it.
+    /// Deletes or archives the files that were imported, as requested.
     ///
-    /// - Returns: Whether that went well.
+    /// - Returns: Whether every file was disposed of.
     private func dispose(of summary: IngestSummary) -> Bool {
         let cleanup: SourceCleanup =
             delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep

@@ -1,4 +1,4 @@
-// `list`: the newest reports, or those of a group. ListingQuestion asks, ListView.swift renders.
+// `list`: the newest reports, or those of a group. ListingQuestion queries, ListView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis

@@ -1,4 +1,4 @@
-// `merge`: two groups that are one problem. It writes a rule, so that the next reports are merged as well.
+// `merge`: makes one group of several by adding a rule, so that future reports are merged as well.
 
 internal import ArgumentParser
 internal import Foundation
@@ -59,7 +59,7 @@ struct Merge: ParsableCommand {
     }
 }
 
-/// A line of a rules file that makes one group of several.
+/// The rule that merges several groups, as a line of a rules file.
 struct MergeRule {
     let text: String
 
@@ -69,7 +69,8 @@ struct MergeRule {
         text = "merge path " + paths.joined(separator: " ") + " into \"\(into)\""
     }
 
-    /// Adds the line before all others: the first rule that fits a group decides. All or nothing.
+    /// Inserts the line before all other rules, because the first rule that matches a group decides. The file is
+    /// replaced atomically.
     func add(to path: String) throws {
         var lines: [String] = []
         if FileManager.default.fileExists(atPath: path) {
@@ -77,7 +78,7 @@ struct MergeRule {
                 .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
             if lines.last == "" { lines.removeLast() }
         }
-        // The format's number and what is said of the file stay above.
+        // The format line and the file's leading comments stay at the top.
         let first = lines.firstIndex {
             !$0.hasPrefix("#") && !$0.hasPrefix("rules ") && !$0.isEmpty
         }
@@ -88,7 +89,7 @@ struct MergeRule {
 }
 
 extension String {
-    /// A glob that fits this text alone, in quotes; a quote in it is any character.
+    /// A quoted glob that matches only this text; a quote in it matches any character.
     fileprivate var quotedGlob: String {
         "\""
             + reduce(into: "") { result, character in

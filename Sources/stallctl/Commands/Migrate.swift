@@ -1,4 +1,4 @@
-// `migrate`: an old store to the newest schema, when nobody else would do it.
+// `migrate`: upgrades a store to the newest schema when no agent or ingest will.
 
 internal import ArgumentParser
 internal import StallArchive

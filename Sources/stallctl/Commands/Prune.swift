@@ -1,4 +1,4 @@
-// `prune`: what a central store need not keep.
+// `prune`: deletes old reports and roll-ups of a central store.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -89,7 +89,7 @@ struct Prune: ParsableCommand {
     }
 }
 
-/// A size of bytes as people type it.
+/// A size in bytes, as typed on the command line.
 enum ByteSize {
     /// Reads `500MB`, `1.5 GB`, `2GiB` or a plain number of bytes.
     static func read(_ text: String) throws -> Int64 {

@@ -1,4 +1,4 @@
-// `regroup`: history under the rules that are in force now. StallStore does it; here it is told what moved.
+// `regroup`: applies the current rules to all stored reports. StallStore does it; this shows which reports moved.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -46,7 +46,7 @@ private struct NothingToRegroup: Error, CustomStringConvertible {
     }
 }
 
-/// Reports that moved, as data: the shape of `regroup --json`. Scripts depend on the names.
+/// Reports that moved, as JSON: the schema of `regroup --json`. Key names are a contract.
 struct RegroupRow: Encodable {
     let schema = "stallctl.regroup/1"
     /// Null for reports that were in no group.
@@ -65,7 +65,7 @@ struct RegroupRow: Encodable {
     }
 }
 
-/// `regroup` for people.
+/// `regroup` as text.
 struct RegroupView {
     var moved: [RegroupedReports]
     var path: String

@@ -1,4 +1,4 @@
-// The page of two sides: what got worse, with both sides' pictures.
+// The HTML page that compares two sides: changes first, with flame graphs of both sides.
 
 internal import StallAnalysis
 internal import StallModel
@@ -98,7 +98,7 @@ extension Report {
 }
 
 extension GroupChange {
-    /// Says the same as the colour.
+    /// Conveys the same as the color.
     fileprivate var sign: String {
         switch self {
         case .new, .worse: "+"

@@ -1,4 +1,5 @@
-// `report`: one page to hand over. Pictures of groups are collected in one pass; ReportPage.swift writes.
+// `report`: one self-contained HTML page. The groups' flame graphs and timelines are collected in one pass;
+// ReportPage.swift writes the page.
 
 internal import ArgumentParser
 internal import Foundation
@@ -65,7 +66,7 @@ struct Report: ParsableCommand {
         try bytes.finish()
     }
 
-    /// So many calls of each group are drawn that the page of many groups can still be mailed.
+    /// Limits the nodes drawn per group, so that a page of many groups is still small enough to mail.
     func nodeLimit(_ groupCount: Int) -> Int {
         min(1500, max(48, 36_000 / max(groupCount, 1)))
     }
@@ -197,7 +198,7 @@ struct Report: ParsableCommand {
         return facts
     }
 
-    /// What can be read of the pictures.
+    /// The flame graphs' content as text.
     func facts(_ picture: GroupPicture) -> [HTML] {
         func names(_ list: [(name: String, total: CountAndTime)], _ noun: String) -> HTML? {
             guard !list.isEmpty else { return nil }
@@ -217,7 +218,7 @@ struct Report: ParsableCommand {
     }
 
     func example(_ id: UniqueID?, in store: any QueryableStore) throws -> StallReport? {
-        // What ranking says may have been pruned meanwhile.
+        // The example named by the ranking may have been pruned since.
         guard let id else { return nil }
         return try? store.reports(idPrefix: id.description).first
     }

@@ -1,4 +1,4 @@
-// `show`: one report in full. ReportView.swift tells people, ReportRow.swift programs.
+// `show`: one report in full. ReportView.swift renders text, ReportRow.swift JSON.
 
 internal import ArgumentParser
 internal import StallAnalysis

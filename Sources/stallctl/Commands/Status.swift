@@ -1,4 +1,4 @@
-// `status`: what a store holds and what it could not keep. StatusView.swift tells.
+// `status`: a store's contents and losses. StatusView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis

@@ -1,4 +1,4 @@
-// `symbolicate`: better names for the places of a store. Symbolication.swift asks and tells.
+// `symbolicate`: resolves the symbols of a store's locations again. Symbolication.swift renders the outcome.
 
 internal import ArgumentParser
 internal import Foundation

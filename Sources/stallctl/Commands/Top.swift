@@ -1,4 +1,4 @@
-// `top`: what to fix first. RankingQuestion asks and ranks, TopView.swift tells people.
+// `top`: ranks groups by time lost. RankingQuestion queries and ranks, TopView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis

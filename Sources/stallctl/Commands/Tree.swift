@@ -1,4 +1,4 @@
-// `tree`: the calls under which time was lost. CallTree adds up, TreeView.swift tells.
+// `tree`: the call tree of the time lost. CallTree aggregates, TreeView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -93,7 +93,7 @@ struct Tree: ParsableCommand {
 
 extension TreeSelection.Frames: ExpressibleByArgument {
     init?(argument: String) {
-        // What `relevant` was called before; scripts say it.
+        // The former name of `relevant`, accepted for existing scripts.
         self.init(rawValue: argument == "telling" ? "relevant" : argument)
     }
 }

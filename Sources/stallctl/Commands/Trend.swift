@@ -1,4 +1,4 @@
-// `trend`: how a group, or all, did over time. TrendQuestion asks, TrendView.swift tells.
+// `trend`: one group, or all stalls, over time. TrendQuestion queries, TrendView.swift renders.
 
 internal import ArgumentParser
 internal import Foundation

@@ -1,4 +1,4 @@
-// `why`: how one report was grouped. Explanation.swift finds out and tells.
+// `why`: how a report was grouped. Explanation.swift finds out, WhyView.swift renders.
 
 internal import ArgumentParser
 internal import StallAnalysis

@@ -1,25 +1,25 @@
-// One job at a time on a central store. The store itself would stand two: they would only wait for each
-// other all the time, and delete or archive the same files.
+// Serializes jobs on one central store. SQLite would allow two, but they would contend for the write lock and delete or
+// archive the same files.
 
 internal import Glibc
 
-/// Held until it is released, at the latest when the process ends.
+/// Held until released, at the latest when the process ends.
 struct JobLock: ~Copyable {
     private let descriptor: CInt
 
     /// Waits for another job on the same store.
     ///
     /// - Parameters:
-    ///   - store: The store's path; the lock is a file beside it, which stays.
-    ///   - wait: How long, in seconds.
-    ///   - isCancelled: Asked while it waits.
+    ///   - store: The store's path; the lock file is created beside it and never deleted.
+    ///   - wait: The timeout, in seconds.
+    ///   - isCancelled: Polled during the wait.
     init(
         store: String, waitSeconds wait: Int, isCancelled: () -> Bool = { false }
     ) throws(JobError) {
         let path = store + "-lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .failed(store, errno: errno) }
-        // Ten looks a second: a queue of waiting jobs is not worth a thread.
+        // Polls ten times a second; a thread for a blocking wait would not pay.
         var looks = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else {
@@ -40,9 +40,9 @@ struct JobLock: ~Copyable {
     deinit { close(descriptor) }
 }
 
-/// Why a job could not do its work.
+/// Why a job failed.
 enum JobError: Error, CustomStringConvertible {
-    /// Another job had the store for longer than we wait.
+    /// Another job held the lock until the timeout.
     case busy(store: String, seconds: Int)
     /// A system call failed on a path.
     case failed(String, errno: CInt)

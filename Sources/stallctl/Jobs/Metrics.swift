@@ -1,5 +1,5 @@
-// What a periodic job did, for Prometheus: a file for the textfile collector of its node exporter.
-// Totals go on from what the file said before.
+// Prometheus metrics of a periodic job: a file for node_exporter's textfile collector. Counters continue from the
+// previous file.
 
 internal import Foundation
 internal import StallAnalysis
@@ -12,11 +12,11 @@ struct Metrics {
     private var reports: [String: Int] = [:]
     private var lastSuccess: Double?
 
-    /// How many groups are named; the others are one.
+    /// How many groups get a label of their own; the rest share one.
     private static let groupLimit = 20
     private static let bounds = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300]
 
-    /// Goes on from the file; a missing or foreign one starts from zero.
+    /// Continues from the file; a missing or foreign file starts from zero.
     init(path: String) {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         for line in text.split(separator: "\n") {
@@ -32,7 +32,7 @@ struct Metrics {
 
     private static let reportsName = "stallctl_ingest_reports_total"
 
-    /// Adds what one run did.
+    /// Adds the result of one run.
     mutating func add(_ summary: IngestSummary, at time: UnixTime) {
         func add(_ format: String, _ result: String, _ count: Int) {
             reports["\(Self.reportsName){format=\"\(format)\",result=\"\(result)\"}", default: 0] +=
@@ -48,14 +48,14 @@ struct Metrics {
                 add(format, "added", added)
                 add(format, "changed", changed)
                 add(format, "failed", file.lineFaultCount)
-            // How many reports a broken store holds nobody knows: one failure.
+            // The number of reports in a broken store is unknown: count one failure.
             case .skipped: add(format, "failed", 1)
             }
         }
         if summary.skippedCount == 0 && summary.lineFaultCount == 0 { lastSuccess = time.seconds }
     }
 
-    /// Writes the file, at once or not at all.
+    /// Replaces the file atomically.
     func write(
         to path: String, _ stalls: AggregateAnswer, at time: UnixTime
     ) throws {
@@ -100,7 +100,7 @@ struct Metrics {
         try Output.write(lines: lines, to: path)
     }
 
-    /// A label's value; control characters are of no use in one.
+    /// Escapes a label's value. Control characters are shown as escapes first.
     private static func escaped(_ text: String) -> String {
         text.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
     }
@@ -111,7 +111,7 @@ extension UnixTime {
 }
 
 extension IngestFileResult {
-    /// By its name, as the search for files sees it.
+    /// Decided by the file name, as in the search for source files.
     fileprivate var isOfLines: Bool {
         path == "-" || path.hasSuffix(".jsonl") || path.hasSuffix(".ndjson")
     }

@@ -1,4 +1,4 @@
-// How far a job is, on the line that the terminal's cursor is on. Nothing where nobody looks on.
+// Progress bar on stderr. Prints nothing unless stderr is a terminal.
 
 internal import Glibc
 internal import StallArchive

@@ -1,12 +1,12 @@
-// Files that a periodic job found broken, so that it complains of each once and not every minute. A
-// file that changes is tried again.
+// Files that a periodic job could not import, so that each is reported once, not at every run. A file that changes is
+// retried.
 
 internal import Foundation
 internal import StallModel
 internal import StallArchive
 internal import StallStore
 
-/// The list of broken files, kept beside the store: a JSON object a line.
+/// The list of quarantined files beside the store, one JSON object per line.
 struct Quarantine {
     let path: String
     private var entries: [String: Entry]
@@ -24,7 +24,7 @@ struct Quarantine {
         let decoder = JSONDecoder()
         entries = [:]
         for line in text.split(separator: "\n") {
-            // Our own list: what cannot be read is found out again.
+            // An unreadable entry is dropped; the file is then retried and listed again.
             if let entry = try? decoder.decode(Entry.self, from: Data(line.utf8)) {
                 entries[entry.path] = entry
             }
@@ -33,7 +33,7 @@ struct Quarantine {
 
     var count: Int { entries.count }
 
-    /// Whether the file was found broken as it is now.
+    /// Whether the file is quarantined and unchanged since.
     func holds(_ path: String) -> Bool {
         guard let entry = entries[path], let now = Self.entry(path, error: entry.error) else {
             return false
@@ -41,7 +41,7 @@ struct Quarantine {
         return now == entry
     }
 
-    /// Notes which files are broken, forgets those that are not any more, and writes the list.
+    /// Adds files that failed, removes files that no longer do, and writes the list.
     mutating func update(_ files: [IngestFileResult]) throws {
         let before = entries
         for file in files {
@@ -51,7 +51,7 @@ struct Quarantine {
                 entries[file.path] = nil
             }
         }
-        // A link is there also when it leads nowhere.
+        // Does not follow links: a dangling link still exists.
         for path in entries.keys where Self.entry(path, error: "") == nil {
             entries[path] = nil
         }
@@ -69,7 +69,7 @@ struct Quarantine {
 }
 
 extension StoreError {
-    /// The file itself is wrong and stays so until it changes; not a lock, a right or a full disk.
+    /// Whether the file itself is broken until it changes, as opposed to a lock, missing permissions or a full disk.
     var isOfTheFile: Bool {
         switch self {
         case .notAFile, .symbolicLink, .empty, .notADatabase, .foreign, .wrongRole,

@@ -1,5 +1,5 @@
-// Decompresses debug sections with the system's libz and libzstd. They are loaded when a file needs them, so that neither
-// has to be installed to build or to run.
+// Decompresses debug sections with the system's libz and libzstd. They are loaded on first use, so that neither has to
+// be installed to build or run.
 
 internal import Glibc
 internal import StallSymbols

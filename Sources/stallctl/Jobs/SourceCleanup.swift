@@ -1,19 +1,19 @@
-// What becomes of a file that was taken: it stays, goes, or moves to the archive.
+// What happens to a source file after import: kept, deleted, or archived.
 
 internal import Glibc
 
-/// What to do with files that were taken.
+/// What to do with imported files.
 enum SourceCleanup {
     case keep, delete
     case archive(directory: String)
 
-    /// Does it to one file.
+    /// Applies it to one file.
     func dispose(of path: String) throws(JobError) {
         switch self {
         case .keep: return
         case .delete:
             guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
-            // The agent has closed it; nobody needs its reserve any more.
+            // The agent has closed the store, so its reserve file is no longer needed.
             unlink(path + "-ballast")
         case .archive(let directory):
             try Self.move(path, into: directory)
@@ -21,12 +21,12 @@ enum SourceCleanup {
         }
     }
 
-    /// Moves a file, under another name where its own is taken.
+    /// Moves a file, under another name if its own is in use.
     private static func move(_ path: String, into directory: String) throws(JobError) {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         for number in 0... {
             let target = "\(directory)/\(number == 0 ? name : "\(name).\(number)")"
-            // Unlike `rename`, a link never replaces what is there.
+            // Unlike `rename`, `link` never replaces an existing file.
             if link(path, target) == 0 {
                 guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
                 return
@@ -39,7 +39,7 @@ enum SourceCleanup {
         }
     }
 
-    /// Copies to another disk, durably; false when the name is taken.
+    /// Copies to another file system and syncs; false if the name is in use.
     private static func copy(_ path: String, to target: String) throws(JobError) -> Bool {
         let source = open(path, O_RDONLY | O_CLOEXEC)
         guard source >= 0 else { throw .failed(path, errno: errno) }

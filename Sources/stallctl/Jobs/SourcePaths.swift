@@ -1,10 +1,10 @@
-// Patterns among paths: a job's line has no shell that would expand them.
+// Expands globs among paths, because a cron job or unit file has no shell to do it.
 
 internal import Glibc
 
 enum SourcePaths {
-    /// The paths with patterns replaced by what they match, in alphabetical order. What exists under
-    /// its own name is no pattern; a pattern that matches nothing stays, to be reported, unless that is allowed.
+    /// Expands globs, in alphabetical order. A path that exists as written is not a glob. A glob without a match is
+    /// kept, so that it is reported, unless `allowsUnmatched`.
     static func expanding(_ paths: [String], allowsUnmatched: Bool = false) -> [String] {
         paths.flatMap { path -> [String] in
             guard path != "-", path.contains(where: { "*?[".contains($0) }),

@@ -1,10 +1,10 @@
-// Stalls from a store's cursor into a viewer's format, one at a time.
+// Streams stalls from a store's cursor into a viewer's format.
 
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 
-/// Bytes on their way into the output, held by their writer.
+/// An output that the writers' closures can share.
 final class OutputBytes {
     private var output: Output
 

@@ -1,4 +1,4 @@
-// One side of a comparison as it is typed: a version, a range of time or a store, and what is asked of it.
+// One side of a comparison as typed (a version, a time range or a store) and the query for it.
 
 internal import ArgumentParser
 internal import Foundation
@@ -35,17 +35,17 @@ struct ComparedQuestion {
             to: StoreOptions.open(path: path), filter, by: key, rulesOf: source.path)
     }
 
-    /// What to say when it has no report.
+    /// The error if this side has no reports.
     func nothing(isWatched: Bool) throws -> NothingToCompare {
         try NothingToCompare(question, set, name, isWatched: isWatched)
     }
 }
 
-/// One side of the comparison has no report.
+/// One side of the comparison has no reports.
 struct NothingToCompare: Error, CustomStringConvertible {
     var path: String
     var name: String
-    /// They were watched nevertheless.
+    /// Whether its loops were watched nevertheless.
     var isWatched: Bool
     var reason = ""
 

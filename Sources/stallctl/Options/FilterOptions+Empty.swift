@@ -1,10 +1,9 @@
-// An empty answer to a filter is often a typing mistake.
+// An empty result is often caused by a mistyped filter.
 
 internal import StallModel
 
 extension FilterOptions {
-    /// Says on stderr what the store does hold when nothing matched: the closest name, or those
-    /// there are.
+    /// Reports on stderr which names of the filter the store does not have, with the closest name or those it has.
     func explainEmptyAnswer(from store: any QueryableStore) throws {
         guard !isEmpty else { return }
         let loops = try store.loops()

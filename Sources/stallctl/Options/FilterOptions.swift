@@ -1,4 +1,4 @@
-// Which reports a command speaks of; the same for every command that reads reports.
+// Which reports to include; shared by every command that reads reports.
 
 internal import ArgumentParser
 internal import Foundation

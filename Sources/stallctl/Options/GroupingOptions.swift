@@ -1,4 +1,4 @@
-// Which rules reports are grouped by; the same for every command that groups.
+// Which rules to group by; shared by every command that groups.
 
 internal import ArgumentParser
 internal import Foundation
@@ -30,7 +30,7 @@ struct GroupingOptions: ParsableArguments {
         return try GroupingRules(text, file: path)
     }
 
-    /// What a ranking of a store is asked for; of groups that were decided under other rules it is said so.
+    /// The query for a ranking. Notes on stderr if the store's groups were computed with different rules.
     func question(
         to store: any QueryableStore, _ filter: ReportFilter, by key: GroupKey = .signature,
         rulesOf path: String? = nil
@@ -45,8 +45,8 @@ struct GroupingOptions: ParsableArguments {
         return question
     }
 
-    /// The first of: the option, `stallwatch.rules` beside the store, the one in the configuration folder of the XDG
-    /// base directory specification; nil when there is none.
+    /// The first of: the option, `stallwatch.rules` beside the store, and the one in the configuration directory of the
+    /// XDG Base Directory Specification; nil if none exists.
     static func path(
         option: String?, store: String, environment: [String: String], exists: (String) -> Bool
     ) -> String? {
@@ -54,7 +54,7 @@ struct GroupingOptions: ParsableArguments {
         return [pathBeside(store: store), configurationPath(environment)].first(where: exists)
     }
 
-    /// Where `merge` writes rules when it is not told another place.
+    /// The default rules file, which `merge` writes.
     static func pathBeside(store: String) -> String {
         String(store[..<(store.lastIndex(of: "/").map(store.index(after:)) ?? store.startIndex)])
             + "stallwatch.rules"
@@ -68,7 +68,7 @@ struct GroupingOptions: ParsableArguments {
     }
 }
 
-/// The rules file is not there, or not text.
+/// The rules file is missing or not text.
 private struct UnreadableRules: Error, CustomStringConvertible {
     var path: String
     var reason: String

@@ -1,8 +1,8 @@
-// A check that many commands make of the numbers they are given.
+// Validation shared by the counts on the command line.
 
 internal import ArgumentParser
 
-/// Refuses a count below one; nil, an option that was not given, is fine.
+/// Rejects a count below one; nil means that the option was not given.
 func expectOneOrMore(_ count: Int?, _ option: String) throws {
     if let count, count < 1 {
         throw ValidationError("\(option) must be 1 or more; it was \(count).")

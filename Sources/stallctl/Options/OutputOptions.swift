@@ -1,4 +1,4 @@
-// How a command's answer is written.
+// The output format of a command.
 
 internal import ArgumentParser
 internal import StallModel
@@ -10,7 +10,7 @@ struct OutputOptions: ParsableArguments {
     @OptionGroup var colors: ColorOptions
 }
 
-/// For the commands that answer with rows.
+/// For commands that print rows.
 struct RowOptions: ParsableArguments {
     @Flag(help: "Write CSV; durations in milliseconds, times in UTC.")
     var csv = false

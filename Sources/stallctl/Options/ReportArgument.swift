@@ -1,4 +1,4 @@
-// The one report that a command is about.
+// The report that a command shows.
 
 internal import ArgumentParser
 internal import StallAnalysis
@@ -18,13 +18,12 @@ struct ReportArgument: ParsableArguments {
         }
     }
 
-    /// The report that is meant; an unknown id is answered with the one of the newest
-    /// that it nearly is.
+    /// Finds the report; an unknown id is answered with the most similar of the newest ids.
     func find(in store: any QueryableStore, _ grouping: GroupingOptions) throws -> StallReport {
         try findAll(in: store, grouping)[0]
     }
 
-    /// The same, and what other sources say of the same report.
+    /// All versions of the report, if several sources disagree.
     func findAll(
         in store: any QueryableStore, _ grouping: GroupingOptions
     ) throws -> [StallReport] {
@@ -39,7 +38,7 @@ struct ReportArgument: ParsableArguments {
             return try store.reports(idPrefix: id)
         } catch {
             guard case StoreError.unknownReport(let prefix) = error else { throw error }
-            // An id begins with the time, whose first digit is 0.
+            // An id begins with the time, whose first digit is 0, so this is a rank.
             if !id.hasPrefix("0"), let rank = Int(id), rank <= 10_000 {
                 return try ofRank(rank, in: store, grouping)
             }
@@ -54,7 +53,7 @@ struct ReportArgument: ParsableArguments {
         id.allSatisfy { $0.isHexDigit && $0.isASCII || $0 == "-" }
     }
 
-    /// The report that stands for a group in `top`: the longest that is still there.
+    /// The example report of a group in `top`: the longest that was not pruned.
     private func ofGroup(
         in store: any QueryableStore, _ grouping: GroupingOptions
     ) throws -> [StallReport] {
@@ -97,7 +96,7 @@ private struct UnknownRank: Error, CustomStringConvertible {
     }
 }
 
-/// Only its roll-ups are left.
+/// All reports of the group were pruned.
 private struct PrunedGroup: Error, CustomStringConvertible {
     var path: String
     var title: String
@@ -106,7 +105,7 @@ private struct PrunedGroup: Error, CustomStringConvertible {
     }
 }
 
-/// No report's id begins as it was typed.
+/// No report id has the given prefix.
 private struct UnknownReport: Error, CustomStringConvertible {
     var path: String
     var prefix: String
@@ -119,8 +118,8 @@ private struct UnknownReport: Error, CustomStringConvertible {
 }
 
 extension ShortIDs {
-    /// The beginning of an id that differs from `prefix` by one slip of a finger. Of a single digit any id's
-    /// beginning does: nil.
+    /// The id prefix that differs from `prefix` by one typing error. Nil for a single digit, which is one error away
+    /// from every id.
     static func nearMiss(of prefix: String, in ids: some Sequence<UniqueID>) -> String? {
         let typed = prefix.lowercased().filter { $0 != "-" }
         guard typed.count > 1 else { return nil }

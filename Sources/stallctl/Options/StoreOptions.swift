@@ -1,4 +1,4 @@
-// Which store a command speaks of.
+// Which store a command uses.
 
 internal import ArgumentParser
 internal import Foundation
@@ -21,15 +21,15 @@ struct StoreOptions: ParsableArguments {
             exists: FileManager.default.fileExists(atPath:))
     }
 
-    /// The store's path for a command that may create it: the state folder is made when it is there.
+    /// The store's path for a command that may create it; creates the state directory if it is used.
     ///
-    /// **Source:** XDG Base Directory Specification: a missing folder is made, for its owner alone.
+    /// **Source:** XDG Base Directory Specification: a missing directory is created with mode 0700.
     func pathToCreate() -> String {
         let path = Self.path(
             option: store, environment: ProcessInfo.processInfo.environment,
             exists: { $0 != Self.machinePath && FileManager.default.fileExists(atPath: $0) })
         if path == Self.statePath(ProcessInfo.processInfo.environment) {
-            // When this fails, opening the store says why, in one line.
+            // If this fails, opening the store reports why.
             try? FileManager.default.createDirectory(
                 atPath: String(path[..<path.lastIndex(of: "/")!]),
                 withIntermediateDirectories: true,
@@ -54,11 +54,12 @@ struct StoreOptions: ParsableArguments {
         try ReportStore.open(path: path)
     }
 
-    /// Where the job of the Debian package keeps the reports of all agents of this machine.
+    /// Where the Debian package's ingest job stores the reports of all agents of this machine.
     static let machinePath = "/var/lib/stallwatch/central.sqlite"
 
-    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, the store in the state folder of the
-    /// XDG base directory specification if it exists, and the machine's. Where there is none, the one in the state folder.
+    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, the store in the state directory of
+    /// the XDG Base Directory Specification if it exists, and the machine's. If none exists, the one in the state
+    /// directory.
     static func path(
         option: String?, environment: [String: String], exists: (String) -> Bool
     ) -> String {
@@ -76,14 +77,14 @@ struct StoreOptions: ParsableArguments {
         return state + "/stallwatch/stalls.sqlite"
     }
 
-    /// `HOME`; without it, what the system knows of the user.
+    /// `HOME`, or the home directory from the user database.
     private static func home(_ environment: [String: String]) -> String {
         if let home = environment["HOME"], home.hasPrefix("/") { return home }
         return getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/nonexistent"
     }
 }
 
-/// Nobody said which store, and there is none in any of the usual places.
+/// No store was given, and none of the default paths exists.
 private struct NoStore: Error, CustomStringConvertible {
     var statePath: String
 

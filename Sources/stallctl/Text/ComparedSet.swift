@@ -1,16 +1,16 @@
-// What may be compared with `diff`: versions, ranges of time, stores.
+// What `diff` compares: versions, time ranges or stores.
 
 internal import Foundation
 internal import StallModel
 
-/// One side of a comparison, as a person types it.
+/// One side of a comparison, as typed.
 enum ComparedSet: Equatable {
     case version(String)
-    /// `2026-11-01..2026-11-07`; either end may be missing. A day at the end is meant with all its hours.
+    /// `2026-11-01..2026-11-07`; either end may be missing. An end that is a day includes that day.
     case range(since: UnixTime?, until: UnixTime?)
     case store(path: String)
 
-    /// - Parameter exists: Whether there is a file of this path.
+    /// - Parameter exists: Whether a file exists at the path.
     init(
         _ text: String, now: UnixTime, timeZone: TimeZone, exists: (String) -> Bool
     ) throws(TimeArgumentError) {

@@ -1,7 +1,7 @@
-// How many columns of a terminal a text takes, and how to make it take fewer.
+// The width of text in terminal columns, and truncation to a width.
 
 extension Character {
-    /// The columns that a terminal gives to this character: 0, 1 or 2.
+    /// Columns of this character in a terminal: 0, 1 or 2.
     ///
     /// **Source:** Unicode Standard Annex 11, "East Asian Width"; emoji by UTS 51.
     var displayWidth: Int {
@@ -11,14 +11,14 @@ extension Character {
 }
 
 extension String {
-    /// The columns that a terminal gives to this text.
+    /// Columns of this text in a terminal.
     var displayWidth: Int {
         utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.displayWidth }
     }
 
-    /// The text, or its beginning and end around `…` when it is wider than `width` columns.
+    /// The text, or its beginning and end around `…` if it is wider than `width` columns.
     ///
-    /// The ends of a name say more than its middle: `closure #1 in Gal…relayout(_:)`.
+    /// The ends of a name identify it better than its middle: `closure #1 in Gal…relayout(_:)`.
     func truncatedInMiddle(to width: Int) -> String {
         guard displayWidth > width else { return self }
         guard width > 0 else { return "" }
@@ -29,7 +29,7 @@ extension String {
         return String(characters.prefix(head)) + "…" + String(characters.suffix(tail))
     }
 
-    /// The text in lines of at most `width` columns, broken between words; a word that is wider has a line of its own.
+    /// Wraps the text at spaces to lines of at most `width` columns; a wider word gets a line of its own.
     func wrapped(to width: Int?) -> [String] {
         guard let width, displayWidth > width else { return [self] }
         return split(separator: " ").reduce(into: []) { lines, word in
@@ -42,20 +42,20 @@ extension String {
         }
     }
 
-    /// The text with spaces before or after it, so that it takes at least `width` columns.
+    /// Pads the text with spaces to at least `width` columns.
     func padded(to width: Int, _ alignment: TextAlignment) -> String {
         let padding = String(repeating: " ", count: max(0, width - displayWidth))
         return alignment == .leading ? self + padding : padding + self
     }
 }
 
-/// The side that the cells of a column share.
+/// The alignment of a column.
 enum TextAlignment {
     case leading, trailing
 }
 
 extension Sequence<Character> {
-    /// How many characters from the first on take at most `width` columns together.
+    /// How many leading characters fit into `width` columns.
     fileprivate func countFitting(_ width: Int) -> Int {
         var used = 0
         return prefix { character in

@@ -1,9 +1,9 @@
-// Durations for people. Data (JSON, CSV) says milliseconds; see StallModel's `milliseconds`.
+// Durations as text. Data (JSON, CSV) uses milliseconds; see StallModel's `milliseconds`.
 
 internal import StallModel
 
 extension Duration {
-    /// Two digits that matter and a unit, for columns: `610 ms`, `1.9 s`, `1m 58s`, `2d 03h`.
+    /// Two significant digits and a unit, for columns: `610 ms`, `1.9 s`, `1m 58s`, `2d 03h`.
     var compact: String {
         guard self >= .zero else { return "-" + (Duration.zero - self).compact }
         return switch nanoseconds {
@@ -21,13 +21,13 @@ extension Duration {
         return decimal(unit: 1_000_000_000, digits: 2) + " s"
     }
 
-    /// How often a unit of so many nanoseconds goes into the duration, half a unit counting as one.
+    /// The duration in units of `unit` nanoseconds, rounded half up.
     func rounded(toUnit unit: Int64) -> Int64 {
         let nanoseconds = nanoseconds
         return nanoseconds / unit + (nanoseconds % unit * 2 >= unit ? 1 : 0)
     }
 
-    /// The duration in units of so many nanoseconds, with 0 to 2 decimals.
+    /// The duration in units of `unit` nanoseconds, with 0 to 2 decimals.
     func decimal(unit: Int64, digits: Int) -> String {
         let scale = [1, 10, 100][digits] as Int64
         let steps = rounded(toUnit: unit / scale)
@@ -46,7 +46,7 @@ extension Duration {
 }
 
 extension String {
-    /// The text with `filler` before it, so that it has at least `count` characters.
+    /// The text, padded on the left with `filler` to at least `count` characters.
     func padded(with filler: Character, to count: Int) -> String {
         String(repeating: filler, count: max(0, count - self.count)) + self
     }

@@ -10,8 +10,7 @@ extension Duration {
     }
 }
 
-/// Says of how many stalls the rates are not, because it was not recorded how long their loops were watched; nil when that is
-/// known of all or of none.
+/// States which stalls the rates cover, if watched time is recorded for only some of the loops; otherwise nil.
 func unwatchedSentence(_ watched: StallTotals, ofCount count: Int, lost: Duration) -> String? {
     guard count > watched.count else { return nil }
     return

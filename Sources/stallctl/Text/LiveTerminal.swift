@@ -1,20 +1,20 @@
-// A terminal that is drawn on and read key by key, and is left as it was found: after a normal end, an error, a signal,
-// while the shell has it in between, and when it goes away.
+// A full-screen terminal with raw key input. Restores the terminal's modes on exit, errors, signals, suspension (^Z)
+// and hang-up.
 
 internal import Glibc
 
-/// What happened while a live screen waited.
+/// What ended a wait for input.
 enum LiveEvent: Equatable {
     case key(Character)
-    /// The window has another size.
+    /// The window was resized.
     case resized
-    /// Nothing, for the whole time.
+    /// The timeout elapsed.
     case timeout
-    /// The terminal is gone, or the process was asked to end with this signal.
+    /// The terminal hung up, or this signal asks the process to end.
     case ended(signal: CInt?)
 }
 
-/// Owns the terminal's modes. Signals that end a process or announce a new size are held back and read with the keys.
+/// Owns the terminal's modes. Signals that end the process or report a resize are blocked and polled with the keys.
 ///
 /// **Source:** termios(3); the alternate screen and the cursor by xterm's control sequences.
 struct LiveTerminal: ~Copyable {
@@ -24,7 +24,7 @@ struct LiveTerminal: ~Copyable {
 
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
-    /// Takes the terminal over; nil when standard input and output are not one.
+    /// Enters raw mode and the alternate screen; nil if standard input or output is not a terminal.
     init?() {
         var original = termios()
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1,
@@ -60,7 +60,7 @@ struct LiveTerminal: ~Copyable {
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes)
     }
 
-    /// Stops the process, as ^Z asks, until the shell continues it.
+    /// Restores the terminal and stops the process (^Z) until the shell continues it.
     private func suspend() {
         giveBack()
         var stop = sigset_t()
@@ -80,14 +80,14 @@ struct LiveTerminal: ~Copyable {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Replaces what is on the screen; false when the terminal is gone.
+    /// Redraws the screen; false if the terminal hung up.
     func draw(_ lines: [String]) -> Bool {
-        // Every line is cleared behind its end, then all below: nothing flickers.
+        // Clears each line after its end, then everything below, to avoid flicker.
         let text = lines.map { $0 + "\u{1b}[K" }.joined(separator: "\r\n")
         return Self.send("\u{1b}[H" + text + "\u{1b}[J")
     }
 
-    /// Waits for a key, a signal or the end of the time.
+    /// Waits for a key, a signal or the timeout.
     func nextEvent(within milliseconds: Int) -> LiveEvent {
         var left = milliseconds
         while true {
@@ -101,7 +101,7 @@ struct LiveTerminal: ~Copyable {
             }
             if signal > 0 { return .ended(signal: signal) }
             guard left > 0 else { return .timeout }
-            // Signals are held back, so that they do not end this wait: it is a short one.
+            // The poll is short because blocked signals do not interrupt it.
             let step = min(left, 100)
             left -= step
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
@@ -112,7 +112,7 @@ struct LiveTerminal: ~Copyable {
         }
     }
 
-    /// False when nobody reads it any more.
+    /// False if the terminal is closed.
     @discardableResult
     private static func send(_ text: String) -> Bool {
         var bytes = Array(text.utf8)[...]

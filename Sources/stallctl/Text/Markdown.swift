@@ -1,14 +1,13 @@
-// Text for issue trackers: CommonMark with GitHub's tables. Names come from other people's programs, so that nothing in
-// them may become markup.
+// Markdown for issue trackers: CommonMark with GitHub's tables. Names come from other programs and are escaped.
 
 internal import StallModel
 
 extension String {
-    /// The text as it stands in a line of Markdown.
+    /// The text, escaped for use within a line of Markdown.
     var markdown: String {
         var escaped = ""
         for character in printable {
-            // Others are markup only at the beginning of a line, which a cell or a sentence never is.
+            // Other characters are markup only at the beginning of a line.
             if #"\`*_[]<>#!|~&@"#.contains(character) { escaped.append("\\") }
             escaped.append(character)
         }
@@ -16,7 +15,7 @@ extension String {
     }
 }
 
-/// Lines of text as they are, in a fence that is longer than any in them.
+/// The lines in a code fence longer than any fence in them.
 func markdownFence(_ lines: [String]) -> [String] {
     let longest =
         lines.map { line in
@@ -27,7 +26,7 @@ func markdownFence(_ lines: [String]) -> [String] {
 }
 
 extension Table {
-    /// The table of GitHub's Markdown. Columns with nothing in them are left out.
+    /// The table in GitHub's Markdown. Empty columns are omitted.
     var markdownLines: [String] {
         let filled = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
         func line(_ cells: [String]) -> String { "| " + cells.joined(separator: " | ") + " |" }

@@ -1,5 +1,4 @@
-// Where data goes. A reader that has seen enough closes the pipe; that is no error, and nothing is
-// said about it.
+// Output to standard output or a file. A reader that closes the pipe early is not an error.
 
 internal import Glibc
 internal import StallFormats
@@ -9,9 +8,9 @@ struct Output: ~Copyable {
     private var buffer: [UInt8] = []
     private let descriptor: CInt
     private let replaced: (path: String, temporary: String)?
-    /// Something else than a regular file, which is written through and stays what it is.
+    /// The target is not a regular file: it is written to directly instead of being replaced.
     private let ownedPath: String?
-    /// Stands between here and the file when that is to be compressed.
+    /// The gzip process between this and the file, if compressed.
     private var compressor: Compressor?
     private var isFinished = false
 
@@ -23,7 +22,7 @@ struct Output: ~Copyable {
         ownedPath = nil
     }
 
-    /// Writes into a device, a pipe, or what a link leads to: only a regular file can be replaced by another.
+    /// Writes to a device, a pipe, or a link's target, which cannot be replaced by renaming.
     private init(through path: String, isCompressed: Bool) throws(OutputError) {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o666)
         guard file >= 0 else { throw .failed(path, errno: errno) }
@@ -40,7 +39,7 @@ struct Output: ~Copyable {
         ownedPath = path
     }
 
-    /// Writes beside the file; ``finish()`` puts the result in its place. A name that ends in `.gz` asks for gzip.
+    /// Writes to a temporary file beside the target; ``finish()`` renames it. A name that ends in `.gz` is compressed.
     init(replacing path: String, isCompressed: Bool = false) throws(OutputError) {
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         var template = Array("\(folder).stallctl-XXXXXX".utf8CString)
@@ -48,7 +47,7 @@ struct Output: ~Copyable {
         guard file >= 0 else { throw .failed(path, errno: errno) }
         let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        // mkstemp makes it private; what people export is as readable as their other files, or as the one that it replaces.
+        // mkstemp uses mode 0600; give the file the mode of the one it replaces, or the default mode.
         var status = stat()
         let mask = umask(0)
         umask(mask)
@@ -79,19 +78,19 @@ struct Output: ~Copyable {
     /// Whether control characters would be acted on.
     var isTerminal: Bool { compressor == nil && isatty(descriptor) == 1 }
 
-    /// Takes text; writes when enough has gathered.
+    /// Buffers text.
     mutating func write(_ text: String) throws(OutputError) {
         buffer.append(contentsOf: text.utf8)
         if buffer.count >= 1 << 16 { try flush() }
     }
 
-    /// Takes bytes; the same.
+    /// Buffers bytes.
     mutating func write(bytes: [UInt8]) throws(OutputError) {
         buffer.append(contentsOf: bytes)
         if buffer.count >= 1 << 16 { try flush() }
     }
 
-    /// Writes what is left, and puts a file in its place.
+    /// Flushes, and renames the temporary file.
     mutating func finish() throws(OutputError) {
         try flush()
         if let compressor { try finish(compressor) }
@@ -131,11 +130,11 @@ struct Output: ~Copyable {
 }
 
 extension Output {
-    /// Opens the file, or standard output when there is no path.
+    /// Opens the file, or standard output if there is no path or it is `-`.
     ///
-    /// `-` is standard output, as in other commands. Only a regular file is replaced; anything else is written through.
+    /// Only a regular file is replaced; anything else is written to directly.
     ///
-    /// - Parameter isCompressed: By gzip, whatever the name is.
+    /// - Parameter isCompressed: Compress with gzip, whatever the name.
     static func open(
         _ path: String?, isCompressed: Bool = false
     ) throws(OutputError) -> Output {
@@ -155,14 +154,14 @@ extension Output {
         try output.finish()
     }
 
-    /// Writes one line of JSON for each object.
+    /// Writes one line of JSON per object.
     static func write(json objects: some Sequence<some Encodable>, to path: String? = nil) throws {
         var output = try open(path)
         for object in objects { try output.write(JSONLines.line(object)) }
         try output.finish()
     }
 
-    /// Writes a header and rows of CSV; on a terminal, control characters are made visible.
+    /// Writes a header and rows of CSV; on a terminal, with control characters escaped.
     static func write(
         csv header: [String], _ rows: some Sequence<[CSVWriter.Field]>, isRaw: Bool = false,
         to path: String? = nil
@@ -177,11 +176,11 @@ extension Output {
 
 /// Why output could not be written.
 enum OutputError: Error, Equatable, CustomStringConvertible {
-    /// The reader closed the pipe: it has what it wanted.
+    /// The reader closed the pipe, for example `head`.
     case closedByReader
     /// A system call failed, for example because the disk is full.
     case failed(String, errno: CInt)
-    /// The library that compresses is missing, or it has no memory.
+    /// gzip failed.
     case notCompressed(String)
 
     var description: String {
@@ -193,12 +192,12 @@ enum OutputError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Says something to the person at the terminal, outside the data.
+/// Prints a message to stderr.
 func say(_ line: String) {
     var bytes = Array((line + "\n").utf8)[...]
     while !bytes.isEmpty {
         let count = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-        guard count > 0 else { return }  // nobody listens; there is no other place to say so
+        guard count > 0 else { return }  // stderr is closed: nowhere to report it
         bytes = bytes.dropFirst(count)
     }
 }

@@ -1,13 +1,12 @@
-// Names come from other people's programs and files. Whatever a terminal would act on (escape
-// sequences, line breaks, text that reverses its surroundings) is shown as an escape instead of
-// being sent.
+// Names come from other programs and files. Characters that a terminal would act on (escape sequences, line breaks,
+// direction changes) are printed as escapes.
 
 internal import StallFormats
 
 extension String {
-    /// The text with every character that steers a terminal written as an escape: `\n`, `\u{1B}`.
+    /// The text with every terminal control character as an escape: `\n`, `\u{1B}`.
     ///
-    /// Returned as it is when there is none, which is nearly always.
+    /// Returned unchanged if there is none, which is nearly always.
     var printable: String {
         guard unicodeScalars.contains(where: \.steersTerminal) else { return self }
         var result = ""

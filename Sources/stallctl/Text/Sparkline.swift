@@ -1,7 +1,7 @@
-// A few numbers as a line of small bars.
+// Numbers as a line of small bars.
 
 enum Sparkline {
-    /// One character a number, `▁` to `█` by its share of the largest; a blank for nothing at all.
+    /// One character per number, `▁` to `█` by its share of the largest; a space for zero.
     static func text(_ values: [Double]) -> String {
         let bars = Array("▁▂▃▄▅▆▇█")
         guard let largest = values.max(), largest > 0 else { return "" }
@@ -12,7 +12,7 @@ enum Sparkline {
             })
     }
 
-    /// A bar of so many columns at most, in eighths of a column; something for all that is not nothing.
+    /// A bar of at most `columns` columns, in eighths of a column; never empty unless zero.
     static func bar(_ share: Double, columns: Int) -> String {
         guard share > 0, columns > 0 else { return "" }
         let eighths = max(1, Int((min(share, 1) * Double(columns * 8)).rounded()))

@@ -1,4 +1,4 @@
-// Rows that are written while they come out of a store.
+// Rows written while they are read from a store.
 
 internal import StallFormats
 
@@ -20,7 +20,7 @@ final class JSONArray {
     }
 }
 
-/// A header and rows of CSV; on a terminal, control characters are made visible.
+/// A CSV header and rows; on a terminal, with control characters escaped.
 final class CSVRows {
     private var output: Output
     private let writer: CSVWriter

@@ -1,9 +1,9 @@
-// A mistyped word is answered with the one that was probably meant.
+// Suggests a known word for a mistyped one.
 
 enum Suggestion {
-    /// The candidate closest to `word`, unless even that one is too far to have been meant.
+    /// The candidate closest to `word`, or nil if none is close.
     ///
-    /// Close is: at most one edit in three characters, upper and lower case being the same.
+    /// Close means at most one edit per three characters, ignoring case.
     static func closest(to word: String, in candidates: some Sequence<String>) -> String? {
         let typed = word.lowercased()
         let distances = candidates.map {
@@ -14,14 +14,14 @@ enum Suggestion {
             ? best.candidate : nil
     }
 
-    /// What to say of a name that is not known: the closest one, or those there are.
+    /// A hint for an unknown name: the closest name, or all names.
     static func hint(for name: String, among known: [String]) -> String {
         let closest = closest(to: name, in: known).map { "did you mean '\($0)'?" }
         let all = known.isEmpty ? "none" : listed(known.prefix(8).map { "'\($0)'" })
         return closest ?? "it has \(all)"
     }
 
-    /// The least number of insertions, deletions, replacements and swaps between two words.
+    /// The edit distance of two words: insertions, deletions, replacements and transpositions.
     ///
     /// **Source:** "optimal string alignment" distance; Damerau (1964), restricted.
     static func editDistance(_ left: String, _ right: String) -> Int {

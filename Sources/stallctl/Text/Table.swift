@@ -1,13 +1,13 @@
-// Columns that line up and fit the terminal: one of them is in what is left of the width, others shrink, and on a narrow
-// terminal those that can be spared are left out. Nothing here knows what it shows.
+// Text tables that fit the terminal: the flexible column gets the remaining width, others shrink, and optional columns
+// are dropped on a narrow terminal.
 
 /// Rows of cells under titles.
 struct Table {
-    /// One column's title and the side its cells share.
+    /// A column's title and alignment.
     struct Column {
         var title: String
         var alignment: TextAlignment
-        /// Columns that have one are left out where there is no room, the greatest first.
+        /// The order in which columns are dropped for lack of width, highest first; nil: never.
         var spare: Int?
 
         init(_ title: String, _ alignment: TextAlignment = .leading, spare: Int? = nil) {
@@ -17,14 +17,14 @@ struct Table {
         }
     }
 
-    /// What stands in one row of one column.
+    /// The content of one column in one row.
     struct Cell {
         var text: String
-        /// Additions that follow the text for as long as there is room.
+        /// Appended to the text as long as they fit.
         var additions: [String] = []
         var style: TextStyle?
 
-        /// A cell that shows `text`, with control characters made visible.
+        /// A cell with `text`, control characters escaped.
         init(_ text: String, additions: [String] = [], style: TextStyle? = nil) {
             self.text = text.printable
             self.additions = additions.map(\.printable)
@@ -33,7 +33,7 @@ struct Table {
     }
 
     var columns: [Column]
-    /// The column that is cut when the terminal is narrow; the last one unless it is set.
+    /// The column that is truncated on a narrow terminal; by default the last.
     var flexibleColumn: Int
     var rows: [[Cell]] = []
 
@@ -43,14 +43,14 @@ struct Table {
         self.rows = rows
     }
 
-    /// The flexible column is readable down to this, and others to that: a time with its year is as wide.
+    /// The flexible column stays readable down to the first width, others to the second, that of a time with its year.
     private static let (narrowest, narrowestOther) = (20, 24)
-    /// Beyond that the flexible column is the last to be cut, and never below this.
+    /// Below that the flexible column is truncated last, and never below this.
     private static let least = 12
     private static let gap = "  "
 
-    /// The title line and one line a row, without line ends and trailing spaces. Columns with
-    /// nothing in them are left out, and those that can be spared where there is no room.
+    /// The title and one line per row, without newlines and trailing spaces. Empty columns are omitted, and optional
+    /// ones if they do not fit.
     func lines(for terminal: Terminal) -> [String] {
         let filled = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
         var table = showing(filled)
@@ -63,7 +63,7 @@ struct Table {
         return table.allLines(for: terminal)
     }
 
-    /// The table with these columns only.
+    /// The table with only these columns.
     private func showing(_ shown: [Int]) -> Table {
         Table(
             columns: shown.map { columns[$0] },
@@ -78,7 +78,7 @@ struct Table {
         return columns.indices.map { column in rows.map { $0[column].width }.max() ?? 0 }
     }
 
-    /// With every column as narrow as it is readable.
+    /// With every column at its narrowest readable width.
     private var narrowestWidth: Int {
         naturalWidths.enumerated().reduce(Self.gap.count * (columns.count - 1)) { sum, column in
             let limit =
@@ -127,10 +127,10 @@ extension Table.Cell {
     /// With all additions.
     fileprivate var width: Int { additions.reduce(text.displayWidth) { $0 + $1.displayWidth } }
 
-    /// What is cut shorter than this says nothing any more.
+    /// Text truncated below this width is useless.
     private static let narrowestAddition = 16
 
-    /// The text and its additions, cut in the middle where too wide, and the columns that takes.
+    /// The text and its additions, truncated in the middle if too wide, and the columns used.
     fileprivate func fitted(to width: Int?, on terminal: Terminal) -> (text: String, used: Int) {
         let width = width ?? .max
         let cut = text.truncatedInMiddle(to: width)
@@ -145,7 +145,7 @@ extension Table.Cell {
 }
 
 extension String {
-    /// The text without the spaces at its end.
+    /// The text without trailing spaces.
     var trimmingTrailingSpaces: String {
         String(self[..<(lastIndex { $0 != " " }.map(index(after:)) ?? startIndex)])
     }

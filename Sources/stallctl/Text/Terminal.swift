@@ -1,27 +1,26 @@
-// What the place that output goes to can show. Commands ask once; everything below them is told.
+// The capabilities of the output. Commands query them once and pass them on.
 
 internal import Foundation
 internal import Glibc
 internal import StallModel
 
-/// The output's width, colours and time zone.
+/// The output's width, colors and time zone.
 struct Terminal: Sendable {
-    /// Columns to fit tables into; nil when the output has no width (a file, a pipe).
+    /// Columns to fit tables into; nil if the output has no width (a file, a pipe).
     var columns: Int?
-    /// Whether to send colours and weights.
+    /// Whether to emit colors and bold text.
     var usesColor: Bool
-    /// Whether standard output is a terminal, so that raw control characters would be acted on.
+    /// Whether standard output is a terminal, which would act on raw control characters.
     var isInteractive: Bool
-    /// The zone that times are shown in.
+    /// The zone in which times are shown.
     var timeZone: TimeZone
-    /// The present, for times that leave out this year.
+    /// The current time; times of this year omit the year.
     var now: UnixTime
 
-    /// Finds out about standard output.
+    /// The capabilities of standard output.
     ///
-    /// The width is `COLUMNS` when that is set, else what the terminal says. With
-    /// ``ColorChoice/auto`` there is colour on a terminal unless `NO_COLOR` is set and not empty,
-    /// or `TERM` is `dumb`.
+    /// The width is `COLUMNS` if set, else the terminal's. ``ColorChoice/auto`` uses color on a terminal unless
+    /// `NO_COLOR` is set and not empty, or `TERM` is `dumb`.
     static func standardOutput(
         color: ColorChoice, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> Terminal {
@@ -36,25 +35,25 @@ struct Terminal: Sendable {
             now: .now)
     }
 
-    /// Text that is kept and read elsewhere: no width, no colour, and times in UTC.
+    /// For documents: no width, no color, times in UTC.
     static var document: Terminal {
         Terminal(
             columns: nil, usesColor: false, isInteractive: false, timeZone: .gmt, now: .now)
     }
 
-    /// The text in the given style, or as it is where there is no colour.
+    /// The text in the given style, or unchanged without color.
     func paint(_ text: String, _ style: TextStyle?) -> String {
         guard usesColor, let style, !text.isEmpty else { return text }
         return "\u{1b}[\(style.rawValue)m\(text)\u{1b}[0m"
     }
 }
 
-/// When to use colour (`--color`).
+/// When to use color (`--color`).
 enum ColorChoice: String, CaseIterable, Sendable {
     case auto, always, never
 }
 
-/// The few styles in use; all of them read well on light and on dark backgrounds.
+/// The styles in use; all are readable on light and dark backgrounds.
 enum TextStyle: String, Sendable {
     case strong = "1"
     case faint = "2"

@@ -1,18 +1,17 @@
-// What people may type after --since and --until. Pure: present and time zone are handed in.
+// Times given to --since and --until. Pure: takes the current time and the time zone as input.
 
 internal import Foundation
 internal import StallModel
 
-/// A point in time as a person types it.
+/// A point in time, as typed.
 enum TimeArgument {
-    /// What a wrong one is answered with.
+    /// The accepted forms, for the error message.
     static let forms = """
         a time such as 2026-11-21T09:30:00Z, a date such as 2026-11-21, \
         or an age such as 90s, 15m, 2h, 7d or 4w
         """
 
-    /// Reads an RFC 3339 time, a date, a date and time without zone (local), `today`, `yesterday`,
-    /// `now`, or an age.
+    /// Parses an RFC 3339 time, a date, a local date and time, `today`, `yesterday`, `now`, or an age.
     static func parse(_ text: String, now: UnixTime, timeZone: TimeZone) throws(TimeArgumentError)
         -> UnixTime
     {
@@ -32,7 +31,7 @@ enum TimeArgument {
         return try parseDate(text, timeZone: timeZone)
     }
 
-    /// Reads a time that a range ends at: a day is meant with all its hours.
+    /// Parses the end of a range: a day is included.
     static func parseEnd(_ text: String, now: UnixTime, timeZone: TimeZone)
         throws(TimeArgumentError) -> UnixTime
     {
@@ -83,7 +82,7 @@ enum TimeArgument {
         return UnixTime(microseconds: UnixTime(date).microseconds + microseconds)
     }
 
-    /// The word or the age that a mistyped one nearly is: `2 hours` is `2h`.
+    /// A suggestion for a mistyped word or age: `2 hours` is `2h`.
     static func meant(by text: String) -> String? {
         let words =
             /-? ?(\d{1,6}) ?(s(?:ec(?:ond)?)?|m(?:in(?:ute)?)?|h(?:ou)?r?|d(?:ay)?|w(?:ee)?k?)s?(?: ago)?/
@@ -93,7 +92,7 @@ enum TimeArgument {
         return Suggestion.closest(to: text, in: ["now", "today", "yesterday"])
     }
 
-    /// Reads `Z`, `+02:00` or `+0200`; nil beyond a day.
+    /// Parses `Z`, `+02:00` or `+0200`; nil for a day or more.
     private static func secondsFromGMT(_ offset: Substring) -> Int? {
         guard offset.lowercased() != "z" else { return 0 }
         let digits = offset.dropFirst().filter(\.isNumber)
@@ -110,11 +109,11 @@ enum TimeArgument {
     }
 }
 
-/// Why a typed time was refused. The message says what is expected instead.
+/// Why a time was rejected. The message names what is expected.
 enum TimeArgumentError: Error, Equatable, CustomStringConvertible {
-    /// None of the forms that are read.
+    /// None of the accepted forms.
     case unreadable(String)
-    /// The form is right, but the calendar has no such day, or the clock no such time.
+    /// A well-formed date or time that does not exist.
     case noSuchDate(String)
     /// A range that ends before it begins.
     case emptyRange(String)
@@ -131,7 +130,7 @@ enum TimeArgumentError: Error, Equatable, CustomStringConvertible {
 }
 
 extension UnixTime {
-    /// The same time, whole seconds.
+    /// The same time, rounded to seconds.
     fileprivate init(_ date: Date) {
         self.init(microseconds: Int64(date.timeIntervalSince1970.rounded()) * 1_000_000)
     }

@@ -1,4 +1,4 @@
-// What is said where a name means no group, or several.
+// The error for a name that matches no group, or several.
 
 internal import StallAnalysis
 internal import StallModel

@@ -1,11 +1,11 @@
-// Times for people: local and short. Data says RFC 3339 (StallAnalysis). Parsing is in TimeArgument.swift.
+// Times as text: local and short. Data uses RFC 3339 (StallAnalysis). TimeArgument.swift parses.
 
 internal import Foundation
 internal import Glibc
 internal import StallModel
 
 extension UnixTime {
-    /// `21 Nov 09:00`, with the year when it is not the present one.
+    /// `21 Nov 09:00`, with the year if it is not the current one.
     func shortText(on terminal: Terminal) -> String {
         let (date, _) = civil(in: terminal.timeZone)
         let isThisYear = date.year == terminal.now.civil(in: terminal.timeZone).date.year
@@ -13,7 +13,7 @@ extension UnixTime {
         return "\(date.dayText)\(year) \(date.hour):\(date.minute)"
     }
 
-    /// `21 Nov 14:03:22.417`, with the year when it is not the present one.
+    /// `21 Nov 14:03:22.417`, with the year if it is not the current one.
     func exactText(on terminal: Terminal) -> String {
         shortText(on: terminal) + ":" + clockTail(in: terminal.timeZone)
     }
@@ -24,7 +24,7 @@ extension UnixTime {
         return parts.dropLast().joined(separator: " ") + " at " + parts[parts.count - 1]
     }
 
-    /// `21 Nov 09:00 to 17:40`: the second day is named only when it is another one.
+    /// `21 Nov 09:00 to 17:40`: the second day is shown only if it differs.
     static func rangeText(from first: UnixTime, to last: UnixTime, on terminal: Terminal) -> String
     {
         let (start, _) = first.civil(in: terminal.timeZone)
@@ -57,7 +57,7 @@ extension UnixTime {
     }
 }
 
-/// A date's parts as they are written.
+/// The parts of a date, as text.
 private struct CivilDate {
     let year, month, day, hour, minute, second: String
     /// `21 Nov`

@@ -1,9 +1,9 @@
-// The model's cases as clauses of sentences.
+// The model's enums as parts of sentences.
 
 internal import StallModel
 
 extension StallVerdict {
-    /// Why it is not ranked; nil when it is.
+    /// Why such reports are not ranked; nil if they are.
     var excuse: String? {
         switch self {
         case .stalled: nil
@@ -17,7 +17,7 @@ extension StallVerdict {
 }
 
 extension LoopPhase {
-    /// What ran, as a part of a sentence; nil when it is not known.
+    /// What the loop ran; nil if unknown.
     var clause: String? {
         switch self {
         case .unknown: nil
@@ -33,7 +33,7 @@ extension LoopPhase {
 }
 
 extension StallEnding {
-    /// The rest of a sentence that says how long the stall lasted.
+    /// Appended to the sentence that states the stall's duration.
     var clause: String {
         switch self {
         case .recovered: ""
@@ -47,7 +47,7 @@ extension StallEnding {
 }
 
 extension ThreadRole {
-    /// Why a report holds the thread, to follow its name.
+    /// Why the report includes the thread; follows its name.
     var clause: String {
         switch self {
         case .holder: ", holds the lock"
@@ -58,7 +58,7 @@ extension ThreadRole {
 }
 
 extension CauseClass {
-    /// What the thread did, before how long it did so and after.
+    /// What the thread did: the verb before the duration, and the object after it.
     var clause: (verb: String, object: String) {
         switch self {
         case .unknown: ("was busy for", "; the cause is not known")
@@ -77,7 +77,7 @@ extension CauseClass {
 }
 
 extension LossReason {
-    /// What became of such stalls, as the rest of a sentence that begins with their number.
+    /// What happened to such stalls; follows their number.
     var clause: String {
         switch self {
         case .suppressed: "suppressed by the rate limit"

@@ -1,4 +1,4 @@
-// `diff` for people, and as CSV.
+// `diff` as text and CSV.
 
 internal import StallAnalysis
 internal import StallFormats
@@ -24,16 +24,16 @@ extension DiffRow {
     }
 }
 
-/// `diff` for people.
+/// `diff` as text.
 struct DiffView {
     var comparison: Comparison
-    /// What A and B were called.
+    /// A and B as typed.
     var names: [String]
     var key: GroupKey
     var limit: Int
     var terminal: Terminal
 
-    /// What each side lost.
+    /// The time lost on each side.
     var sideLines: [String] {
         [
             sideLine(
@@ -153,7 +153,7 @@ extension GroupChange {
 }
 
 extension Double {
-    /// Two or three digits that matter: `0.05`, `1.47`, `26.1`, `340`.
+    /// Two or three significant digits: `0.05`, `1.47`, `26.1`, `340`.
     var short: String {
         let digits = abs(self) < 9.995 ? 2 : abs(self) < 99.95 ? 1 : 0
         let scale = [1.0, 10, 100][digits]

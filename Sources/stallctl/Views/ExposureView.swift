@@ -1,15 +1,15 @@
-// How much of each loop was watched and how it did, and what was held back: the end of `status`.
+// Watched time per loop and suppressed stalls: the end of `status`.
 
 internal import StallAnalysis
 internal import StallModel
 
 extension ExposureSummary {
-    /// A line for each loop that was watched, and one for stalls without reports; nothing where there is nothing to say.
+    /// One line per watched loop, and one for stalls without reports.
     var lines: [String] { loops.map(\.line) + suppressed.lines }
 }
 
 extension SuppressedRow {
-    /// One line or none.
+    /// One line, or none if nothing was suppressed.
     var lines: [String] {
         guard count > 0 else { return [] }
         return [

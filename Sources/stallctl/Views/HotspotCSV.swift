@@ -1,4 +1,4 @@
-// The shape of `top --csv`. Scripts depend on the column names.
+// The columns of `top --csv`. Their names are a contract.
 
 internal import StallAnalysis
 internal import StallFormats

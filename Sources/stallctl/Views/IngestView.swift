@@ -1,4 +1,4 @@
-// What `ingest` did, in words and as data.
+// The result of `ingest` as text and JSON.
 
 internal import StallAnalysis
 internal import StallModel
@@ -6,10 +6,10 @@ internal import StallArchive
 internal import StallStore
 
 enum IngestView {
-    /// On a terminal; JSON has them all.
+    /// Limit for the terminal; JSON has them all.
     private static let shownLineFaults = 20
 
-    /// One line for each file that was not taken.
+    /// One line per file that was not imported.
     static func errorLines(of summary: IngestSummary) -> [String] {
         summary.files.flatMap { file -> [String] in
             if case .skipped(.notReady) = file.outcome { return [] }
@@ -54,14 +54,14 @@ enum IngestView {
         return summary.isCancelled ? text + "; stopped by a signal" : text
     }
 
-    /// The summary as data.
+    /// The summary as JSON.
     struct Row: Encodable {
         struct File: Encodable {
             var path: String
             var added: Int
             var changed: Int
             @Nullable var error: String?
-            /// The lines that were left out.
+            /// The rejected lines.
             var lineErrors: [String]
         }
         let schema = "stallctl.ingest/1"

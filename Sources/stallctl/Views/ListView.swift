@@ -1,4 +1,4 @@
-// `list` for people, and as CSV.
+// `list` as text and CSV.
 
 internal import StallAnalysis
 internal import StallFormats
@@ -21,7 +21,7 @@ extension ListingRow {
     }
 }
 
-/// `list` for people. A column that says the same in every row is left out.
+/// `list` as text. A column with the same value in every row is omitted.
 struct ListView {
     var listing: Listing
     var terminal: Terminal
@@ -61,7 +61,7 @@ struct ListView {
         return lines
     }
 
-    /// The verdict says more than the state when the delay was not the app's own.
+    /// The verdict is more informative than the state if the delay was not the app's own.
     private func state(of report: ReportSummary) -> Table.Cell {
         guard report.verdict == .stalled else { return .init(report.verdict.word, style: .faint) }
         return .init(report.state.word, style: report.state == .ended ? nil : .alarming)

@@ -1,9 +1,9 @@
-// The shapes of `export --format csv`. Scripts depend on the column names.
+// The columns of `export --format csv`. Their names are a contract.
 
 internal import StallAnalysis
 internal import StallFormats
 
-/// One row a report.
+/// One row per report.
 enum ReportCSV {
     static let header = [
         "id", "start", "duration_ms", "cpu_ms", "state", "verdict", "app", "version", "build_id",
@@ -29,7 +29,7 @@ enum ReportCSV {
     }
 }
 
-/// One row a function on a stack.
+/// One row per function on a stack.
 enum FrameCSV {
     static let header = [
         "id", "sample", "offset_ms", "weight_ms", "late", "frame", "function", "build_id", "offset",
@@ -52,8 +52,7 @@ enum FrameCSV {
 }
 
 extension FrameRow {
-    /// ``image`function``: a symbol that begins with `-` or `@` is then no formula to any
-    /// spreadsheet.
+    /// ``image`function``, so that no spreadsheet takes a symbol that begins with `-` or `@` for a formula.
     var qualifiedName: String {
         let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
         return name + "`" + (function ?? offset)

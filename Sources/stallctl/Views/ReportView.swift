@@ -1,4 +1,4 @@
-// `show` for people: a sentence, what surrounds it, a timeline, and the stacks, heaviest first.
+// `show` as text: a summary sentence, the circumstances, a timeline, and the stacks, heaviest first.
 
 internal import StallAnalysis
 internal import StallModel
@@ -32,7 +32,7 @@ struct ReportView {
         return Array(lines.dropLast())
     }
 
-    /// The same for an issue tracker.
+    /// As Markdown, for an issue tracker.
     var markdownLines: [String] {
         let lines = lines
         return ["**\(lines[0].markdown)**", ""] + markdownFence(Array(lines.dropFirst()))
@@ -64,7 +64,7 @@ struct ReportView {
             + place.printable + end
     }
 
-    /// What else is known about the stall as a whole, a sentence a line.
+    /// The circumstances of the stall, one sentence per line.
     private var circumstances: [String] {
         var lines: [String] = []
         if let activity = report.activity { lines.append("While: \(activity.printable)") }
@@ -116,13 +116,13 @@ struct ReportView {
             + frameLines(thread.frames, naming: naming, isTruncated: thread.isTruncated)
     }
 
-    /// - Parameter timeline: Where it is told when each function was on the stack.
+    /// - Parameter timeline: Provides the times at which each function was on the stack.
     private func frameLines(
         _ frames: [Frame], naming: Int?, isTruncated: Bool, in timeline: Timeline? = nil
     ) -> [String] {
-        // Where a terminal has no room for it, the time line above must do.
+        // On a narrow terminal only the time line above shows this.
         let timeline = (terminal.columns ?? .max) >= 110 ? timeline : nil
-        // Told where it is another than the caller's; the outermost function is expected on every sample.
+        // Shown where it differs from the caller's; the outermost function is expected in every sample.
         let presences = frames.map { timeline?.presence(of: $0) }
         let callers = Array(presences.dropFirst()) + [timeline?.whole]
         let digits = String(max(0, frames.count - 1)).count + 1
@@ -169,7 +169,7 @@ extension Timeline.Presence {
 }
 
 extension Frame {
-    /// `Sync.swift:88`, or nothing.
+    /// `Sync.swift:88`, or empty.
     var sourceText: String {
         guard let file else { return "" }
         let name = file.split(separator: "/").last.map(String.init) ?? file
@@ -178,7 +178,8 @@ extension Frame {
 }
 
 extension StallReport {
-    /// The next process that opened the store found it in what its own had left behind: when it was and how long.
+    /// The next process found the stall in shared memory left by its own process; only its start and duration are
+    /// known.
     fileprivate var wasLeftUnwritten: Bool {
         samples.isEmpty && state != .open && threshold > .zero && detectionDelay == .zero
     }

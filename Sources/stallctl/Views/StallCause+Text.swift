@@ -1,11 +1,11 @@
-// A report's cause for people: a sentence, the shares when there are several, and what it rests on.
+// A report's cause as text: a sentence, the shares of several causes, and the evidence.
 
 internal import StallAnalysis
 internal import StallModel
 
 extension StallReport {
-    /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase()   lock, confidence 98 %`; then what
-    /// that rests on. Nothing when there is no cause.
+    /// `main waited 1.80 s for a mutex held by thread 4719 'compactor' in compactDatabase() lock, confidence 98 %`;
+    /// then the evidence. Empty if there is no cause.
     func causeLines(by grouper: DefaultGrouper, on terminal: Terminal) -> [String] {
         guard let cause else { return [] }
         let confidence =
@@ -39,7 +39,7 @@ extension StallReport {
             + (waits ? call ?? "" : "")
     }
 
-    /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the others of a circle.
+    /// `a mutex held by thread 4719 'compactor' in compactDatabase()`, and the rest of a deadlock's cycle.
     private func lockClause(_ cause: StallCause, _ grouper: DefaultGrouper) -> String {
         let lock = cause.evidence(.lock) ?? "a lock"
         guard let holder = cause.holder else {

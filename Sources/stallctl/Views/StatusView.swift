@@ -1,4 +1,4 @@
-// A store in a few sentences.
+// A store's summary.
 
 internal import StallModel
 

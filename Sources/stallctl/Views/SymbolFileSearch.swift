@@ -1,10 +1,10 @@
-// Which of the files that people name may lend their symbols to which images. A build ID decides, never a name.
+// Matches symbol files given on the command line to images, by build ID only.
 
 internal import Foundation
 internal import StallModel
 internal import StallSymbols
 
-/// The images that have places to name: those with a build ID, each once.
+/// The images with locations to resolve that have a build ID, without duplicates.
 struct UnresolvedImages {
     let images: [Image]
 
@@ -12,7 +12,7 @@ struct UnresolvedImages {
         var seen: Set<Image> = []
         images = locations.compactMap { location in
             guard let path = location.imagePath, let buildID = location.buildID else { return nil }
-            // Where it was loaded does not matter: places are offsets.
+            // The load address is irrelevant: locations are offsets.
             let image = Image(path: path, buildID: buildID, loadAddress: 0, endAddress: .max)
             return seen.insert(image).inserted ? image : nil
         }
@@ -20,21 +20,21 @@ struct UnresolvedImages {
 
     func has(_ buildID: BuildID) -> Bool { images.contains { $0.buildID == buildID } }
 
-    /// The build IDs under which an image of this file's name ran.
+    /// The build IDs of the images with this file's name.
     func buildIDs(ofImagesNamed file: String) -> [BuildID] {
         let name = file.hasSuffix(".debug") ? String(file.dropLast(6)) : file
         return images.filter { $0.name == name }.compactMap(\.buildID)
     }
 }
 
-/// Why a file that was given is not used.
+/// Why a given file is not used.
 enum SymbolFileError: Error, Hashable, CustomStringConvertible {
     case missing(path: String)
     case notELF(path: String)
     case noBuildID(path: String)
-    /// It is another build of an image that has places to name.
+    /// Another build of an image that has locations to resolve.
     case otherBuild(path: String, has: BuildID, expected: [BuildID], image: String)
-    /// The reports do not speak of such an image.
+    /// No image in the reports has this build ID.
     case unknownImage(path: String, has: BuildID)
     case notADirectory(path: String)
 
@@ -62,13 +62,13 @@ enum SymbolFileError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// What the files and directories on the command line have to offer.
+/// The usable symbol files and directories from the command line.
 struct SymbolFileSearch {
     private(set) var options = SymbolizerOptions()
     private(set) var refusals: [SymbolFileError] = []
 
     init(_ paths: [String], debugDirectories: [String], for images: UnresolvedImages) {
-        // Nobody waits for a stalled app here.
+        // Here, unlike in the agent, no stalled app is waiting.
         options.budget = .seconds(24 * 3600)
         options.debugInformationLimit = 1 << 30
         for path in debugDirectories where !Self.isDirectory(path) {
@@ -102,7 +102,7 @@ struct SymbolFileSearch {
         add(file, buildID)
     }
 
-    /// Takes every file below the directory that belongs to an image. All others are no business of ours.
+    /// Adds every file below the directory that belongs to an image; ignores all others.
     private mutating func search(_ directory: String, for images: UnresolvedImages) {
         let below = FileManager.default.enumerator(atPath: directory)
         for case let name as String in below ?? FileManager.DirectoryEnumerator() {
@@ -113,7 +113,7 @@ struct SymbolFileSearch {
         }
     }
 
-    /// Those with more to tell come first.
+    /// Files with more debug information first.
     private mutating func add(_ file: SymbolFile, _ buildID: BuildID) {
         var paths = options.files[buildID, default: []]
         paths.insert(file.path, at: file.hasLines ? 0 : paths.count)

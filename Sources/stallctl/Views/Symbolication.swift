@@ -1,10 +1,10 @@
-// What `symbolicate` found, for people and for programs.
+// The result of `symbolicate` as text and JSON.
 
 internal import StallModel
 internal import StallArchive
 internal import StallSymbols
 
-/// The outcome, image by image.
+/// The outcome, per image.
 struct Symbolication {
     struct ImageOutcome {
         var image: Image
@@ -14,7 +14,7 @@ struct Symbolication {
         var lineCount = 0
         var changedCount = 0
 
-        /// Where the names came from, or what is missing.
+        /// The file that provided the names, or what is missing.
         var source: String {
             guard !files.isEmpty else { return "no file has this build ID" }
             let useful =
@@ -42,7 +42,7 @@ struct Symbolication {
         let indexes = Dictionary(keys) { first, _ in first }
         for place in places {
             guard let index = indexes[Key(place.location.imagePath, place.location.buildID)] else {
-                continue  // an agent has added it meanwhile
+                continue  // added by an agent meanwhile
             }
             self.images[index].placeCount += 1
             if place.frames.contains(where: { $0.function != nil }) {
@@ -65,7 +65,7 @@ struct Symbolication {
         images.reduce(0) { $0 + $1[keyPath: count] }
     }
 
-    /// A table of the images, and a sentence.
+    /// A table of the images, and a summary.
     func lines(store: String, _ terminal: Terminal) -> [String] {
         var table = Table(
             columns: [
@@ -95,12 +95,12 @@ struct Symbolication {
         return (images.isEmpty ? [] : table.lines(for: terminal) + [""]) + [sentence]
     }
 
-    /// The outcome as data.
+    /// The outcome as JSON.
     struct Row: Encodable {
         struct ImageRow: Encodable {
             var path: String
             var buildId: String
-            /// The files with its build ID, the one that is asked first first.
+            /// The files with its build ID, in the order in which they are searched.
             var files: [String]
             var places: Int
             var named: Int
@@ -117,7 +117,7 @@ struct Symbolication {
         var named: Int
         var withLines: Int
         var changed: Int
-        /// Places in images without a build ID, which are never named from a file.
+        /// Locations in images without a build ID, which are never symbolicated from a file.
         var withoutBuildId: Int
         var images: [ImageRow]
         var refused: [Refused]

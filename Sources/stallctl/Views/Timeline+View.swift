@@ -1,10 +1,10 @@
-// A timeline for people: a bar, and what the samples say.
+// A timeline as text: a bar, and a summary of the samples.
 
 internal import StallAnalysis
 internal import StallModel
 
 extension Timeline {
-    /// A scale, a bar, and what the samples say; only words when there is no sample to draw.
+    /// A scale, a bar, and a summary of the samples; only the summary if there are no samples.
     var lines: [String] {
         let others = otherSamples
         guard !samples.isEmpty, report.duration > .zero else {
@@ -28,8 +28,7 @@ extension Timeline {
             + (inSeconds ? " s" : " ms")
     }
 
-    /// A cell for each fortieth of the stall: `=` with the naming function on the stack, `-`
-    /// without.
+    /// One cell per fortieth of the stall: `=` with the naming function on the stack, `-` without.
     private var bar: String {
         let count = 4 * Self.quarterWidth
         var cells: [Character] = Array(repeating: "-", count: count)
@@ -61,7 +60,7 @@ extension Timeline {
             + "(\(percent(weight, of: totalWeight)))."
     }
 
-    /// Samples that nothing is concluded from, and why.
+    /// Samples that are not used, and why.
     private var otherSamples: String {
         let late = report.samples.count(where: \.isLate)
         let failures = report.samples.filter { !$0.isLate && $0.frames.isEmpty }.compactMap(

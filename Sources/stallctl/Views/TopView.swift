@@ -1,4 +1,4 @@
-// `top` for people: a sentence, a table, what is not in it, and where to look next.
+// `top` as text: a summary, the table, what it omits, and the next commands to try.
 
 internal import StallAnalysis
 internal import StallModel
@@ -7,12 +7,12 @@ struct TopView {
     var ranking: Ranking
     var limit: Int
     var frameCount: Int
-    /// The store as it was given with --store, to repeat in the commands to try next.
+    /// The value of --store, repeated in the suggested commands.
     var storeOption: String?
-    /// Who held the lock, by the example of a group.
+    /// The lock holder of each group's example report.
     var holders: [UniqueID: NamedLockHolder] = [:]
     var terminal: Terminal
-    /// The screen is drawn again and again: nothing is said of what to type next.
+    /// On a live screen no commands are suggested.
     var isLive = false
 
     var lines: [String] {
@@ -32,7 +32,7 @@ struct TopView {
         return isLive ? lines : lines + next
     }
 
-    /// The same for an issue tracker. Columns of little pictures are left out.
+    /// As Markdown, for an issue tracker. Sparkline columns are omitted.
     var markdownLines: [String] {
         guard !ranking.groups.isEmpty else { return ["No stalls."] }
         var table = table
@@ -46,7 +46,7 @@ struct TopView {
         return lines + ["Repeat with `stallctl top`; one of them in full: `stallctl show RANK`."]
     }
 
-    /// What is not in the table.
+    /// What the table omits.
     var notes: [String] {
         [notRanked("")].filter { !$0.isEmpty } + unwatched
             + SuppressedRow(ranking.suppressed).lines
@@ -75,7 +75,7 @@ struct TopView {
             + watched
     }
 
-    /// ` in 26.1 watched hours (9.7 s/h)`, where the store tells.
+    /// ` in 26.1 watched hours (9.7 s/h)`, if watched time is recorded.
     private var watched: String {
         guard let watched = ranking.watched.total, watched > .zero else { return "" }
         let hours = watched / .seconds(3600)
@@ -121,7 +121,7 @@ struct TopView {
         return Table(columns: columns, rows: rows)
     }
 
-    /// `Not ranked: 4 starved, 1 stopped.` or nothing.
+    /// `Not ranked: 4 starved, 1 stopped.`, or empty.
     private func notRanked(_ indentation: String) -> String {
         let verdicts: [StallVerdict] = [.starved, .stopped, .throttled, .debugger, .saturated]
         let counts = verdicts.map { (ranking.overview.counts[$0] ?? 0, $0.word) }
@@ -143,7 +143,7 @@ struct TopView {
 }
 
 extension StallAggregate {
-    /// `lock`; `mostly lock` where a part of the time had other causes or none, `lock, disk, ...` where none had half of it.
+    /// `lock`; `mostly lock` if part of the time had other causes or none, `lock, disk, ...` if none had half of it.
     fileprivate var causeText: String {
         let causes = causesByTime
         guard let first = causes.first else { return group.wait?.cause?.word ?? "" }
@@ -163,7 +163,7 @@ extension NamedLockHolder {
     }
 }
 
-/// `47 %`, `<1 %`; 0 of nothing.
+/// `47 %`, `<1 %`; 0 if the whole is zero.
 func percent(_ part: Duration, of whole: Duration) -> String {
     guard whole > .zero, part > .zero else { return "0 %" }
     let percent = part / whole * 100
@@ -171,7 +171,7 @@ func percent(_ part: Duration, of whole: Duration) -> String {
 }
 
 extension String {
-    /// The text as one word of a POSIX shell.
+    /// The text quoted as one word of a POSIX shell.
     var shellQuoted: String {
         let plain =
             !isEmpty
@@ -185,7 +185,7 @@ extension String {
 }
 
 extension GroupKey {
-    /// What the last column of the ranking is called.
+    /// The title of the ranking's last column.
     var title: String {
         switch self {
         case .signature, .family, .function, .inclusive: "WHERE"

@@ -1,12 +1,12 @@
-// `tree` for people.
+// `tree` as text.
 
 internal import StallAnalysis
 internal import StallModel
 
-/// `tree` for people.
+/// `tree` as text.
 struct TreeView {
     var tree: ShownTree
-    /// Stands before every function that is not the first of its stack.
+    /// Printed before every function but the first of its stack.
     var arrow: String
     var terminal: Terminal
 
@@ -29,7 +29,7 @@ struct TreeView {
         var indentation: [Int: Int] = [:]
         let rows = tree.order.map { index -> [Table.Cell] in
             let node = tree.tree.nodes[index]
-            // Where calls do not branch they stay in one column: stacks are deep and terminals narrow.
+            // Calls that do not branch are not indented further: stacks are deep and terminals narrow.
             var isChain = false
             var level = 0
             if let parent = node.parent {

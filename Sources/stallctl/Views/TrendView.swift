@@ -1,4 +1,4 @@
-// `trend` for people, and as CSV. The days and hours are those of the reader's zone.
+// `trend` as text and CSV. Days and hours are those of the local time zone.
 
 internal import Foundation
 internal import StallAnalysis
@@ -6,7 +6,7 @@ internal import StallFormats
 internal import StallModel
 
 extension TimeBuckets {
-    /// Whole days or hours of the zone from the first instant to the last one.
+    /// Whole days or hours of the time zone from the first instant to the last.
     static func ofCalendar(
         from first: UnixTime, through last: UnixTime, in unit: TrendUnit, of timeZone: TimeZone
     ) throws -> TimeBuckets {
@@ -40,17 +40,17 @@ extension TrendRow {
     }
 }
 
-/// `trend` for people.
+/// `trend` as text.
 struct TrendView {
     var trend: StallTrend
     var terminal: Terminal
 
-    /// As long as there is room beside the other columns, which take less than 50.
+    /// The other columns need less than 50.
     private var barColumns: Int { Swift.max(8, Swift.min(30, (terminal.columns ?? .max) - 50)) }
 
     var lines: [String] {
         var terminal = terminal
-        // The days of roll-ups are those of UTC.
+        // Roll-ups have UTC days.
         let isOtherZone = trend.isOfUTC && terminal.timeZone.secondsFromGMT() != 0
         if trend.isOfUTC { terminal.timeZone = .gmt }
         guard let bounds = trend.buckets?.bounds, trend.totals.count > 0 else {

@@ -1,17 +1,17 @@
-// `top --watch`: the ranking on a live screen. What a key changes is decided here, without a terminal.
+// `top --watch`: the ranking on a live screen. Key handling is pure, without a terminal.
 
 internal import ArgumentParser
 internal import Glibc
 internal import StallAnalysis
 internal import StallModel
 
-/// What the keys have chosen.
+/// The settings chosen with keys.
 struct WatchChoice: Equatable {
     var order: RankingOrder
     var group: GroupKey
     var isDone = false
 
-    /// Obeys a key; false when it means nothing.
+    /// Applies a key; false if it has no meaning.
     mutating func obey(_ key: Character) -> Bool {
         switch key {
         case "t": order = .total
@@ -21,13 +21,13 @@ struct WatchChoice: Equatable {
         case "r": order = .rate
         case "g": group = group.following
         case "q": isDone = true
-        case " ": break  // asks again, like every other key
+        case " ": break  // refreshes, like every other key
         default: return false
         }
         return true
     }
 
-    /// The last line of the screen: what the keys do, the present choice in brackets.
+    /// The last line of the screen: the keys, with the current choice in brackets.
     var legend: String {
         let orders: [(String, RankingOrder)] = [
             ("t total", .total), ("c count", .count), ("p p95", .p95), ("m max", .max),
@@ -47,12 +47,12 @@ extension GroupKey {
 
 /// One screen.
 struct WatchView {
-    /// The ranking as lines, or what is wrong with the store at the moment.
+    /// The ranking's lines, or the current error of the store.
     var content: [String]
     var choice: WatchChoice
     var terminal: Terminal
 
-    /// Exactly so many lines: what does not fit is left out, the legend stays.
+    /// Exactly `rows` lines: content is cut off if it does not fit, the legend never.
     func lines(rows: Int) -> [String] {
         let shown = content.prefix(Swift.max(0, rows - 1))
         let blank = Array(repeating: "", count: Swift.max(0, rows - 1 - shown.count))
@@ -62,9 +62,9 @@ struct WatchView {
 }
 
 extension Top {
-    /// Draws the ranking again and again until a key or a signal ends it.
+    /// Redraws the ranking until a key or a signal ends it.
     func watch(_ store: any QueryableStore) throws {
-        // What ends other programs ends this one as well, now that the terminal is as it was.
+        // With the terminal restored, die of the signal, so that the parent sees it.
         guard let end = try drawUntilEnd(store) else { return }
         var ending = sigset_t()
         sigemptyset(&ending)
@@ -87,7 +87,7 @@ extension Top {
             let size = live.size
             terminal.columns = size.columns
             var content: [String]
-            // A heading, two lines around the table, the lines below it.
+            // A summary, two lines around the table, the lines below it.
             let shown = Swift.max(1, Swift.min(limit, size.rows - 6))
             do {
                 question.key = choice.group
@@ -100,7 +100,7 @@ extension Top {
             } catch {
                 content = ["\(error)".printable]
             }
-            // Tables fit already; what is painted is theirs.
+            // Painted lines come from tables, which fit already.
             content = content.map { line in
                 line.contains("\u{1b}") ? line : line.truncatedInMiddle(to: size.columns)
             }

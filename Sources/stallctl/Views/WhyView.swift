@@ -1,9 +1,9 @@
-// `why` for people.
+// `why` as text.
 
 internal import StallAnalysis
 internal import StallModel
 
-/// `why` for people.
+/// `why` as text.
 struct WhyView {
     var explanation: Explanation
     var terminal: Terminal
