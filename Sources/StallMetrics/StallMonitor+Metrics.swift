@@ -1,5 +1,4 @@
-// What the agent counts, as swift-metrics: for dashboards, beside the store. Nothing per group of stalls, whose number
-// has no bound.
+// Exports the agent's counters to swift-metrics, for dashboards. No metrics by group, whose number is unbounded.
 
 #if Metrics
 internal import CoreMetrics
@@ -17,10 +16,10 @@ extension StallMonitor {
     /// | `stallwatch_stall_seconds` | timer | `loop` |
     /// | `stallwatch_loop_busy_ratio` | gauge, 0 to 1 | `loop`; of each `interval` |
     ///
-    /// Stalls are counted when they have ended; those of the process's environment (starved, stopped, debugger) are
-    /// not.
+    /// Stalls are counted when they end. Delays that are not the app's own (starved, stopped, debugger) are not
+    /// counted.
     ///
-    /// - Parameter interval: How often the gauges are set; one wake-up each.
+    /// - Parameter interval: The interval at which the gauges are set; one wake-up each.
     public func reportsMetrics(every interval: Duration = .seconds(10)) {
         onStall { report in
             guard report.verdict == .stalled || report.verdict == .saturated else { return }
@@ -44,12 +43,12 @@ extension StallMonitor {
     }
 }
 
-/// For how long each loop had been busy at the last question.
+/// Each loop's busy time at the previous update.
 struct BusyTimes {
     private var last: (at: MonotonicInstant, busy: [String: Duration])?
 
-    /// The share of the time since the last question that each loop was busy; none the first time. Loops of one name
-    /// count together.
+    /// The share of the time since the previous update that each loop was busy; empty at the first. Loops with the same
+    /// name are added up.
     mutating func ratios(_ now: (at: MonotonicInstant, loops: [(name: String, busy: Duration)]))
         -> [(loop: String, ratio: Double)]
     {

@@ -1,9 +1,9 @@
-// Where the time of many stalls went, as a tree of calls. Every stall gives its whole duration, spread over its samples,
-// so that a tree's total is what `top` says was lost.
+// The time lost in many stalls as a call tree. Each stall contributes its whole duration, spread over its samples, so
+// that the tree's total equals that of `top`.
 
 package import StallModel
 
-/// From which end of the stacks a tree begins.
+/// The root end of a tree.
 package enum TreeDirection: Sendable {
     /// From the innermost functions; children are callers.
     case bottomUp
@@ -11,18 +11,18 @@ package enum TreeDirection: Sendable {
     case topDown
 }
 
-/// Which frames and stacks a tree is made of.
+/// Selects the frames and stacks of a tree.
 package struct TreeSelection: Sendable {
-    /// Only stacks with a function that one of these fits; all when there are none.
+    /// Include only stacks with a function that matches one of these; empty: all stacks.
     package var focus: [NamePattern] = []
-    /// No stacks with a function that one of these fits.
+    /// Exclude stacks with a function that matches one of these.
     package var ignore: [NamePattern] = []
     package var frames = Frames.relevant
 
     package enum Frames: String, CaseIterable, Sendable {
-        /// All but what runs loops, adapts calls, and belongs to the runtime or the agent.
+        /// All but run-loop, thunk, runtime and agent frames.
         case relevant
-        /// The app's own only.
+        /// Only app frames.
         case app
         case all
     }
@@ -30,7 +30,7 @@ package struct TreeSelection: Sendable {
     package init() {}
 }
 
-/// A part of a name, or a glob for all of it when it has wildcards: what people type to mean a function.
+/// Matches function names on the command line: a substring, or a glob for the whole name if it has wildcards.
 package struct NamePattern: Hashable, Sendable {
     private let text: String
     private let glob: Glob?
@@ -43,31 +43,31 @@ package struct NamePattern: Hashable, Sendable {
     package func fits(_ name: String) -> Bool { glob?.matches(name) ?? name.contains(text) }
 }
 
-/// A tree of calls with the time spent under each of them.
+/// A call tree with the time spent under each call.
 package struct CallTree: Sendable {
     package struct Node: Hashable, Sendable {
-        /// The function's key, closures and all; without a name its place.
+        /// The function's key, including closures; for a frame without a name, its location.
         package var function: String
         package var image: String?
         package var frameClass: FrameClass
         package var parent: Int?
         package var depth: Int
         package var time: Duration
-        /// The stalls that it was seen in.
+        /// The number of stalls that contain it.
         package var count: Int
         package var children: [Int] = []
     }
 
     /// Parents before children.
     package private(set) var nodes: [Node] = []
-    /// The heaviest first; so are the children of every node.
+    /// Sorted by time, largest first; so are the children of every node.
     package private(set) var roots: [Int] = []
     package private(set) var total = Duration.zero
     package private(set) var stallCount = 0
-    /// The time of stalls, or parts of stalls, of which there is no stack.
+    /// The time of stalls, or parts of stalls, without a stack.
     package private(set) var withoutStack = Duration.zero
 
-    /// There was no stall, whatever its stacks.
+    /// Whether there were no stalls at all, with or without stacks.
     package private(set) var isSelectionEmpty = false
 
     private struct Edge: Hashable {
@@ -82,7 +82,7 @@ package struct CallTree: Sendable {
 
     private var edges: [Edge: Int32] = [:]
     private var functions: [Function: Int] = [:]
-    /// The nodes that a stack passes through; nil for a stack that was not selected.
+    /// The nodes on the path of a stack; nil for a stack that was not selected.
     private var paths: [Path: [Int32]?] = [:]
 
     private struct Path: Hashable {
@@ -90,11 +90,11 @@ package struct CallTree: Sendable {
         var executable: BuildID?
     }
 
-    /// The tree of stalls.
+    /// Builds the tree of the stalls.
     ///
     /// - Parameter frames: The frames of the stalls' stacks, innermost first.
     ///
-    /// **Cost:** each different stack is classified once; stalls with the same stacks cost the frames of them, as numbers.
+    /// **Cost:** each distinct stack is classified once; a stall with known stacks costs one integer per frame.
     package init(
         _ stalls: StackSets, frames: [Int64: [Frame]], direction: TreeDirection,
         selection: TreeSelection = TreeSelection(), rules: GroupingRules = .builtIn
@@ -141,7 +141,7 @@ package struct CallTree: Sendable {
         (edges, functions, paths) = ([:], [:], [:])
     }
 
-    /// The tree of the stalls that a filter selects.
+    /// Builds the tree of the stalls that a filter selects.
     package init(
         of store: any QueryableStore, _ filter: ReportFilter, direction: TreeDirection,
         selection: TreeSelection = TreeSelection(), rules: GroupingRules
@@ -159,7 +159,7 @@ package struct CallTree: Sendable {
         withoutStack += entry.timeWithoutStack
     }
 
-    /// The nodes that a stack passes through, made where they are missing; nil when it is not selected.
+    /// The nodes on the path of a stack, created where missing; nil if it is not selected.
     private mutating func path(
         of stack: [ClassifiedFrame], _ direction: TreeDirection, _ selection: TreeSelection
     ) -> [Int32]? {
@@ -229,7 +229,7 @@ extension ClassifiedFrame {
 
     fileprivate var isNamed: Bool { frame.function != nil || frame.rawName != nil }
 
-    /// What runs loops and adapts calls is the same on every stack.
+    /// Run-loop and thunk frames are the same on every stack.
     fileprivate var isRelevant: Bool {
         switch frameClass {
         case .app, .merged, .wait, .allocator, .system: true

@@ -1,14 +1,14 @@
-// Two sets of stalls side by side: what got worse, and whether that can be chance. Time lost is compared per watched
-// hour, of the loops whose watched time is recorded; where that is not known of one side at all, all stalls count and both
-// sides count as watched equally long.
+// Compares two sets of stalls: what regressed, and whether the change is statistically significant. Time lost is
+// compared per watched hour, in loops with recorded watched time. If one side has none, all stalls count and equal
+// watched time is assumed.
 
 internal import Glibc
 package import StallModel
 
-/// One of two sets that are compared.
+/// One of the two compared sets.
 package struct ComparedSide: Sendable {
     package var groups: [StallAggregate]
-    /// How long loops were watched; nil when that is not known.
+    /// Watched time of the loops; nil if unknown.
     package var watched: Duration?
 
     package init(groups: [StallAggregate], watched: Duration?) {
@@ -17,26 +17,26 @@ package struct ComparedSide: Sendable {
     }
 }
 
-/// What became of a group.
+/// How a group changed.
 package enum GroupChange: String, CaseIterable, Hashable, Sendable {
     case new, worse, better, gone
-    /// The difference can be chance.
+    /// The difference is not significant.
     case unclear
 }
 
-/// How many times as much time a group lost per watched hour, and the interval that holds the truth 19 times of 20.
+/// The ratio of the time lost per watched hour, with its 95% confidence interval.
 package struct RateRatio: Hashable, Sendable {
-    /// Infinite for a new group, 0 for one that is gone, not a number where neither side has a stall that counts.
+    /// Infinite for a new group, 0 for a gone one, NaN if neither side has a stall that counts.
     package var value: Double
     package var low: Double
     package var high: Double
 
     /// - Parameters:
-    ///   - exposure: How many times as long the second side was watched.
+    ///   - exposure: The second side's watched time divided by the first's.
     ///
-    /// Stalls are taken as a compound Poisson process: they come at random, each as long as those seen. The logarithm
-    /// of a total then varies by the sum of squares over the square of the sum. A side without stalls has no such
-    /// variance; then the counts tell: of n stalls, all came on one side.
+    /// Stalls are modelled as a compound Poisson process with the observed durations: the variance of the logarithm of
+    /// a total is the sum of squares over the square of the sum. A side without stalls has no such variance; then the
+    /// interval follows from the counts: all of n stalls came on one side.
     package init(_ first: StallTotals, _ second: StallTotals, exposure: Double) {
         let normal95 = 1.959_963_985
         let firstTotal = first.total / .seconds(1)
@@ -46,7 +46,7 @@ package struct RateRatio: Hashable, Sendable {
             return
         }
         if first.count == 0 || second.count == 0 {
-            // Clopper and Pearson's interval for 0 of n.
+            // The Clopper-Pearson interval for 0 of n.
             let share = pow(0.025, 1 / Double(Swift.max(first.count + second.count, 1)))
             let odds = share / (1 - share)
             value = first.count == 0 ? .infinity : 0
@@ -69,24 +69,24 @@ package struct ComparedGroup: Sendable {
     package var title: String
     package var first: StallTotals
     package var second: StallTotals
-    /// The part of them that is compared: of watched loops, where watched time is known on both sides.
+    /// The part that is compared: stalls in watched loops, if watched time is known on both sides.
     package var compared: (first: StallTotals, second: StallTotals)
     package var ratio: RateRatio
     package var change: GroupChange
 }
 
-/// The answer to "what changed".
+/// The result of `diff`.
 package struct Comparison: Sendable {
-    /// The groups, those whose time per watched hour changed most first.
+    /// The groups, sorted by the change of time lost per watched hour, largest first.
     package let groups: [ComparedGroup]
     package let first: StallTotals
     package let second: StallTotals
-    /// The part of them that is compared.
+    /// The part that is compared.
     package let compared: (first: StallTotals, second: StallTotals)
-    /// Of all groups together.
+    /// The ratio of all groups together.
     package let ratio: RateRatio
     package let change: GroupChange
-    /// How long each side was watched, when both are known.
+    /// Each side's watched time, if both are known.
     package let watched: (first: Duration, second: Duration)?
 
     package init(_ first: Ranking, _ second: Ranking) {
@@ -153,7 +153,7 @@ package struct Comparison: Sendable {
         self.watched = watched
     }
 
-    /// Whether all together or any group lost more than so many times as much time per watched hour, beyond chance.
+    /// Whether any group, or the total, regressed by more than this ratio, significantly.
     package func exceeds(_ limit: Double) -> Bool {
         func exceeds(_ change: GroupChange, _ ratio: RateRatio) -> Bool {
             (change == .worse || change == .new) && ratio.value > limit && ratio.low > 1
@@ -163,7 +163,7 @@ package struct Comparison: Sendable {
 }
 
 extension ComparedGroup {
-    /// How much the time lost changed, per time that the first side was watched.
+    /// The change of the time lost, at the first side's watched time.
     fileprivate func difference(_ exposure: Double) -> Double {
         abs(compared.second.total / .seconds(1) / exposure - compared.first.total / .seconds(1))
     }
@@ -172,20 +172,20 @@ extension ComparedGroup {
 extension GroupChange {
     /// - Parameters:
     ///   - all: All stalls of each side.
-    ///   - compared: Those of loops whose watched time is recorded.
+    ///   - compared: The stalls in loops with recorded watched time.
     fileprivate init(
         _ all: (first: StallTotals, second: StallTotals),
         _ compared: (first: StallTotals, second: StallTotals), _ ratio: RateRatio, exposure: Double
     ) {
         let (first, second) = compared
         if first.count == 0 || second.count == 0 {
-            // What one side has, but not in watched loops, is neither new nor gone.
+            // Stalls outside of watched loops make a group neither new nor gone.
             self =
                 all.first.count == 0
                 ? (second.count > 0 ? .new : .unclear)
                 : all.second.count == 0 && first.count > 0 ? .gone : .unclear
         } else {
-            // One stall, however long, makes no trend.
+            // A single stall, however long, is not significant.
             let isWorse = ratio.low > 1 && second.total - second.longest > first.total * exposure
             let isBetter = ratio.high < 1 && (first.total - first.longest) * exposure > second.total
             self = isWorse ? .worse : isBetter ? .better : .unclear

@@ -1,9 +1,9 @@
-// Why a report is in its group: what the rules made of each frame, and which frames name the group.
+// Explains why a report is in its group: how the rules classified each frame, and which frames name the group.
 
 package import StallModel
 
 package struct Explanation {
-    /// One different stack of the report.
+    /// One distinct stack of the report.
     package struct Stack {
         package var sampleCount: Int
         package var weight: Duration
@@ -13,9 +13,9 @@ package struct Explanation {
     /// One frame of a stack.
     package struct Explained {
         package var classified: ClassifiedFrame
-        /// 1 for the frame that names the group, 2 and 3 for its callers; nil for all others.
+        /// 1 for the frame that names the group, 2 and 3 for its callers; otherwise nil.
         package var keyNumber: Int?
-        /// It runs the loop that ran the callout; what it is says nothing about the stall.
+        /// The frame runs the loop that called the callout, so its class does not matter.
         var isBelowLoop: Bool
 
         package var rule: String {
@@ -27,7 +27,7 @@ package struct Explanation {
     package var report: StallReport
     package var signature: Signature
     package var title: String { signature.group.title(under: report.cause?.cause) }
-    /// The heaviest first.
+    /// Sorted by weight, heaviest first.
     package var stacks: [Stack]
 
     package init(_ report: StallReport, rules: GroupingRules = .builtIn) {
@@ -44,8 +44,7 @@ package struct Explanation {
         }
     }
 
-    /// Finds the key frames on a stack, innermost first: each of them once, inside of the loop's
-    /// callout.
+    /// Finds the key frames on a stack, innermost first: each of them once, within the loop's callout.
     private static func explain(
         _ frames: [ClassifiedFrame], _ signature: Signature
     ) -> [Explained] {

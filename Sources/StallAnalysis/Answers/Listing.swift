@@ -1,9 +1,9 @@
-// The newest reports with the group that each belongs to.
+// The newest reports, each with its group.
 
 package import StallModel
 
 package struct Listing {
-    /// One report and the group it is in.
+    /// One report and its group.
     package struct Entry {
         package var report: ReportSummary
         package var run: ProcessRun
@@ -16,14 +16,14 @@ package struct Listing {
         }
     }
 
-    /// The newest first.
+    /// Newest first.
     package var entries: [Entry]
-    /// How many reports the filter selects, as far as they were counted.
+    /// How many reports the filter selects, up to the counting limit.
     package var reportCount: Int
-    /// There are more than that.
+    /// Whether there are more than that.
     package var isCountCut = false
     package var order = ListingQuestion.Order.began
-    /// Of all reports that were counted.
+    /// The time span of all counted reports.
     package var shortIDs: ShortIDs
 
     package init(
@@ -37,7 +37,7 @@ package struct Listing {
 }
 
 extension Listing {
-    /// So many reports beyond those that are shown are counted.
+    /// How many reports beyond the shown ones are counted.
     private static let furtherCount = 1000
 
     package init(
@@ -52,8 +52,8 @@ extension Listing {
     }
 
     /// - Parameters:
-    ///   - shown: Those of the selection that are shown, in their order.
-    ///   - reportCount: How many there are to show.
+    ///   - shown: The selected reports to show, in order.
+    ///   - reportCount: How many reports match.
     init(
         showing shown: ArraySlice<ReportSummary>, of selection: ReportSelection, reportCount: Int,
         store: any QueryableStore, rules: GroupingRules

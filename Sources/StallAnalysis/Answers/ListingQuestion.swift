@@ -1,19 +1,19 @@
-// Which reports a listing shows, and in what order. The newest ones of a filter are asked of the store; for all else every
-// report that the filter selects is looked at, without its samples.
+// Which reports a listing shows, and in what order. The store returns the newest reports of a filter directly; other
+// queries read every report that the filter selects, without its samples.
 
 package import StallModel
 
-/// What a listing is asked for.
+/// A query for a listing.
 package struct ListingQuestion {
     package enum Order: String, CaseIterable, Sendable {
-        /// The newest first.
+        /// Newest first.
         case began
-        /// The longest first.
+        /// Longest first.
         case lasted
     }
 
     package var ranking: RankingQuestion
-    /// A name of the groups; nil for all.
+    /// A group's name; nil for all.
     package var group: String?
     /// Empty for all.
     package var states: Set<StallState> = []
@@ -29,7 +29,7 @@ package struct ListingQuestion {
 }
 
 extension ListingQuestion {
-    /// - Throws: ``UnclearGroup`` when no group has the name.
+    /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func listing() throws -> Listing {
         let (store, filter) = (ranking.store, ranking.filter)
         if group == nil, states.isEmpty, minDuration <= .zero, order == .began {
@@ -66,7 +66,7 @@ extension ListingQuestion {
         }
         guard reports.isEmpty, hadReports else { return }
         let known = try ranking.ranking(by: .total, limit: 1000).groups
-        // Its reports may be outside of the states and durations that are wanted.
+        // The group exists, though none of its reports may match the states and durations.
         guard !known.contains(where: { $0.isMeant(by: name) }) else { return }
         throw UnclearGroup(path: ranking.store.path, name: name, found: [], known: known)
     }

@@ -1,19 +1,19 @@
-// Who held the lock, for rankings: told by the report that shows a group best.
+// The lock holder of each group in a ranking, from the group's example report.
 
 package import StallModel
 
-/// Who held the lock that a stall waited for longest.
+/// The thread that held the lock for most of the stall's wait.
 package struct NamedLockHolder: Hashable, Sendable {
     package var holder: LockHolder
-    /// The app's function on its stack, under the rules in force; nil when there is none.
+    /// The app function on its stack, by the current rules; nil if there is none.
     package var function: String?
 }
 
 extension Ranking {
-    /// From so many stalls on, a report is not looked for only to say who held its lock.
+    /// Above this number of stalls, no report is searched just to name its lock holder.
     private static let holderLimit = 5000
 
-    /// By the example of each of the first groups that wait for a lock.
+    /// The holders by example report, for the first groups that wait for a lock.
     package func lockHolders(
         in store: any QueryableStore, limit: Int, rules: GroupingRules
     ) throws -> [UniqueID: NamedLockHolder] {
@@ -27,7 +27,7 @@ extension Ranking {
 }
 
 extension StallReport {
-    /// Who held the lock it waited for longest, when that is known.
+    /// The holder of the lock that the stall waited for longest, if known.
     fileprivate func lockHolder(by grouper: DefaultGrouper) -> NamedLockHolder? {
         guard let holder = cause?.holder else { return nil }
         let thread = threads.first { $0.role == .holder && $0.thread == holder.thread }
@@ -35,7 +35,7 @@ extension StallReport {
             holder: holder, function: thread.flatMap { appFunction(of: $0, by: grouper) })
     }
 
-    /// The function that a group of another thread's stack would be named by; nil when none of the app's is on it.
+    /// The function that a group of another thread's stack would be named after; nil if it has no app function.
     package func appFunction(of thread: ThreadSnapshot, by grouper: DefaultGrouper) -> String? {
         guard !thread.frames.isEmpty else { return nil }
         let signature = grouper.signature(
@@ -43,7 +43,7 @@ extension StallReport {
         return signature.isWithoutAppFrame ? nil : signature.keyFrames.first
     }
 
-    /// The group that its samples put it in; late ones have no say.
+    /// The group by its samples, except late ones.
     package func signature(by grouper: DefaultGrouper) -> Signature {
         grouper.signature(
             of: samples.filter { !$0.isLate && !$0.frames.isEmpty }.map { ($0.frames, $0.weight) },

@@ -1,22 +1,22 @@
-// What a ranking says of all reports together.
+// Summary of all reports in a ranking.
 
 package import StallModel
 
 package struct Overview: Sendable {
-    /// How many reports there are of each verdict.
+    /// The number of reports by verdict.
     package var counts: [StallVerdict: Int] = [:]
-    /// `photos 2.3.0`, in alphabetical order; of the ranked reports, like all below.
+    /// `photos 2.3.0`, sorted; of the ranked reports, like all below.
     package var apps: [String] = []
-    /// Empty when they are not known.
+    /// Empty if unknown.
     package var hosts: [String] = []
     package var first: UnixTime?
     package var last: UnixTime?
     package var openCount = 0
     package var hangCount = 0
     package var totalLost = Duration.zero
-    /// The ranked stalls of loops whose watched time is recorded.
+    /// The ranked stalls of loops with recorded watched time.
     package var watched = StallTotals()
-    /// Enough of the id of the first group's example to be typed.
+    /// A unique prefix of the id of the first group's example.
     package var example: String?
 
     package var stallCount: Int { counts[.stalled] ?? 0 }
@@ -54,7 +54,7 @@ extension Overview {
         last = answer.lastRanked
         totalLost = answer.total
         watched = answer.watched
-        // The millisecond and twelve random bits: others may share the first twelve digits.
+        // The millisecond and twelve random bits: other ids may share the first twelve digits.
         self.example = example.map { String($0.description.prefix(16)) }
     }
 }

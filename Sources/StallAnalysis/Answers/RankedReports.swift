@@ -1,14 +1,15 @@
-// Reports grouped, added up and ordered one by one: exact, under any rules, and as slow as they are many. Only stalls that
-// the app itself caused are ranked; a process that was stopped or starved says nothing about its functions.
+// Groups, aggregates and sorts reports one by one: exact, with any rules, in time linear in the reports. Only stalls
+// that the app itself caused are ranked; time in which the process was suspended or starved says nothing about its
+// functions.
 
 package import StallModel
 
-/// Groups the reports whose verdict is `stalled` and orders the groups, the worst first.
+/// Groups the reports with verdict `stalled` and sorts the groups by time lost.
 ///
 /// - Parameters:
-///   - runs: The process runs that the reports point into.
+///   - runs: The process runs of the reports.
 ///   - frames: The frames of the reports' stacks, innermost first.
-///   - buckets: How each group's trend is divided.
+///   - buckets: The buckets of each group's trend.
 package func rank(
     _ reports: [ReportSummary], runs: [ProcessRun], frames: [Int64: [Frame]],
     by order: RankingOrder = .total, group key: GroupKey = .signature, buckets: TimeBuckets? = nil,
@@ -35,22 +36,22 @@ package func rank(
     return sorted(aggregates, by: order)
 }
 
-/// Orders groups, the worst first.
+/// Sorts groups, largest first.
 package func sorted(_ groups: [StallAggregate], by order: RankingOrder) -> [StallAggregate] {
     groups.sorted(by: order.isWorse)
 }
 
-/// A report's part in a group.
+/// A report's share in a group.
 private struct Stall {
     /// Index into the reports.
     var report: Int
     var duration: Duration
 }
 
-/// Groups with one hash, and the groups of cut stacks with the group of whole stacks that they are the beginning of.
+/// Groups with the same hash. Groups of truncated stacks join the group of complete stacks whose prefix they are.
 private func joined(_ groups: [ReportGroup: [Stall]]) -> [(ReportGroup, [Stall])] {
-    // What stalls of one group waited for may differ, and some stacks may be cut, so that titles do: of whole stacks the
-    // heaviest speaks.
+    // Titles within a group may differ in what the stall waited for and in truncated stacks: the heaviest complete one
+    // wins.
     let weighed = groups.map { (group: $0, stalls: $1, total: totalDuration($1)) }
     let variants = weighed.sorted { left, right in
         if left.group.isCut != right.group.isCut { return right.group.isCut }
@@ -81,7 +82,7 @@ private func totalDuration(_ stalls: [Stall]) -> Duration {
 }
 
 extension RankingOrder {
-    /// Equal groups are ordered by what people see, so that the same data always ranks the same.
+    /// Ties are broken by visible values, so that the ranking is deterministic.
     fileprivate func isWorse(_ left: StallAggregate, _ right: StallAggregate) -> Bool {
         switch self {
         case .count where left.count != right.count: left.count > right.count
@@ -122,7 +123,7 @@ extension StallAggregate {
         _ group: ReportGroup, _ stalls: [Stall], by key: GroupKey, reports: [ReportSummary],
         runs: [ProcessRun], buckets: TimeBuckets?
     ) {
-        // In order, so that sums of fractions are the same whatever order the reports came in.
+        // In a fixed order, so that floating-point sums do not depend on the order of the reports.
         let stalls = stalls.sorted { $0.duration < $1.duration }
         let durations = stalls.map(\.duration)
         let runs = Set(stalls.map { reports[$0.report].run })
@@ -153,7 +154,7 @@ extension StallAggregate {
     }
 }
 
-/// The smallest of the durations that at least this part of them does not exceed (nearest rank, no interpolation).
+/// The quantile by nearest rank, without interpolation.
 package func quantile(_ part: Double, of sorted: [Duration]) -> Duration {
     guard !sorted.isEmpty else { return .zero }
     let rank = Int((part * Double(sorted.count)).rounded(.up))

@@ -1,21 +1,21 @@
-// The answer to "what to fix first".
+// The result of `top`.
 
 package import StallModel
 
 package struct Ranking: Sendable {
-    /// All reports that the filter selects, ranked or not.
+    /// All selected reports, ranked or not.
     package var overview: Overview
-    /// The worst first.
+    /// Sorted, largest first.
     package var groups: [StallAggregate]
-    /// How many there are beside those, of which only the time lost is known.
+    /// Further groups, of which only the total time lost is known.
     package var restCount = 0
-    /// What makes one group.
+    /// What reports are grouped by.
     package var key = GroupKey.signature
-    /// How the groups' trends are divided; nil without stalls.
+    /// The buckets of the groups' trends; nil without stalls.
     package var buckets: TimeBuckets?
-    /// How long the loops were watched, ranked or not.
+    /// The watched time of the loops, ranked or not.
     package var watched = WatchedTime()
-    /// What was counted and has no report; empty for a part of the time and for causes, of which only reports tell.
+    /// Suppressed stalls, which have no reports. Empty with a time range or a cause filter, because they have neither.
     package var suppressed: [SuppressedStalls] = []
 
     package init(
@@ -32,7 +32,7 @@ package struct Ranking: Sendable {
     /// The time lost in all ranked reports.
     package var totalLost: Duration { overview.totalLost }
 
-    /// Gives every group its rate, orders them by it if that is asked for, and notes what has no report.
+    /// Sets each group's rate, sorts by rate if requested, and adds the suppressed stalls.
     mutating func addExposure(
         from store: any QueryableStore, _ filter: ReportFilter, by order: RankingOrder
     ) throws {
@@ -44,14 +44,14 @@ package struct Ranking: Sendable {
         }
     }
 
-    /// As many parts as the column TREND has characters.
+    /// One bucket per character of the TREND column.
     static let sparklineParts = 8
 
     static func sparkline(from first: UnixTime, through last: UnixTime) -> TimeBuckets {
         TimeBuckets(from: first, through: last, count: sparklineParts)
     }
 
-    /// Whether the stalls are spread over more than a few minutes, so that a trend says something.
+    /// Whether the stalls span more than a few minutes, so that a trend is meaningful.
     package var hasTrend: Bool {
         guard let bounds = buckets?.bounds else { return false }
         return bounds[bounds.count - 1].microseconds - bounds[0].microseconds >= 600_000_000

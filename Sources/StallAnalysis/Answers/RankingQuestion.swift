@@ -1,17 +1,17 @@
-// Which way a ranking is asked for. A central store that is large or was pruned is ranked from its roll-ups: as many rows as
-// there are groups and days, not reports. All else is ranked from its reports.
+// Chooses how to compute a ranking. A large or pruned central store is ranked from its roll-ups (rows per group and
+// day); any other store from its reports.
 
 package import StallModel
 
-/// What a ranking is asked for.
+/// A query for a ranking.
 package struct RankingQuestion {
     package var store: any QueryableStore
     package var filter: ReportFilter
     package var rules: GroupingRules
     package var key: GroupKey
-    /// From so many stalls on, quantiles within 1.6 % and trends by day are good enough.
+    /// From this number of stalls, quantiles within 1.6 % and daily trends are accurate enough.
     package var exactLimit = 5000
-    /// Told, before every report of a large store is read, that its groups were decided under other rules.
+    /// Called before every report of a large store is read because its groups were computed with different rules.
     package var noteOtherRules: () -> Void = {}
 
     package init(
@@ -26,10 +26,10 @@ package struct RankingQuestion {
 }
 
 extension RankingQuestion {
-    /// Ranks from roll-ups where the store has them under these rules and there are many reports, none, or some were pruned;
-    /// else exactly.
+    /// Ranks from roll-ups if the store has them for these rules and has many reports, none, or pruned ones; otherwise
+    /// exactly.
     ///
-    /// - Parameter limit: So many groups are wanted.
+    /// - Parameter limit: The number of groups needed.
     package func ranking(by order: RankingOrder, limit: Int) throws -> Ranking {
         if var ranking = try fromRollUps(by: order, limit: limit, withDays: true),
             try isLarge(ranking) || ranking.overview.isEmpty || lacksReports
@@ -41,8 +41,8 @@ extension RankingQuestion {
         return try exactRanking(by: order)
     }
 
-    /// Ranks several sets that are to be compared: all of them from roll-ups where all can be and one is large or was
-    /// pruned, else all exactly, so that a group is the same on all sides.
+    /// Ranks several sets for comparison: all from roll-ups if all have them and one is large or pruned, otherwise all
+    /// exactly, so that a group is the same on all sides.
     package static func rankings(_ questions: [RankingQuestion]) throws -> [Ranking] {
         let rankings = try questions.compactMap { try $0.fromRollUps(by: .total, withDays: false) }
         guard rankings.count == questions.count,
@@ -80,11 +80,11 @@ extension RankingQuestion {
         return ranking
     }
 
-    /// The answer of the store's roll-ups; nil where it has none of this kind under these rules.
+    /// The ranking from the store's roll-ups; nil if it has none of this kind for these rules.
     ///
     /// - Parameters:
-    ///   - limit: So many groups are wanted, with their examples; nil for all, without.
-    ///   - buckets: How trends are divided, in parts of whole days; without it as the column TREND is.
+    ///   - limit: The number of groups needed, with their examples; nil for all, without examples.
+    ///   - buckets: The buckets of the trends, in whole days; by default those of the TREND column.
     package func fromRollUps(
         by order: RankingOrder, limit: Int? = nil, withDays: Bool,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
@@ -102,7 +102,7 @@ extension RankingQuestion {
             } else if (last.microseconds - first.microseconds)
                 >= 86_400_000_000 * Int64(Ranking.sparklineParts)
             {
-                // Days are the finest that there is.
+                // The resolution of roll-ups is a day.
                 buckets = Ranking.sparkline(from: first, through: last)
             }
         }
@@ -112,7 +112,7 @@ extension RankingQuestion {
             restCount: answer.groupCount - groups.count, key: key, buckets: buckets)
     }
 
-    /// Whether stalls are asked for that only roll-ups hold.
+    /// Whether the filter selects stalls whose reports were pruned.
     package var lacksReports: Bool {
         get throws {
             guard let pruned = try store.prunedBefore() else { return false }
@@ -120,26 +120,26 @@ extension RankingQuestion {
         }
     }
 
-    /// Too many stalls to read each.
+    /// Too many stalls to read one by one.
     func isLarge(_ ranking: Ranking) -> Bool { ranking.overview.stallCount > exactLimit }
 
     private func warnOfOtherRules() throws {
         guard let stored = try store.rulesHash(), stored != rules.hash else { return }
-        // How many there are does not depend on rules.
+        // The number of stalls does not depend on the rules.
         let counted = try store.aggregates(
             AggregateQuestion(filter, by: .app, largest: LargestGroups(count: 1, by: .count)),
             grouper: DefaultGrouper(rules: rules))
         if try counted.counts[.stalled] ?? 0 > exactLimit || lacksReports { noteOtherRules() }
     }
 
-    /// Which groups come first, where the store can tell before it has looked at all of them.
+    /// The order, if the store can sort before reading all groups.
     private func largest(_ limit: Int, by order: RankingOrder) -> LargestGroups? {
         order == .rate && !key.isOfStalls ? nil : LargestGroups(count: limit, by: order)
     }
 }
 
 extension StallAggregate {
-    /// The same with its days added up in the parts of a time.
+    /// The same aggregate with its days summed into buckets.
     fileprivate func divided(by buckets: TimeBuckets?) -> StallAggregate {
         var divided = self
         divided.trend = Array(repeating: StallTotals(), count: buckets?.count ?? 0)

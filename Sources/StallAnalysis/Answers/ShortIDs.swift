@@ -1,15 +1,14 @@
-// An id is 32 digits; its beginning is enough to tell it from its neighbours.
+// An id has 32 digits; a prefix is enough to identify a report.
 
 package import StallModel
 
-/// The beginnings of ids, all of one length, each of which only one id has.
+/// Unique prefixes of ids, all of one length.
 ///
-/// Never fewer than twelve digits: those are the millisecond, and ids made within a minute share
-/// eight.
+/// At least twelve digits: those are the millisecond, and ids made within a minute share eight.
 package struct ShortIDs: Sendable {
     private let length: Int
 
-    /// Finds the length that tells the shown ids from all others.
+    /// Finds the length at which the shown ids differ from all others.
     package init(shown: some Collection<UniqueID>, among ids: some Sequence<UniqueID>) {
         var shared = 0
         for id in ids {

@@ -1,20 +1,20 @@
-// The part of a tree of calls that is shown.
+// The visible part of a call tree.
 
 internal import StallModel
 
-/// The part of a tree that is large enough to be shown.
+/// The part of a tree above the minimum share.
 package struct ShownTree {
     package let tree: CallTree
     package let minShare: Double
-    /// The nodes that are shown, every one after its parent, siblings by weight.
+    /// The visible nodes, each after its parent, siblings by weight.
     package private(set) var order: [Int] = []
-    /// The functions that are too small to be shown, those below them not counted.
+    /// The hidden functions, not counting those below them.
     package private(set) var hiddenCount = 0
 
     package init(_ tree: CallTree, minShare: Double, depth: Int?) {
         self.tree = tree
         self.minShare = minShare
-        // A stack of our own: a tree may be as deep as any call stack was.
+        // An explicit stack instead of recursion: the tree may be as deep as the deepest call stack.
         var waiting = Array(tree.roots.reversed())
         while let index = waiting.popLast() {
             let node = tree.nodes[index]

@@ -1,33 +1,33 @@
-// How a group, or all stalls, did over time.
+// A group, or all stalls, over time.
 
 package import StallModel
 
-/// How long a part of a trend is.
+/// The bucket size of a trend.
 package enum TrendUnit: String, CaseIterable, Sendable {
     case hour, day
 }
 
-/// The stalls of some groups in days or hours.
+/// The stalls of groups by day or hour.
 package struct StallTrend: Sendable {
     package var unit: TrendUnit
-    /// The title of the one group, or how many there are.
+    /// The title of the one group, or the number of groups.
     package var title: String
     package var buckets: TimeBuckets?
-    /// One for each bucket.
+    /// One per bucket.
     package var parts: [StallTotals]
     package var totals: StallTotals
-    /// The days are those of UTC, whatever zone was asked for: roll-ups know no others.
+    /// Whether days are in UTC, whatever the requested zone: roll-ups have only those.
     package var isOfUTC: Bool
 }
 
-/// What a trend is asked for.
+/// A query for a trend.
 package struct TrendQuestion {
     package var ranking: RankingQuestion
-    /// A name in the titles of the groups; nil for all stalls.
+    /// A name that matches groups' titles; nil for all stalls.
     package var name: String?
-    /// Nil for hours up to two days, then days.
+    /// Nil: hours for up to two days, otherwise days.
     package var unit: TrendUnit?
-    /// Whole days or hours of the reader's zone from the first instant to the last one.
+    /// Whole days or hours of the local time zone from the first instant to the last.
     package var buckets: (UnixTime, UnixTime, TrendUnit) throws -> TimeBuckets
 
     package init(
@@ -44,9 +44,9 @@ package struct TrendQuestion {
 }
 
 extension TrendQuestion {
-    /// The stalls of the groups that are meant, in parts of the time.
+    /// The stalls of the matching groups, by bucket.
     ///
-    /// - Throws: ``UnclearGroup`` when no group has the name.
+    /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func trend() throws -> StallTrend {
         let (ranking, isOfUTC) = try ranked()
         var groups = ranking.groups
@@ -76,8 +76,7 @@ extension TrendQuestion {
             buckets: ranking.buckets, parts: parts, totals: totals, isOfUTC: isOfUTC)
     }
 
-    /// All groups in parts of the time. Of a large or pruned central store's days the roll-ups tell: they are those of
-    /// UTC.
+    /// All groups, by bucket. Days of a large or pruned central store come from roll-ups and are in UTC.
     private func ranked() throws -> (Ranking, isOfUTC: Bool) {
         let lacksReports = try ranking.lacksReports
         func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> TrendUnit {
@@ -100,10 +99,10 @@ extension TrendQuestion {
 }
 
 extension TimeBuckets {
-    /// The most buckets that are worth reading, and that a wrong clock may cost.
+    /// The maximum number of buckets; bounds the cost of a wrong clock.
     package static let largestCount = 10_000
 
-    /// Whole days or hours of UTC from the first instant to the last one.
+    /// Whole days or hours in UTC from the first instant to the last.
     package static func utc(
         from first: UnixTime, through last: UnixTime, in unit: TrendUnit
     ) throws(TimeSpanError) -> TimeBuckets {
@@ -118,7 +117,7 @@ extension TimeBuckets {
     }
 }
 
-/// There are too many buckets to read.
+/// The time range has too many buckets.
 package struct TimeSpanError: Error, CustomStringConvertible {
     package var unit: TrendUnit
 

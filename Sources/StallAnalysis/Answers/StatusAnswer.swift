@@ -1,8 +1,8 @@
-// What a store holds, how long each loop was watched and how it did, and what was held back.
+// A store's contents, the watched time and statistics of each loop, and suppressed stalls.
 
 package import StallModel
 
-/// The answer to "what is in this store".
+/// The result of `status`.
 package struct StatusAnswer: Sendable {
     package var status: StoreStatus
     package var exposure: ExposureSummary
@@ -23,7 +23,7 @@ package struct StatusAnswer: Sendable {
     }
 }
 
-/// What all stretches of one loop's watched time add up to.
+/// The totals of one loop's exposure rows.
 package struct WatchedLoop: Encodable, Sendable {
     package var loop: String
     package var watchedMs: Double
@@ -33,15 +33,15 @@ package struct WatchedLoop: Encodable, Sendable {
     @Nullable package var iterationP99Ms: Double?
     package var microStallCount: Int
     package var microStallMs: Double
-    /// How long its thread was ready to run and had no CPU.
+    /// How long its thread was runnable but not scheduled.
     package var readyDelayMs: Double
-    /// The time lost in ranked stalls of loops whose watched time is recorded, per hour of it.
+    /// The time lost in ranked stalls of loops with recorded watched time, per watched hour.
     package var rateMsPerHour: Double
-    /// The time lost in ranked stalls of loops of this name whose watched time is not recorded.
+    /// The time lost in ranked stalls of loops with this name without recorded watched time.
     package var unwatchedLostMs: Double
 }
 
-/// The stalls that have no report on purpose.
+/// The stalls that have no report by policy.
 package struct SuppressedRow: Encodable, Sendable {
     package var count: Int
     package var totalMs: Double
@@ -54,9 +54,9 @@ package struct ExposureSummary: Sendable {
     package let suppressed: SuppressedRow
 
     /// - Parameters:
-    ///   - exposure: Of stretches, or of what those of a loop add up to.
+    ///   - exposure: Exposure rows, or their totals by loop.
     ///   - lost: The time lost in ranked stalls, by loop.
-    ///   - watchedLost: The part of it that was lost in loops whose watched time is recorded.
+    ///   - watchedLost: The part of it in loops with recorded watched time.
     package init(
         exposure: [LoopExposure], lost: [String: Duration] = [:],
         watchedLost: [String: Duration] = [:], suppressed: [SuppressedStalls]

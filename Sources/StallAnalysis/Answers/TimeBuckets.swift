@@ -1,10 +1,10 @@
-// Time divided into parts, for trends.
+// Time divided into buckets, for trends.
 
 package import StallModel
 
-/// Parts of a window of time, one after the other without gaps.
+/// Consecutive buckets of a time range, without gaps.
 package struct TimeBuckets: Hashable, Sendable {
-    /// Where each part begins, and where the last one ends.
+    /// The start of each bucket, then the end of the last.
     package let bounds: [UnixTime]
 
     package var count: Int { bounds.count - 1 }
@@ -12,7 +12,7 @@ package struct TimeBuckets: Hashable, Sendable {
     /// - Parameter bounds: At least two, in order.
     package init(bounds: [UnixTime]) { self.bounds = bounds }
 
-    /// Equal parts from the first instant to the last one, which belongs to the last part.
+    /// Equal buckets from the first instant to the last, which is included in the last bucket.
     package init(from first: UnixTime, through last: UnixTime, count: Int) {
         let span = max(last.microseconds - first.microseconds + 1, Int64(count))
         bounds = (0...count).map { part in
@@ -22,7 +22,7 @@ package struct TimeBuckets: Hashable, Sendable {
         }
     }
 
-    /// The part that holds the instant; nil outside of the window.
+    /// The bucket that contains the instant; nil outside of the range.
     package func index(of time: UnixTime) -> Int? {
         guard time >= bounds[0], time < bounds[count] else { return nil }
         var (low, high) = (0, count)

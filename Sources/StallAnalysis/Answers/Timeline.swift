@@ -1,10 +1,9 @@
-// What was seen of a stall, in order of time: how its samples cover it, and the different stacks
-// among them.
+// A stall's samples in time order: how they cover it, and the distinct stacks among them.
 
 package import StallModel
 
 package struct Timeline {
-    /// Samples with the same functions at the same lines, whichever instructions of them.
+    /// Samples with the same functions at the same lines, at any instruction.
     package struct Stack {
         package var frames: [Frame]
         package var isTruncated: Bool
@@ -13,7 +12,7 @@ package struct Timeline {
         package var firstOffset: Duration
     }
 
-    /// What a reader sees of a frame.
+    /// The visible properties of a frame.
     private struct Line: Hashable {
         let title: String
         let imagePath: String?
@@ -34,7 +33,7 @@ package struct Timeline {
 
     package let report: StallReport
     package let signature: Signature
-    /// The samples that may be blamed and have a stack.
+    /// The samples that are not late and have a stack.
     package let samples: [Sample]
 
     package init(report: StallReport, signature: Signature) {
@@ -43,7 +42,7 @@ package struct Timeline {
         samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
     }
 
-    /// The heaviest first; the earlier one first among equals.
+    /// Sorted by weight, heaviest first, then by time.
     package var stacks: [Stack] {
         var stacks: [Stack] = []
         var numbers: [[Line]: Int] = [:]
@@ -68,19 +67,19 @@ package struct Timeline {
 
     /// When a function was on the stack.
     package struct Presence: Equatable {
-        /// The first sample that it was on, and the last one; nil when that was the last of all.
+        /// The first and last sample with the function; nil if that was the last sample of the stall.
         package var from: Duration
         package var until: Duration?
-        /// Of the time that samples stand for, 0 to 1. Less than all of it from `from` on when it came and went.
+        /// Share of the samples' weight, 0 to 1. Less than the rest from `from` on if the function returned in between.
         package var share: Double
     }
 
-    /// On the stack of every sample.
+    /// Whether it was on the stack of every sample.
     package var whole: Presence? {
         samples.first.map { Presence(from: $0.offset, until: nil, share: 1) }
     }
 
-    /// When the function of this frame was on the stack, whichever line of it ran.
+    /// When the function of this frame was on the stack, at any line.
     package func presence(of frame: Frame) -> Presence? {
         func isSame(_ other: Frame) -> Bool {
             other.title == frame.title && other.imagePath == frame.imagePath
@@ -95,7 +94,7 @@ package struct Timeline {
             share: weight / totalWeight)
     }
 
-    /// Every function that was on the stack, the longest first; the innermost first among equals.
+    /// Every function on the stacks, by time; the innermost first among equals.
     package var functions: [(frame: Frame, presence: Presence)] {
         var seen: Set<String> = []
         let frames = stacks.flatMap(\.frames).filter {
@@ -109,7 +108,7 @@ package struct Timeline {
 
     package var totalWeight: Duration { samples.reduce(.zero) { $0 + $1.weight } }
 
-    /// Whether the frame is the function that names the group, itself or a closure in it.
+    /// Whether the frame is in the function that names the group, or in a closure of it.
     package func isNaming(_ frame: Frame) -> Bool {
         SymbolKey(frame: frame).display == signature.keyFrames.first
     }

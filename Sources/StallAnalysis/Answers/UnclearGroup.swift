@@ -1,8 +1,8 @@
-// How people name a group.
+// Selects groups by name.
 
 package import StallModel
 
-/// A substring of the title or of a function, a glob for all of it, or a prefix of the signature.
+/// A substring of the title or of a function, a glob for the whole name, or a prefix of the signature.
 private func isGroup(_ group: ReportGroup, titled title: String, meantBy name: String) -> Bool {
     let pattern = NamePattern(name)
     return pattern.fits(title) || group.frames.contains { pattern.fits($0) }
@@ -14,14 +14,14 @@ extension StallAggregate {
 }
 
 extension ReportGroup {
-    /// Whether a report of this group and this cause is meant.
+    /// Whether the name matches a report of this group and this cause.
     func isMeant(by name: String, cause: CauseClass?) -> Bool {
         isGroup(self, titled: title(under: cause), meantBy: name)
     }
 }
 
 extension [StallAggregate] {
-    /// The one group that the name means.
+    /// The one group that the name matches.
     package func one(named name: String, inStore path: String) throws(UnclearGroup)
         -> StallAggregate
     {
@@ -33,7 +33,7 @@ extension [StallAggregate] {
     }
 }
 
-/// No group, or more than one, has the name.
+/// The name matches no group, or more than one.
 package struct UnclearGroup: Error {
     package var path: String
     package var name: String

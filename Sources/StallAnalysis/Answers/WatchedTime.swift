@@ -1,12 +1,12 @@
-// How long the loops were watched that a ranking speaks of: what its rates are given per.
+// The watched time of a ranking's loops: the denominator of its rates.
 
 internal import StallModel
 
-/// The watched time of all loops that a filter selects, and of each group that is made by more than functions.
+/// The watched time of all selected loops, and of each group by app, version, host or loop.
 package struct WatchedTime: Sendable {
-    /// Nil when the store does not tell.
+    /// Nil if not recorded.
     package private(set) var total: Duration?
-    /// By the name of the app, version, host or loop that makes a group.
+    /// By the app, version, host or loop that reports are grouped by.
     private var byName: [String: Duration]?
 
     init(_ store: any QueryableStore, _ filter: ReportFilter, by key: GroupKey) throws {
@@ -26,7 +26,7 @@ package struct WatchedTime: Sendable {
 
     package init() {}
 
-    /// The milliseconds that the watched loops lost in a group per watched hour; nil when that is not known.
+    /// Milliseconds lost in a group per watched hour, in watched loops; nil if watched time is unknown.
     func rate(of group: StallAggregate) -> Double? {
         guard let watched = byName.map({ $0[group.title] }) ?? total, watched > .zero else {
             return nil

@@ -1,16 +1,16 @@
-// The functions that account for a stall, from all of its samples: the callout that holds most of the time, and from
-// there down as long as one function holds most of what is left.
+// Finds the functions that account for a stall, from all of its samples: the callout that holds most of the time, and
+// from there down as long as one function holds most of the remaining time.
 
 internal import StallModel
 
-/// One function on the way, told apart from others of its name. An object with its hash at hand: it is compared far
-/// more often than it is made.
+/// One function on the path, distinguished from others of its name. A class with a cached hash, because steps are
+/// compared far more often than created.
 final class PathStep: Hashable, Sendable {
-    /// What is shown, and hashed.
+    /// Shown and hashed.
     let title: String
     let owner: String
     let isNamed: Bool
-    /// Of a place that has no name.
+    /// For a location without a name.
     let buildID: BuildID?
     private let hashValueOnce: Int
 
@@ -38,15 +38,15 @@ final class PathStep: Hashable, Sendable {
     func hash(into hasher: inout Hasher) { hasher.combine(hashValueOnce) }
 }
 
-/// A stack with what grouping needs of it, found out once: many stalls show the same one.
+/// A stack prepared for grouping; computed once, because many stalls have the same stack.
 final class ClassifiedStack: GroupedStack {
     /// Innermost first.
     let frames: [ClassifiedFrame]
-    /// The functions that count, root first.
+    /// The functions that count, outermost first.
     fileprivate let steps: [PathStep]
-    /// It ends before what runs callouts or began the thread.
+    /// Truncated before the frame that runs callouts or starts the thread.
     fileprivate let isCut: Bool
-    /// What it waits for outside of the app's code; nil when it runs.
+    /// What it waits for outside of app code; nil if running.
     let wait: WaitClass?
 
     init(_ frames: [ClassifiedFrame]) {
@@ -60,12 +60,12 @@ final class ClassifiedStack: GroupedStack {
 }
 
 extension ClassifiedStack {
-    /// Whether the function's innermost call goes into merged code before any function of a known name.
+    /// Whether the function's innermost call enters merged code before any function with a known name.
     fileprivate func callsMerged(from step: PathStep) -> Bool {
         guard let index = frames.firstIndex(where: { $0.step == step && $0.counts }) else {
             return false
         }
-        // Who jumped into the merged code is its name, and not its caller.
+        // The frame that jumped into merged code is named by the symbol, not its caller.
         return !frames[index].frame.isGuessed
             && frames[..<index].contains { $0.frameClass == .merged }
     }
@@ -81,23 +81,23 @@ struct WeightedFrames {
 struct DominantPath {
     static let keyFrameCount = 3
 
-    /// Root first.
+    /// Outermost first.
     private let path: [PathStep]
     /// The accounting function first, then its callers: at most three.
     let keyFrames: [PathStep]
-    /// The same with all its callers.
+    /// The same, with all callers.
     var functions: [PathStep] { Self.functions(on: path, limit: .max) }
     let isWithoutAppFrame: Bool
-    /// The accounting function mostly called one that was merged with others: its own name is not known.
+    /// The accounting function mostly called a merged function, whose own name is unknown.
     private(set) var callsMerged = false
-    /// Every stack on the path was cut before the function that runs callouts: callers are missing.
+    /// Every stack on the path was truncated before the frame that runs callouts: callers are missing.
     let isCut: Bool
 
     init(_ stacks: [WeightedFrames]) {
         let stacks = stacks.filter { !$0.frames.isEmpty }
         let app = Steps.aligned(stacks.map(Steps.init))
         let appWeight = app.reduce(0) { $0 + ($1.steps.isEmpty ? 0 : $1.weight) }
-        // A stack that was cut before it reached the app says nothing about the app.
+        // A stack truncated before it reached the app says nothing about the app.
         let total = app.reduce(0) { $0 + ($1.steps.isEmpty && $1.isCut ? 0 : $1.weight) }
         if appWeight > 0, appWeight >= total * 0.4 {
             let (path, members) = Self.dominant(app.filter { !$0.steps.isEmpty })
@@ -113,7 +113,7 @@ struct DominantPath {
             }
             return
         }
-        // Code right in `main` is main's, whatever it calls.
+        // Code in `main` itself counts as main's, whatever it calls.
         let isInEntry = stacks.contains { $0.frames.callout.contains(where: \.isEntryPoint) }
         let merged = isInEntry ? [] : stacks.map { Steps(from: $0) { $0.frameClass == .merged } }
         if !merged.isEmpty,
@@ -127,7 +127,7 @@ struct DominantPath {
             isWithoutAppFrame = false
             return
         }
-        // Nothing of the app's, mostly: what the system did, or at least where.
+        // Mostly no app frames: use what the system did, or at least where.
         let classes: [(ClassifiedFrame) -> Bool] = [
             \.isEntryPoint, { $0.frameClass == .system }, { $0.frameClass != .kernel },
             { _ in true },
@@ -142,8 +142,8 @@ struct DominantPath {
         isWithoutAppFrame = true
     }
 
-    /// Leaf first, every function once: neither the depth of a recursion nor A B A B makes another group. A caller
-    /// without a name is only a call site, of which its function may have many.
+    /// Innermost first, each function once, so that neither the depth of a recursion nor A B A B makes another group. A
+    /// caller without a name is only a call site, of which its function may have many.
     private static func functions(on path: [PathStep], limit: Int) -> [PathStep] {
         var frames: [PathStep] = []
         for step in path.reversed() where !frames.contains(step) {
@@ -153,7 +153,7 @@ struct DominantPath {
         return frames
     }
 
-    /// The function that the accounting one had called in most of the samples, of whatever image.
+    /// The function, of any image, that the accounting function was calling in most samples.
     func callee(in stacks: [WeightedFrames]) -> String? {
         guard let first = keyFrames.first else { return nil }
         var weights: [String: Double] = [:]
@@ -166,7 +166,7 @@ struct DominantPath {
         return weights.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
     }
 
-    /// Root first: the heaviest callout, then down while one child is sure to hold most of it.
+    /// Outermost first: the heaviest callout, then down while one child certainly holds most of it.
     private static func dominant(_ stacks: [Steps]) -> (path: [PathStep], members: [Steps]) {
         var path: [PathStep] = []
         guard var (step, members) = heaviestChild(of: stacks, at: 0) else { return ([], []) }
@@ -174,7 +174,7 @@ struct DominantPath {
         let needed = weight * requiredShare(of: members)
         while true {
             path.append(step)
-            // Mostly all of them go the same way.
+            // Usually all samples take the same path.
             path += commonSteps(of: members, from: path.count)
             guard let child = heaviestChild(of: members, at: path.count),
                 child.members.reduce(0, { $0 + $1.weight }) >= needed
@@ -198,7 +198,7 @@ struct DominantPath {
         for stack in stacks where stack.steps.count > depth {
             weights[stack.steps[depth], default: 0] += stack.weight
         }
-        // Equal weights: the one that was seen first, whatever order the dictionary has.
+        // Ties go to the one seen first, not to the dictionary's order.
         guard let most = weights.values.max(),
             let step = stacks.lazy.filter({ $0.steps.count > depth }).map({ $0.steps[depth] })
                 .first(where: { weights[$0] == most })
@@ -206,25 +206,25 @@ struct DominantPath {
         return (step, stacks.filter { $0.steps.count > depth && $0.steps[depth] == step })
     }
 
-    /// The share of the time that a function must hold to be blamed instead of its caller: 60 % when there are many
-    /// samples, more when there are few, since a few may fall on one helper by chance.
+    /// The share of the time that a function must hold to account for the stall instead of its caller: 60 % with many
+    /// samples, more with few, because a few may hit one helper by chance.
     private static func requiredShare(of stacks: [Steps]) -> Double {
         let sum = stacks.reduce(0) { $0 + $1.weight }
         let squares = stacks.reduce(0) { $0 + $1.weight * $1.weight }
-        // How many samples of equal weight would say as much.
+        // The effective number of samples of equal weight.
         let count = squares > 0 ? sum * sum / squares : 1
         return min(1, 0.6 + 0.6 / count.squareRoot()) * (1 - 1e-9)
     }
 }
 
-/// A stack reduced to the functions that count, root first, recursion folded.
+/// A stack reduced to the functions that count, outermost first, recursion folded.
 private struct Steps {
     var steps: [PathStep]
     var weight: Double
-    /// The stack ends before what runs callouts or began the thread.
+    /// The stack is truncated before the frame that runs callouts or starts the thread.
     var isCut: Bool
 
-    /// By the functions that count.
+    /// Keyed by the functions that count.
     init(_ stack: WeightedFrames) {
         steps = stack.stack.steps
         weight = max(stack.weight, 1)
@@ -239,8 +239,8 @@ private struct Steps {
     static func path(
         _ frames: [ClassifiedFrame], _ isWanted: (ClassifiedFrame) -> Bool
     ) -> [PathStep] {
-        // A closure is its function's code, whatever calls it: in the middle of a stack optimizers remove its frame, so
-        // that it must not count there; where the stack ends, the function itself is at work again.
+        // A closure is its function's code, whatever calls it. Optimizers remove its frame in the middle of a stack, so
+        // it does not count there; at the end of the stack the function itself is running.
         var steps: [PathStep] = []
         var returnedTo: PathStep?
         for frame in frames.callout.reversed() where isWanted(frame) {
@@ -256,7 +256,7 @@ private struct Steps {
         return steps
     }
 
-    /// A step that is already on the path leads back there: recursion and cycles are one round.
+    /// A step already on the path leads back there: recursion and cycles are one round.
     private static func append(_ step: PathStep, to steps: inout [PathStep]) {
         if let index = steps.firstIndex(of: step) {
             steps.removeSubrange((index + 1)...)
@@ -265,7 +265,7 @@ private struct Steps {
         }
     }
 
-    /// Gives stacks that were cut the callers that whole stacks of the same stall show.
+    /// Adds to truncated stacks the callers that complete stacks of the same stall show.
     static func aligned(_ stacks: [Steps]) -> [Steps] {
         guard stacks.contains(where: \.isCut) else { return stacks }
         let whole = stacks.filter { !$0.isCut }
@@ -280,8 +280,8 @@ private struct Steps {
         }
     }
 
-    /// Up to which depth the two go the same way. Through pointers: each step that is taken out of an
-    /// array is retained and released, which costs more than comparing it.
+    /// The length of the common prefix. Uses pointers: taking a step out of an array retains and releases it, which
+    /// costs more than comparing.
     func commonEnd(with other: Steps, from depth: Int, to end: Int) -> Int {
         steps.withUnsafeBufferPointer { own in
             other.steps.withUnsafeBufferPointer { others in
@@ -299,8 +299,8 @@ private struct Steps {
 }
 
 extension [ClassifiedFrame] {
-    /// The frames of the innermost callout, innermost first: up to what runs callouts, then the functions that await
-    /// this one. Those follow the physical stack, which ends in an executor.
+    /// The frames of the innermost callout, innermost first: up to the frame that runs callouts, then the async
+    /// callers, which follow the physical stack that ends in an executor.
     var callout: [ClassifiedFrame] {
         if let stop = firstIndex(where: \.isStop), !self[..<stop].contains(where: \.isLoop) {
             return Array(self[...stop])
@@ -309,8 +309,8 @@ extension [ClassifiedFrame] {
         return Array(physical.prefix(innermostCalloutEnd) + self[physical.count...])
     }
 
-    /// Where the innermost callout ends. A loop that waits, run by a function inside of another one's callout, runs none
-    /// itself: `Process.waitUntilExit()` does that, and its caller is what waits.
+    /// The end of the innermost callout. A waiting loop that was run within another loop's callout runs none itself:
+    /// `Process.waitUntilExit()` does that, and its caller is what waits.
     private var innermostCalloutEnd: Int {
         let physical = prefix { $0.frame.kind != .asyncResume }
         guard let loop = physical.firstIndex(where: \.isLoop) else { return physical.count }
@@ -322,7 +322,7 @@ extension [ClassifiedFrame] {
 }
 
 extension ArraySlice<ClassifiedFrame> {
-    /// Nothing but a loop's own wait for events: no callout, and none of the app's code.
+    /// A loop's own wait for events: no callout, and no app code.
     fileprivate var isWaitOfLoop: Bool {
         contains { $0.wait == .poll }
             && allSatisfy { frame in
@@ -333,7 +333,7 @@ extension ArraySlice<ClassifiedFrame> {
 }
 
 extension String {
-    /// How CoreFoundation and Dispatch call what they run for others.
+    /// The functions through which CoreFoundation and Dispatch call callouts.
     fileprivate var isCallout: Bool {
         [
             "CALLING_OUT", "CALLBACK", "_callout", "DoTimer", "DoSource", "DoBlock", "DoObserver",
@@ -344,7 +344,7 @@ extension String {
 }
 
 extension [ClassifiedFrame] {
-    /// What begins threads is not exported by libc: without its symbols, a place in libc at the very end.
+    /// libc does not export its thread entry: without symbols, a location in libc at the very end.
     fileprivate var reachBase: Bool {
         if contains(where: { $0.frameClass == .base || $0.isStop }) { return true }
         guard let last = last(where: { $0.frame.kind != .asyncResume })?.frame else {

@@ -1,61 +1,61 @@
-// What a frame is to the reader of a report. Rules decide: Rules/builtin.rules, and before them those of the user.
+// Classifies frames. The user's rules decide first, then Rules/builtin.rules.
 
 package import StallModel
 
-/// What a frame says about a stall.
+/// The class of a frame.
 package enum FrameClass: String, Hashable, Sendable {
-    /// The app's own code: what a group is named after.
+    /// App code: names a group.
     case app
-    /// Where a thread waits: for a lock, for time, for a file or a peer.
+    /// Waits: for a lock, a timeout, a file or a peer.
     case wait
-    /// What runs everything: run loops, queues, the beginnings of threads.
+    /// Run loops, queues, thread entry points.
     case base
     /// Adapts calling conventions.
     case thunk
     /// The language runtime.
     case runtime
-    /// The one body of several functions of the app with the same code: which of them it runs for, its caller knows.
+    /// The one body of several identical app functions; only the caller tells which of them runs.
     case merged
     /// Memory: allocation, copying.
     case allocator
-    /// The agent itself, when it is on the stack it looks at.
+    /// The agent itself, if it is on the captured stack.
     case monitor
     /// Libraries that come with the system or the toolchain.
     case system
     case kernel
-    /// A rule of the user's says that it does not count.
+    /// Ignored by a rule of the user's.
     case skipped
 }
 
-/// A frame with what grouping needs to know of it. An object, since every stack that shows the frame holds it.
+/// A frame prepared for grouping. A class, because every stack with the frame shares it.
 package final class ClassifiedFrame: Sendable {
     package let frame: Frame
     package let key: SymbolKey
     package let frameClass: FrameClass
-    /// The rule that decided, in words: what `stallctl why` shows.
+    /// The rule that decided, as text: what `stallctl why` shows.
     package let rule: String
-    /// The rules that decided more than the class; the user's own, by file and line.
+    /// Further rules that applied; the user's with file and line.
     package let notes: [String]
-    /// For a wait, what for.
+    /// What a wait is for.
     package let wait: WaitClass?
-    /// Runs callouts: what is below it on the stack did not choose what is above.
+    /// Runs callouts: frames below it did not choose the frames above.
     let isLoop: Bool
-    /// The program's entry point: what a stall is named after when its code is written right there.
+    /// The program's entry point, which names a stall of code written directly in it.
     let isEntryPoint: Bool
-    /// Counts as the app's frames do, whatever its class.
+    /// Counts like an app frame, whatever its class.
     package let isKept: Bool
-    /// What called it does not count.
+    /// Its callers do not count.
     package let isStop: Bool
     /// The Swift module; nil for other languages.
     package let module: String?
-    /// Tells functions of one name apart: the Swift module, or the image where there is none.
+    /// Distinguishes functions of the same name: the Swift module, or the image if there is none.
     package let owner: String
-    /// As a step on the way to what accounts for a stall.
+    /// As a step on the dominant path.
     let step: PathStep
 
     /// - Parameters:
     ///   - executable: The build ID of the program, whose code is the app's wherever it is installed.
-    ///   - isMerged: It is inlined into a function that was merged with others.
+    ///   - isMerged: Whether it is inlined into a merged function.
     package init(
         _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn,
         isMerged: Bool = false
@@ -84,10 +84,10 @@ package final class ClassifiedFrame: Sendable {
     package var counts: Bool { frameClass == .app || isKept }
 }
 
-/// What is said instead of the name of a function that was merged with others.
+/// Shown instead of the name of a merged function.
 package let mergedWords = "one of several merged functions"
 
-/// What the rules say of one frame.
+/// The outcome of the rules for one frame.
 private struct FrameVerdict {
     var frameClass = FrameClass.app
     var rule = ""
@@ -126,7 +126,7 @@ private struct FrameVerdict {
             isLoop = base == .loop
             isEntryPoint = base == .entry
             self.rule = source + rule.reason(facts)
-        case .merge, .split: break  // speak of groups, not of frames
+        case .merge, .split: break  // apply to groups, not frames
         }
         return true
     }
@@ -157,7 +157,7 @@ extension FrameFacts {
 }
 
 extension GroupingRule {
-    /// What the rule saw in the frame, in words.
+    /// What the rule matched in the frame, as text.
     fileprivate func reason(_ facts: FrameFacts) -> String {
         if functions.isEmpty, let kind = kinds.first(where: { facts.kinds.contains($0) }) {
             return kind.words

@@ -1,25 +1,25 @@
-// Whose code a C or C++ function is, beyond its name: of the program's sources, or of a library. An app may call its own
-// functions what it likes, `dispatch_order` or `sync`; what a name says of a library holds in that library only.
+// Whether a C or C++ function belongs to the program's sources or to a library. An app may use any function name, such
+// as `dispatch_order` or `sync`; a name identifies a library's function only in that library.
 
 internal import StallModel
 
 extension Frame {
-    /// Compiled from the program's own sources, as its debug information says.
+    /// Compiled from the program's own sources, by its debug information.
     func isOfOwnSource(executable: BuildID?) -> Bool {
         guard let file, !file.isOfSystemHeader else { return false }
         if let executable, buildID == executable { return true }
         return imagePath.map { !$0.isLibraryImage } ?? false
     }
 
-    /// In a library of the system or the toolchain, in no known image, or known to be of a library that is linked in.
+    /// In a library of the system or the toolchain, in no known image, or known to be of a statically linked library.
     ///
     /// - Parameter name: Without a linker's suffix.
     func isOfLibrary(named name: String, executable: BuildID?) -> Bool {
         guard let imagePath else { return true }
         let isProgram = executable != nil && buildID == executable
         if !isProgram, imagePath.isLibraryImage { return true }
-        // Names that begin with an underscore are the implementation's (C, section "Reserved identifiers"), and what is
-        // in a C++ namespace of the runtime is not a name of C.
+        // Names that begin with an underscore are reserved for the implementation (C, section "Reserved identifiers");
+        // names in a C++ namespace of the runtime are not C names.
         return name.hasPrefix("_") || name.contains("::") || StaticNames.contain(name)
     }
 }
@@ -49,7 +49,7 @@ extension String {
         .contains { $0 == name }
     }
 
-    /// Headers of the system and the toolchain, whose inlined functions are in the program's code.
+    /// Headers of the system and the toolchain, whose inlined functions are in the program's image.
     fileprivate var isOfSystemHeader: Bool {
         hasPrefix("/usr/include/") || hasPrefix("/usr/lib/") || contains("/usr/include/")
             || contains("/usr/lib/swift") || contains("/usr/lib/clang/") || hasPrefix("/<")
@@ -57,7 +57,7 @@ extension String {
     }
 }
 
-/// The plain names of functions of the toolchain's libraries that are linked statically: see scripts/static-names.
+/// The plain names of functions of the toolchain's static libraries: see scripts/static-names.
 enum StaticNames {
     private static let names = Set(staticNamesTable.split { $0 == " " || $0 == "\n" })
 
@@ -66,6 +66,6 @@ enum StaticNames {
         return prefixes.contains(where: name.hasPrefix) && names.contains(name[...])
     }
 
-    /// For a test that compares them with the toolchain's.
+    /// For the test that compares them with the toolchain's.
     static var count: Int { names.count }
 }

@@ -1,7 +1,7 @@
-// The spellings of names that rules see.
+// The spellings of names that rules match.
 
 enum FrameNames {
-    /// The bare name of a C function: leading underscores and the marks of libc's internal variants are gone, so that
+    /// The bare name of a C function without leading underscores and the markers of libc's internal variants:
     /// `__GI___poll`, `__poll` and `poll` are one.
     static func plainName(_ name: String) -> String {
         var name = name[...]
@@ -15,7 +15,7 @@ enum FrameNames {
         return String(name)
     }
 
-    /// `main`; SwiftPM calls it `photos_main` in the executable `photos`.
+    /// `main`; SwiftPM names it `photos_main` in the executable `photos`.
     static func isEntryPoint(_ name: String, image: String) -> Bool {
         guard name.hasSuffix("main") else { return false }
         let module = image.utf8.map { $0.isIdentifier ? $0 : UInt8(ascii: "_") }

@@ -1,4 +1,4 @@
-// Patterns for the names in rules. Small on purpose: a rule is read by people who ask why a frame was dropped.
+// Globs for the names in rules. Small on purpose: users read rules to find out why a frame was dropped.
 
 /// A pattern for a whole name: `*` stands for any characters, `?` for one, `\` takes the next one as it is.
 struct Glob: Hashable, Sendable {
@@ -37,7 +37,7 @@ struct Glob: Hashable, Sendable {
         literal = bytes.count == pieces.count ? String(decoding: bytes, as: UTF8.self) : nil
     }
 
-    /// Whether the whole name fits.
+    /// Whether the whole name matches.
     ///
     /// **Cost:** the length of the name times that of the pattern at worst; usually the first character decides.
     func matches(_ name: String) -> Bool {
@@ -45,7 +45,7 @@ struct Glob: Hashable, Sendable {
         return name.withUTF8 { matches($0) }
     }
 
-    /// Remembers the last `*` only: what an earlier one could take as well, the last one can.
+    /// Backtracks to the last `*` only: it can match whatever an earlier one could.
     private func matches(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
         var (index, piece) = (0, 0)
         var retry: (index: Int, piece: Int)?
@@ -73,7 +73,7 @@ extension Glob.Piece {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// One past the last byte of the UTF-8 sequence that begins here.
+    /// The end of the UTF-8 sequence that starts here.
     fileprivate func endOfCharacter(at index: Int) -> Int {
         var end = index + 1
         while end < count, self[end] & 0xc0 == 0x80 { end += 1 }

@@ -1,4 +1,4 @@
-// The groups of stalls that come one by one out of a store of any size: what was found out is kept, within bounds.
+// Groups stalls that are streamed from a store of any size, with bounded caches.
 
 package import StallModel
 
@@ -14,7 +14,7 @@ package struct GroupTitles {
 
     private let grouper: DefaultGrouper
     private var stacks: [Key: any GroupedStack] = [:]
-    /// Of stalls that showed one stack all the time: no weight changes their group.
+    /// For stalls with a single stack, whose group does not depend on weights.
     private var groups: [Key: ReportGroup] = [:]
 
     package init(rules: GroupingRules) { grouper = DefaultGrouper(rules: rules) }
@@ -48,7 +48,7 @@ package struct GroupTitles {
     }
 }
 
-/// Tells the app's own frames from others.
+/// Distinguishes app frames from others.
 package struct FrameClassifier {
     private let rules: GroupingRules
     private var classified = ClassifiedFrames()
@@ -59,7 +59,7 @@ package struct FrameClassifier {
         classified.classify(frame, executable: executable, rules).counts
     }
 
-    /// The frame as a picture shows it.
+    /// The frame as shown in a flame graph.
     package mutating func picture(of frame: Frame, executable: BuildID?) -> PicturedFrame {
         PicturedFrame(classified.classify(frame, executable: executable, rules))
     }

@@ -1,36 +1,36 @@
-// The rules that a report is grouped by: those of the user, then the built-in ones of Rules/builtin.rules. The first
-// rule that fits a frame decides what it is.
+// The rules that reports are grouped by: the user's, then the built-in ones of Rules/builtin.rules. The first matching
+// rule decides.
 
 internal import StallModel
 
-/// Rules in the order in which they are asked.
+/// Rules in order of precedence.
 package struct GroupingRules: Sendable {
-    /// The rules that come with stallwatch, alone.
+    /// Only the built-in rules.
     package static let builtIn: GroupingRules = {
         do {
             return try GroupingRules(user: nil)
         } catch {
-            fatalError("\(error)")  // our own file; every test reads it
+            fatalError("\(error)")  // built-in rules; every test parses them
         }
     }()
 
-    /// Changes when what any rule says does, but not with comments and spaces.
+    /// Changes with the content of any rule, not with comments and spaces.
     package let hash: Int64
-    /// The file that the user's rules came from; nil when there are none.
+    /// The file of the user's rules; nil if there are none.
     package let file: String?
-    /// The user's merges and splits; the first that fits a group decides.
+    /// The user's merges and splits; the first that matches a group decides.
     let groupRules: [GroupingRule]
     private let frameRules: [GroupingRule]
-    /// Rules that name a function without wildcards and nothing else, by that name.
+    /// Rules with only a function name without wildcards, by that name.
     private let byFunction: [String: [Int]]
-    /// The others, which are tried one by one.
+    /// All other rules, which are tried in order.
     private let tried: [Int]
 
-    /// Rules of the user before the built-in ones.
+    /// The user's rules before the built-in ones.
     ///
     /// - Parameters:
     ///   - text: The contents of a rules file.
-    ///   - file: What messages call it.
+    ///   - file: Its name in error messages.
     package init(_ text: String, file: String) throws(RulesError) {
         try self.init(user: RulesText(text, file: file), file: file)
     }
@@ -66,9 +66,9 @@ package struct GroupingRules: Sendable {
         self.hash = hash.value
     }
 
-    /// Calls `body` with the rules that fit the frame, in order, until it says that it has seen enough.
+    /// Calls `body` with the rules that match the frame, in order, until it returns that it is done.
     func forEachFitting(_ facts: FrameFacts, _ body: (GroupingRule) -> Bool) {
-        // The built-in names without `::` are those of C functions.
+        // Built-in names without `::` are C functions.
         let named = facts.names.flatMap { name in
             (byFunction[name] ?? []).filter {
                 !facts.isMangled || frameRules[$0].file != nil || name.contains("::")

@@ -1,11 +1,11 @@
-// What is wrong with a rules file.
+// Syntax errors in a rules file.
 
-/// The first thing in a rules file that could not be understood.
+/// The first syntax error in a rules file.
 package struct RulesError: Error, Equatable, CustomStringConvertible {
     package var file: String
     /// From 1.
     package var line: Int
-    /// The word that was not understood; nil at the end of the line.
+    /// The unexpected word; nil at the end of the line.
     package var found: String?
     package var expected: String
 

@@ -1,22 +1,22 @@
-// Reads a rules file. One rule a line:
+// Parses a rules file, one rule per line:
 //
 //     wait disk  module photos  function Store.flush* "closure in Cache.*"   # a comment
 //     action     selector glob  selector glob glob
 //
-// The actions and selectors are in GroupingRule.swift; docs/grouping.md explains them with examples.
+// GroupingRule.swift has the actions and selectors; docs/grouping.md explains them with examples.
 
 internal import StallModel
 
 /// The rules of one file, in order.
 struct RulesText {
-    /// The format that is read here. A file may say in its first line which one it is in: `rules 1`.
+    /// The supported format. A file may declare its format in the first line: `rules 1`.
     static let version = "1"
 
     private(set) var rules: [GroupingRule] = []
-    /// Every word that matters: two files with the same ones say the same.
+    /// All significant words: files with the same words have the same meaning.
     private(set) var words: [[String]] = []
 
-    /// - Parameter file: What messages call it; nil for the built-in rules.
+    /// - Parameter file: The name in error messages; nil for the built-in rules.
     init(_ text: String, file: String?) throws(RulesError) {
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (index, line) in lines.enumerated() {
@@ -34,7 +34,7 @@ struct RulesText {
     }
 }
 
-/// Reads one line, word by word.
+/// Parses one line, word by word.
 private struct RuleReader {
     struct Word {
         var text: String

@@ -1,12 +1,12 @@
 // What makes two stalls the same: the app functions that account for them. Computed from all samples of a stall,
-// because the function that happens to be innermost in one sample says little.
+// because the innermost function of a single sample is arbitrary.
 
 package import StallModel
 
-/// The group that a stall belongs to, and how it was decided.
+/// The group of a stall, and how it was computed.
 package struct Signature: Hashable, Sendable {
     package var group: ReportGroup
-    /// The rule of the user's that merged or split the group, by file and line.
+    /// The user's merge or split rule that applied, with file and line.
     package var rule: String?
 
     package init(
@@ -27,12 +27,12 @@ package struct Signature: Hashable, Sendable {
         get { group.frames }
         set { group.frames = newValue }
     }
-    /// What people read: `sleep in sleepInTimer() <- Timeline.tick()`.
+    /// For display: `sleep in sleepInTimer() <- Timeline.tick()`.
     package fileprivate(set) var title: String {
         get { group.title }
         set { group.title = newValue }
     }
-    /// The first key frame alone, hashed: groups stalls of one function, whatever called it.
+    /// The hash of the first key frame alone: groups stalls of one function, whatever called it.
     package fileprivate(set) var family: Int64 {
         get { group.family }
         set { group.family = newValue }
@@ -44,14 +44,13 @@ package struct Signature: Hashable, Sendable {
         set { group.isCut = newValue }
     }
 
-    /// Stands in a title whose functions are not the app's.
+    /// Appended to a title without app functions.
     static let noAppFrameMark = " (no app frame)"
-    /// Stands at the end of a title whose callers were cut off the stacks.
+    /// Appended to a title whose callers are missing because the stacks were truncated.
     static let cutMark = " <- …"
 }
 
-/// The signature of one stall from the stacks seen in it, each with the time it stands for. Late samples do not belong
-/// here.
+/// Computes the signature of one stall from its stacks, each with its weight. Late samples must be excluded.
 package func signature(
     of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID? = nil,
     rules: GroupingRules = .builtIn
@@ -59,10 +58,10 @@ package func signature(
     DefaultGrouper(rules: rules).signature(of: stacks, executable: executable)
 }
 
-/// A change of what enters the hash must change this number.
+/// Increment when the input of the hash changes.
 let signatureVersion: UInt64 = 1
-/// A change of what a frame is taken for, or of the way to what accounts for a stall, must change this number: groups
-/// that were decided before are decided again. 2: merged functions, nested loops that wait, names by their image.
+/// Increment when frame classes or the dominant path change: stored groups are then computed again. 2: merged
+/// functions, nested loops that wait, names by their image.
 let classificationVersion: UInt64 = 2
 
 func signature(of stacks: [WeightedFrames], rules: GroupingRules) -> Signature {
@@ -94,13 +93,13 @@ private func hash(of frames: [PathStep]) -> Int64 {
     hash.combine(frames.first?.owner)
     for frame in frames {
         hash.combine(frame.title)
-        // Without a name only the build tells places apart.
+        // Locations without a name are distinguished by build.
         hash.combine(frame.buildID.map { $0.description })
     }
     return hash.value
 }
 
-/// What the samples mostly waited for, outside of the app's code; nil when they mostly ran.
+/// What the samples mostly waited for, outside of app code; nil if mostly running.
 private func dominantWait(_ stacks: [WeightedFrames]) -> WaitClass? {
     var weights: [WaitClass: Double] = [:]
     for stack in stacks {
@@ -114,7 +113,7 @@ private func dominantWait(_ stacks: [WeightedFrames]) -> WaitClass? {
 // MARK: - Merges and splits
 
 extension GroupingRules {
-    /// The first merge or split of the user's that fits the group.
+    /// The first of the user's merges and splits that matches the group.
     fileprivate func groupRule(
         fitting path: DominantPath, _ stacks: [WeightedFrames]
     ) -> GroupingRule? {
@@ -131,7 +130,7 @@ extension GroupingRules {
 }
 
 extension GroupingRules {
-    /// The name that a merged group has in the end: it may be merged once more.
+    /// The final name of a merged group, which may be merged again.
     fileprivate func mergedName(of name: String) -> String {
         var name = name
         var rest = groupRules
@@ -145,7 +144,7 @@ extension GroupingRules {
 }
 
 extension Signature {
-    /// - Parameter names: The functions that the title shows.
+    /// - Parameter names: The functions in the title.
     fileprivate mutating func apply(
         _ rule: GroupingRule, _ path: DominantPath, _ stacks: [WeightedFrames],
         _ rules: GroupingRules, shown names: inout [String]

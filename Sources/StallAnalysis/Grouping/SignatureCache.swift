@@ -1,10 +1,9 @@
-// Many reports share few stacks. What was once found out about a stack is kept, here for one question and in
-// DefaultGrouper for all.
+// Many reports share few stacks, so signatures are cached: here for one query, in DefaultGrouper for all.
 
 package import StallModel
 internal import Synchronization
 
-/// Each frame is classified once, and equal sets of stacks are grouped once.
+/// Classifies each frame once, and groups equal sets of stacks once.
 struct SignatureCache {
     private struct Stall: Hashable {
         var stacks: [WeightedStack]
@@ -22,7 +21,7 @@ struct SignatureCache {
         var executable: BuildID?
     }
 
-    /// - Parameter frames: The frames of the stacks that reports will name, innermost first.
+    /// - Parameter frames: The frames of all stacks of the reports, innermost first.
     init(frames: [Int64: [Frame]], rules: GroupingRules) {
         self.frames = frames
         self.rules = rules
@@ -36,7 +35,7 @@ struct SignatureCache {
         return answer
     }
 
-    /// Each function that counts and was on the report's stacks, with its share of the report's time.
+    /// Each function that counts on the report's stacks, with its share of the report's time.
     mutating func functions(
         of report: ReportSummary, in run: ProcessRun?
     ) -> [(group: ReportGroup, share: Double)] {
@@ -64,9 +63,9 @@ struct SignatureCache {
     }
 }
 
-/// Groups by rules; what the store's ingest is given.
+/// Groups by rules; used by the store's ingest.
 ///
-/// **Thread safety:** any number of threads; they share what was found out about frames.
+/// **Thread safety:** any number of threads; they share a cache of classified frames.
 package final class DefaultGrouper: ReportGrouper {
     package let rules: GroupingRules
     private let classified = Mutex(ClassifiedFrames())
@@ -79,7 +78,7 @@ package final class DefaultGrouper: ReportGrouper {
         classified.withLock { $0.classify(frames, executable: executable, rules) }
     }
 
-    /// The signature of one stall, from the frames of each stack seen in it, and the time it stands for.
+    /// The signature of one stall, from the frames and the weight of each of its stacks.
     package func signature(
         of stacks: [(frames: [Frame], weight: Duration)], executable: BuildID?
     ) -> Signature {
@@ -105,7 +104,7 @@ package final class DefaultGrouper: ReportGrouper {
     }
 }
 
-/// Frames by what decides their class.
+/// Classified frames, by what determines their class.
 struct ClassifiedFrames {
     private struct Place: Hashable {
         var frame: Frame
@@ -113,7 +112,7 @@ struct ClassifiedFrames {
         var isMerged: Bool
     }
 
-    /// Beyond it the memory is worth more than the time: all is forgotten.
+    /// The size at which the cache is cleared, to bound memory.
     private static let capacity = 200_000
 
     private var known: [Place: ClassifiedFrame] = [:]
@@ -134,7 +133,7 @@ struct ClassifiedFrames {
         _ frames: [Frame], executable: BuildID?, _ rules: GroupingRules
     ) -> ClassifiedStack {
         var classified = frames.map { classify($0, executable: executable, rules) }
-        // What was inlined into a merged body has the names of one of the functions as well.
+        // Functions inlined into a merged body also have the names of only one of the merged functions.
         for index in frames.indices.reversed().dropFirst()
         where frames[index].isInlined && classified[index + 1].key.role == .merged {
             classified[index] = classify(

@@ -1,4 +1,4 @@
-// A report's cause as data: the value of `cause` in `show --json`. Scripts depend on the names.
+// A report's cause as JSON: the value of `cause` in `show --json`. Key names are a contract.
 
 package import StallModel
 
@@ -7,10 +7,10 @@ package struct CauseRow: Encodable {
     package var `class`: String
     /// From 0 to 1.
     package var confidence: Double
-    /// All classes that took part, the largest first.
+    /// The shares of all causes, largest first.
     package var shares: [ShareRow]
     package var evidence: [EvidenceRow]
-    /// Who held the lock, where that could be told.
+    /// The lock holder, if known.
     @Nullable package var lockHolder: HolderRow?
 
     package struct ShareRow: Encodable {

@@ -1,14 +1,14 @@
-// How answers are written as data: JSON, CSV and every end that serves them say the same.
+// Data formatting shared by JSON, CSV and every other output.
 
 internal import Glibc
 package import StallModel
 
-/// A hash as data and commands name it: sixteen hexadecimal digits.
+/// A hash in data and on the command line: sixteen hexadecimal digits.
 package func hexadecimal(_ hash: Int64) -> String {
     String(UInt64(bitPattern: hash), radix: 16).zeroPadded(to: 16)
 }
 
-/// A value that is written as `null` when there is none, so that its key is always there.
+/// Encodes nil as `null`, so that the key is always present.
 @propertyWrapper
 package struct Nullable<Value: Encodable>: Encodable {
     package var wrappedValue: Value?

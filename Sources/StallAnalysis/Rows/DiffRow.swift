@@ -1,11 +1,11 @@
-// One group on both sides as data: the shape of `diff --json`.
+// One group on both sides as JSON: the schema of `diff --json`.
 
 internal import StallModel
 
-/// One group on both sides, or all together, as data: the shape of `diff --json`. Scripts depend on the names.
+/// One group on both sides, or the total, as JSON: the schema of `diff --json`. Key names are a contract.
 package struct DiffRow: Encodable {
     package let schema = "stallctl.diff/1"
-    /// `total` for all groups together, which comes first, or `group`.
+    /// `total` for all groups together (the first row), or `group`.
     package var kind: String
     package var change: String
     @Nullable package var signature: String?
@@ -15,15 +15,16 @@ package struct DiffRow: Encodable {
     package var countB: Int
     package var totalMsA: Double
     package var totalMsB: Double
-    /// Null where the watched time is not known on both sides.
+    /// Null unless watched time is known on both sides.
     @Nullable package var rateMsPerHourA: Double?
     @Nullable package var rateMsPerHourB: Double?
-    /// How many times as much B lost, per watched hour where that is known; null when A lost nothing.
+    /// B's time lost divided by A's, per watched hour if known; null if A lost nothing.
     @Nullable package var ratio: Double?
-    /// The true ratio is between these 19 times of 20; null for no bound.
+    /// The bounds of the 95% confidence interval; null for no bound.
     @Nullable package var ratioLow: Double?
     @Nullable package var ratioHigh: Double?
-    /// What rates and ratio are of: the stalls of loops whose watched time is recorded, where it is on both sides; else all.
+    /// The stalls that rates and ratio are based on: those in watched loops if watched time is recorded on both sides,
+    /// else all.
     package var comparedCountA: Int
     package var comparedCountB: Int
     package var comparedTotalMsA: Double

@@ -1,4 +1,4 @@
-// One group as data: the shape of `top --json`. Scripts depend on the names.
+// One group as JSON: the schema of `top --json`. Key names are a contract.
 
 internal import StallModel
 
@@ -6,39 +6,39 @@ package struct HotspotRow: Encodable {
     package let schema = "stallctl.hotspot/1"
     package var rank: Int
     package var signature: String
-    /// The group of the first function alone, whatever called it.
+    /// The hash of the first function alone, whatever called it.
     package var family: String
     package var title: String
     package var count: Int
     package var totalMs: Double
-    /// Of the time lost in all groups, 0 to 1.
+    /// Share of the time lost in all groups, 0 to 1.
     package var share: Double
     package var p50Ms: Double
     package var p95Ms: Double
     package var p99Ms: Double
     package var maxMs: Double
-    /// The functions that make the group, app frame first; empty for groups that other things make.
+    /// The key frames, app frame first; empty unless grouped by functions.
     package var frames: [String]
-    /// None of the app's functions was on the stacks; `frames` are the system's.
+    /// No app function was on the stacks; `frames` are the system's.
     package var withoutAppFrame: Bool
-    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    /// What it waited for, by its frames: `lock`, `sleep`, ...; null if mostly running.
     @Nullable package var wait: String?
     package var apps: [String]
     package var versions: [String]
     package var firstSeen: String
     package var lastSeen: String
-    /// The time lost in equal parts of the time from the first stall of all to the last one.
+    /// The time lost, in equal buckets from the first stall of all groups to the last.
     package var trendMs: [Double]
-    /// The id of a report that shows it well.
+    /// The id of a representative report.
     @Nullable package var example: String?
-    /// The cause of most of its time; null where nothing looked for one.
+    /// The cause of most of its time; null if none was determined.
     @Nullable package var cause: String?
-    /// The time lost in loops whose watched time is recorded, per hour of it; null where there is none.
+    /// The time lost in watched loops, per watched hour; null without watched time.
     @Nullable package var rateMsPerHour: Double?
-    /// What the rate is of: of `count` and `total_ms` the part of such loops.
+    /// The parts of `count` and `total_ms` in watched loops, which the rate is based on.
     package var watchedCount: Int
     package var watchedTotalMs: Double
-    /// The time lost by cause, the most first; stalls without a cause are absent.
+    /// The time lost by cause, largest first; stalls without a cause are omitted.
     package var causes: [CauseTimeRow]
 
     init(_ aggregate: StallAggregate, rank: Int, totalLostMs: Double) {
@@ -72,14 +72,14 @@ package struct HotspotRow: Encodable {
     }
 }
 
-/// A part of a group's lost time, by cause.
+/// A group's time lost with one cause.
 package struct CauseTimeRow: Encodable {
     package var `class`: String
     package var totalMs: Double
 }
 
 extension Ranking {
-    /// The groups as data, the worst first.
+    /// The groups as JSON rows, largest first.
     package var rows: [HotspotRow] {
         let total = totalLost.milliseconds
         return groups.enumerated().map { HotspotRow($1, rank: $0 + 1, totalLostMs: total) }

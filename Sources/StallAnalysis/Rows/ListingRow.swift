@@ -1,15 +1,15 @@
-// One report in a list as data: the shape of `list --json`.
+// One report in a list as JSON: the schema of `list --json`.
 
 internal import StallModel
 
-/// One report in a list, as data: the shape of `list --json`. Scripts depend on the names.
+/// One report in a list, as JSON: the schema of `list --json`. Key names are a contract.
 package struct ListingRow: Encodable {
     package let schema = "stallctl.listing/1"
     package var id: String
     package var start: String
     package var durationMs: Double
     package var state: String
-    /// What ended it; null while it lasts, and where it is not known.
+    /// What ended it; null while it is open, and if unknown.
     @Nullable package var ending: String?
     package var verdict: String
     package var app: String
@@ -21,7 +21,7 @@ package struct ListingRow: Encodable {
     package var title: String
     package var frames: [String]
     @Nullable package var wait: String?
-    /// Null where nothing looked for one.
+    /// Null if no cause was determined.
     @Nullable package var cause: String?
 
     package init(_ entry: Listing.Entry) {

@@ -1,5 +1,4 @@
-// One report as data: the shape of `show --json`, `list --json` and `export --format json`.
-// Scripts depend on the names.
+// One report as JSON: the schema of `show --json`, `list --json` and `export --format json`. Key names are a contract.
 
 package import StallModel
 
@@ -21,34 +20,34 @@ package struct ReportRow: Encodable {
     package var thresholdMs: Double
     package var detectionDelayMs: Double
     package var state: String
-    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it lasts, and where it is not known.
+    /// What ended it: `recovered`, `exit`, `exec`, `crash`, `killed` or `stop`; null while it is open, and if unknown.
     @Nullable package var ending: String?
     package var verdict: String
-    /// Why it stalled; null when nothing looked for a cause.
+    /// The cause; null if none was determined.
     @Nullable package var cause: CauseRow?
-    /// The group, and the functions that make it, app frame first.
+    /// The group and its key frames, app frame first.
     package var signature: String
     package var family: String
     package var title: String
     package var frames: [String]
-    /// None of the app's functions was on the stacks; `frames` are the system's.
+    /// No app function was on the stacks; `frames` are the system's.
     package var withoutAppFrame: Bool
-    /// What the frames say that it waited for: `lock`, `sleep`, ...; null when it mostly ran.
+    /// What it waited for, by its frames: `lock`, `sleep`, ...; null if mostly running.
     @Nullable package var wait: String?
     package var samples: [SampleRow]
-    /// When each function was on the stack, the longest first; late samples do not count.
+    /// When each function was on the stack, by time; late samples do not count.
     package var timeline: [PresenceRow]
     package var threads: [ThreadRow]
-    /// Threads that the agent had neither room nor time to look at.
+    /// Threads that were not captured, for lack of buffer space or time.
     package var skippedThreads: Int
-    /// What captures and names have cost the agent.
+    /// The agent's cost of capturing and symbolicating.
     package var agentMs: Double
-    /// The binaries on the report's stacks, where the loader had put them.
+    /// The images on the report's stacks, with their load addresses.
     package var images: [ImageRow]
-    /// The life of the process.
+    /// The process run.
     package var run: RunRow
-    /// The store that it was first written to, and its number there: with them `ingest` takes it
-    /// once. Null where that was not asked for.
+    /// The store that it was first written to, and its sequence number there, by which `ingest` recognizes it. Null if
+    /// not requested.
     @Nullable package var store: String?
     @Nullable package var seq: Int64?
     @Nullable package var revision: Int64?
@@ -103,7 +102,7 @@ package struct ReportRow: Encodable {
     }
 }
 
-/// One life of one process.
+/// One process run.
 package struct RunRow: Encodable {
     package var id: String
     package var bootId: String
@@ -118,7 +117,7 @@ package struct RunRow: Encodable {
     }
 }
 
-/// A binary that was mapped into the process.
+/// An image loaded by the process.
 package struct ImageRow: Encodable {
     package var path: String
     @Nullable package var buildId: String?
@@ -140,7 +139,7 @@ package struct PresenceRow: Encodable {
     var fromMs: Double
     /// Null: to the end.
     @Nullable var untilMs: Double?
-    /// Of the time that samples stand for, 0 to 1.
+    /// Share of the samples' weight, 0 to 1.
     package var share: Double
 
     package init(_ frame: Frame, _ presence: Timeline.Presence) {
@@ -152,7 +151,7 @@ package struct PresenceRow: Encodable {
     }
 }
 
-/// One look at the stalled thread.
+/// One sample of the stalled thread.
 package struct SampleRow: Encodable {
     package var offsetMs: Double
     package var weightMs: Double
@@ -184,7 +183,7 @@ package struct FrameRow: Encodable {
     @Nullable package var rawName: String?
     @Nullable package var image: String?
     @Nullable package var buildId: String?
-    /// Where it was in that process, when the place of its image is known: `0x55d0c8a01f40`.
+    /// The absolute address in that process, if the image's load address is known: `0x55d0c8a01f40`.
     @Nullable package var address: String?
     /// From the image's load address: `0x1f40`.
     package var offset: String
@@ -210,7 +209,7 @@ package struct FrameRow: Encodable {
     }
 }
 
-/// A thread that was looked at: the stalled one, whose stacks are in the samples, or another one.
+/// A captured thread: the stalled one, whose stacks are in the samples, or another.
 package struct ThreadRow: Encodable {
     package var id: Int32
     @Nullable package var name: String?

@@ -1,8 +1,8 @@
-// A store in numbers as data: the shape of `status --json`. Scripts depend on the names.
+// A store's summary as JSON: the schema of `status --json`. Key names are a contract.
 
 internal import StallModel
 
-/// A store in numbers, as data.
+/// A store's summary as JSON.
 package struct StatusRow: Encodable {
     package let schema = "stallctl.status/1"
     package var store: String
@@ -17,9 +17,9 @@ package struct StatusRow: Encodable {
     package var stackCount: Int
     package var rollUpCount: Int
     package var rollUpDayCount: Int
-    /// The reports that the roll-ups count, pruned ones among them; what `top` ranks.
+    /// The reports in the roll-ups, including pruned ones; what `top` ranks.
     package var rollUpReportCount: Int
-    /// Files that ingest found broken and does not try again.
+    /// Quarantined files: ingest could not import them and does not retry until they change.
     package var quarantinedCount: Int
     package var states: [String: Int]
     package var verdicts: [String: Int]
@@ -28,7 +28,7 @@ package struct StatusRow: Encodable {
     @Nullable package var firstSeen: String?
     @Nullable package var lastSeen: String?
     package var losses: [String: Int]
-    /// Each loop that was watched.
+    /// The watched loops.
     package var loops: [WatchedLoop]
     package var suppressed: SuppressedRow
 

@@ -1,8 +1,8 @@
-// One call of a tree as data: the shape of `tree --json`.
+// One call of a tree as JSON: the schema of `tree --json`.
 
 internal import StallModel
 
-/// One call of a tree, as data: the shape of `tree --json`. Scripts depend on the names.
+/// One call of a tree, as JSON: the schema of `tree --json`. Key names are a contract.
 package struct TreeRow: Encodable {
     package let schema = "stallctl.tree/1"
     /// From 1, in the order of the rows.
@@ -13,9 +13,9 @@ package struct TreeRow: Encodable {
     @Nullable package var image: String?
     package var `class`: String
     package var totalMs: Double
-    /// Of the time of the whole tree, 0 to 1.
+    /// Share of the time of the whole tree, 0 to 1.
     package var share: Double
-    /// The stalls that it was seen in.
+    /// The number of stalls that contain it.
     package var count: Int
 }
 

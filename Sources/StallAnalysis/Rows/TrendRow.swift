@@ -1,8 +1,8 @@
-// One day or hour as data: the shape of `trend --json`.
+// One day or hour as JSON: the schema of `trend --json`.
 
 internal import StallModel
 
-/// One day or hour as data: the shape of `trend --json`. Scripts depend on the names.
+/// One day or hour as JSON: the schema of `trend --json`. Key names are a contract.
 package struct TrendRow: Encodable {
     package let schema = "stallctl.trend/1"
     package var begin: String

@@ -1,8 +1,8 @@
-// How a report was grouped, as data: the shape of `why --json`.
+// How a report was grouped, as JSON: the schema of `why --json`.
 
 internal import StallModel
 
-/// `why` as data. Scripts depend on the names.
+/// `why` as JSON. Key names are a contract.
 package struct WhyRow: Encodable {
     package struct Stack: Encodable {
         var sampleCount: Int
@@ -12,7 +12,7 @@ package struct WhyRow: Encodable {
     package struct Frame: Encodable {
         @Nullable var function: String?
         @Nullable var image: String?
-        /// The function without what changes from build to build.
+        /// The function without parts that change from build to build.
         var symbolKey: String
         var `class`: String
         var rule: String

@@ -1,9 +1,9 @@
-// Whose code a Swift symbol is, read from the symbol itself. In a statically linked program the standard library,
-// Foundation and the agent live in the app's image, so the image cannot tell.
+// Finds the module of a Swift symbol from its mangling. In a statically linked program the standard library, Foundation
+// and the agent are in the app's image, so the image does not identify the module.
 
-/// The module that declares a mangled Swift function: of its extension when it is in one.
+/// The module that declares a mangled Swift function, or the extension that contains it.
 ///
-/// Reads only as much of the mangling as names the outer context: modules, nominal types, extensions.
+/// Parses only the outer context of the mangling: modules, nominal types, extensions.
 /// **Source:** the Swift repository, docs/ABI/Mangling.rst.
 func mangledModule(_ symbol: String) -> String? {
     var text = NameText(symbol)
@@ -21,7 +21,7 @@ private struct ManglingReader {
 
     mutating func module() -> String? {
         guard var module = outermost() else { return nil }
-        // Nominal types and extensions nest; what follows them is the function itself.
+        // Nominal types and extensions nest; the function itself follows.
         while let name = identifier() {
             skipPrivateDiscriminator()
             if rest.first == UInt8(ascii: "E") {
@@ -39,7 +39,7 @@ private struct ManglingReader {
         return module
     }
 
-    /// `4Demo`, or one of the shorthands of the standard library: `s` its module, `Sa` an array, `So` imported C.
+    /// `4Demo`, or a standard substitution: `s` is the standard library, `Sa` an array, `So` imported C.
     private mutating func outermost() -> String? {
         guard let first = rest.first else { return nil }
         if first.isDigit { return identifier() }
@@ -59,14 +59,14 @@ private struct ManglingReader {
         }
     }
 
-    /// A length and that many bytes. After a zero, letters stand for words of earlier identifiers: a to z, the last
-    /// of them as a capital.
+    /// A length and that many bytes. After a zero, letters refer to words of earlier identifiers: a to z, the last of
+    /// them in upper case.
     private mutating func identifier() -> String? {
         guard let first = rest.first, first.isDigit else { return nil }
         var reusesWords = false
         if first == UInt8(ascii: "0") {
             rest = rest.dropFirst()
-            // Punycode: not a name that any table here knows.
+            // Punycode: no name in the tables here uses it.
             if rest.first == UInt8(ascii: "0") { return nil }
             reusesWords = true
         }
@@ -92,7 +92,7 @@ private struct ManglingReader {
         return String(decoding: name, as: UTF8.self)
     }
 
-    /// `EventRunLoop` has three words, `my_name` has two; a single letter is none.
+    /// `EventRunLoop` has three words, `my_name` two; a single letter is not a word.
     private mutating func collectWords(of text: NameText) {
         var start: Int?
         for index in text.startIndex...text.endIndex {
@@ -117,7 +117,7 @@ private struct ManglingReader {
         return length
     }
 
-    /// `33_0123...LL` behind the name of a private declaration.
+    /// `33_0123...LL` after the name of a private declaration.
     private mutating func skipPrivateDiscriminator() {
         var reader = self
         guard let discriminator = reader.identifier(), discriminator.hasPrefix("_"),

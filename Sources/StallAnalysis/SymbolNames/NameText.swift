@@ -1,5 +1,5 @@
-// The little that symbol names need of text handling: slices of bytes, and the brackets in them. `->` is not a bracket,
-// nor is `<` in an operator's name, and ` in ` within parentheses is no context.
+// Text handling for symbol names: slices of bytes, and brackets in them. `->` is not a bracket, nor is `<` in an
+// operator's name, and ` in ` within parentheses is not a context.
 
 /// A part of a symbol's name, as UTF-8.
 typealias NameText = ArraySlice<UInt8>
@@ -18,21 +18,21 @@ extension NameText {
             && suffix.withUTF8Buffer { $0.elementsEqual(self[endIndex - $0.count..<endIndex]) }
     }
 
-    /// Removes the prefix; false when the text does not begin with it.
+    /// Removes the prefix; false if the text does not start with it.
     mutating func strip(_ prefix: StaticString) -> Bool {
         guard starts(with: prefix) else { return false }
         removeFirst(prefix.utf8CodeUnitCount)
         return true
     }
 
-    /// Whether the text occurs anywhere, in brackets or not.
+    /// Whether the text occurs anywhere, including in brackets.
     func contains(_ text: StaticString) -> Bool {
         withUnsafeBufferPointer { bytes in
             bytes.indices.contains { text.matches(bytes, at: $0) }
         }
     }
 
-    /// Where the text first occurs outside of brackets.
+    /// The first occurrence of the text outside of brackets.
     func firstIndex(of text: StaticString, from start: Int? = nil) -> Int? {
         let first = (start ?? startIndex) - startIndex
         return withUnsafeBufferPointer { bytes in
@@ -60,7 +60,7 @@ extension NameText {
         return parts + [rest]
     }
 
-    /// The index after the bracket that closes the one at the start; nil when it stays open.
+    /// The index after the bracket that closes the one at the start; nil if it is not closed.
     var endOfBracket: Int? {
         var scan = BracketScan()
         for index in startIndex..<endIndex {
@@ -73,7 +73,7 @@ extension NameText {
 }
 
 extension StaticString {
-    /// Whether the bytes from `index` on begin with this text.
+    /// Whether the bytes from `index` start with this text.
     fileprivate func matches(_ bytes: UnsafeBufferPointer<UInt8>, at index: Int) -> Bool {
         let count = utf8CodeUnitCount
         guard bytes.count - index >= count, bytes[index] == utf8Start[0] else { return false }
@@ -84,7 +84,7 @@ extension StaticString {
 }
 
 extension UInt8 {
-    /// Part of an identifier: letters, digits, `_`, `$`, and everything beyond ASCII.
+    /// Part of an identifier: letters, digits, `_`, `$`, and all non-ASCII characters.
     var isIdentifier: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -112,7 +112,7 @@ struct BracketScan {
         let followsAngle = closedAngle
         closedAngle = false
         if byte == UInt8(ascii: "`") {
-            // A raw identifier may hold anything.
+            // A raw identifier may contain anything.
             isQuoted.toggle()
             depth = max(0, depth + (isQuoted ? 1 : -1))
         }

@@ -1,11 +1,11 @@
-// A Swift declaration's name without what only one build, or only one way of demangling, shows.
+// A Swift declaration's name without parts that depend on the build or on the demangler's options.
 
-/// A named declaration: its path, then its argument labels when it is a function.
+/// A named declaration: its path, and its argument labels if it is a function.
 struct SwiftEntity {
     var path: [NameText]
     var arguments: String
 
-    /// How many of the path's last components the member itself has: an accessor belongs to its property.
+    /// How many of the path's last components belong to the member itself: an accessor includes its property.
     var memberCount: Int {
         guard path.count > 1, arguments.isEmpty, let last = path.last else { return 1 }
         return ["getter", "setter", "accessor", "willset", "didset", "init accessor"].contains(
@@ -21,7 +21,7 @@ struct SwiftEntity {
 func swiftEntity(_ name: NameText, module: NameText?, isOutermost: Bool) -> SwiftEntity {
     var name = name
     peelPrefixes(&name)
-    // Only full names have it, as only they have the `: Type` of an accessor and the `-> Type` of a function.
+    // Only full names have it, like the `: Type` of an accessor and the `-> Type` of a function.
     var isFull = dropExtension(&name)
     if let type = name.firstIndex(of: " : ") {
         name = name[..<type]
@@ -45,7 +45,7 @@ func swiftEntity(_ name: NameText, module: NameText?, isOutermost: Bool) -> Swif
     return SwiftEntity(path: path, arguments: arguments)
 }
 
-/// Removes `(extension in M):`, once for every type that is itself nested in an extension.
+/// Removes `(extension in M):`, once for every type nested in an extension.
 private func dropExtension(_ name: inout NameText) -> Bool {
     let length = name.count
     while name.starts(with: "(extension in "), let end = name.endOfBracket, end < name.endIndex {
@@ -54,7 +54,7 @@ private func dropExtension(_ name: inout NameText) -> Bool {
     return name.count < length
 }
 
-/// The first `(` outside of brackets that is neither a private name's nor an operator's own.
+/// The first `(` outside of brackets that is not part of a private name or an operator.
 private func startOfArguments(in name: NameText) -> Int? {
     var start: Int?
     while let open = name.firstIndex(of: "(", from: start) {
@@ -99,7 +99,7 @@ private func labels(_ arguments: NameText) -> String {
 private func pathComponents(_ name: NameText) -> [NameText] {
     var parts: [NameText] = []
     var rest = name
-    // An operator may hold dots itself: it is the last component, and begins where no identifier does.
+    // An operator may contain dots: it is the last component and starts with no identifier character.
     while let dot = rest.firstIndex(of: ".") {
         let next = dot + 1 < rest.endIndex ? rest[dot + 1] : 0
         let before = rest[rest.startIndex..<dot]
@@ -122,7 +122,7 @@ private func plainComponent(_ part: NameText) -> NameText {
             ?? inner[inner.startIndex..<inner.startIndex]
         part = NameText(Array(named + part[end...]))
     }
-    // `[Element]` and `[Key : Value]` are sugar for types that have names.
+    // `[Element]` and `[Key : Value]` are sugar for named types.
     if part.first == UInt8(ascii: "["), part.endOfBracket == part.endIndex {
         let isDictionary = part.dropFirst().dropLast().firstIndex(of: " : ") != nil
         return NameText(isDictionary ? "Dictionary" : "Array")
@@ -140,15 +140,15 @@ private func plainComponent(_ part: NameText) -> NameText {
             part = part[..<(start + fix.utf8CodeUnitCount - 1)]
         }
     }
-    // `inner #1`: local declarations are numbered in the order of the source.
+    // `inner #1`: local declarations are numbered in source order.
     if let number = part.firstIndex(of: " #") { part = part[..<number] }
     while part.last == UInt8(ascii: " ") { part = part.dropLast() }
     return part
 }
 
 extension NameText {
-    /// The index after the `>` that closes the `<` at the start. Other brackets do not count: the demangler leaves
-    /// some open in the arguments of specializations.
+    /// The index after the `>` that closes the `<` at the start. Other brackets do not count: the demangler leaves some
+    /// open in the arguments of specializations.
     var endOfAngles: Int? {
         var depth = 0
         for index in startIndex..<endIndex {

@@ -1,6 +1,6 @@
-// C++ and Rust names as the Itanium demangler writes them.
+// C++ and Rust names as printed by the Itanium demangler.
 
-/// Namespaces, classes and the function remain; template arguments, parameters and the return type go.
+/// Keeps namespaces, classes and the function; removes template arguments, parameters and the return type.
 func cxxKey(_ name: NameText) -> SymbolKey {
     var reader = CXXNameReader(rest: name)
     let path = reader.path()
@@ -33,14 +33,14 @@ private struct CXXNameReader {
             {
                 part += name
                 rest = rest.dropFirst(name.count)
-                // `operator< <char>`: this blank ends no return type.
+                // `operator< <char>`: this space does not end a return type.
                 if rest.starts(with: " <") { rest = rest.dropFirst() }
             } else if rest.strip("::") {
                 endPart()
             } else if rest.starts(with: " [clone ") || rest.starts(with: " (.") {
                 break
             } else if byte == UInt8(ascii: " ") {
-                // What came before was the return type, or a word like `virtual thunk to`.
+                // The part before was the return type, or a prefix like `virtual thunk to`.
                 (components, part) = ([], [])
                 rest = rest.dropFirst()
             } else if rest.starts(with: "{lambda") || rest.starts(with: "{{closure}}") {
@@ -54,7 +54,7 @@ private struct CXXNameReader {
             {
                 dropBracket()
             } else if byte == UInt8(ascii: "(") {
-                // Behind the parameters come `const`, `&`, `noexcept`: nothing that names.
+                // After the parameters come `const`, `&`, `noexcept`, which are not part of the name.
                 dropBracket()
                 while !rest.isEmpty, !rest.starts(with: "::") { rest = rest.dropFirst() }
             } else {
@@ -75,7 +75,7 @@ private struct CXXNameReader {
     private mutating func endPart() {
         defer { part = [] }
         let text = String(decoding: part, as: UTF8.self)
-        // Rust's symbols end in a hash.
+        // Rust symbols end in a hash.
         let isHash =
             part.count == 17 && text.hasPrefix("h") && text.dropFirst().allSatisfy(\.isHexDigit)
         guard !text.isEmpty, !isHash else { return }
@@ -103,7 +103,7 @@ private struct CXXNameReader {
 }
 
 extension NameText {
-    /// `operator<<`, `operator()`, `operator new[]`, `operator bool`: up to what follows the name.
+    /// `operator<<`, `operator()`, `operator new[]`, `operator bool`: up to the end of the name.
     fileprivate var cxxOperator: NameText? {
         let name = dropFirst(8)
         guard let first = name.first, !first.isIdentifier else { return nil }
@@ -112,7 +112,7 @@ extension NameText {
             let end = name.firstIndex { $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "<") }
             return self[..<(end ?? endIndex)]
         }
-        // The longest first: `operator==<int>` is not `operator==<`.
+        // Longest first: `operator==<int>` is not `operator==<`.
         let symbols: [StaticString] = [
             "<=>", "<<=", ">>=", "->*", "[]", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++",
             "--",

@@ -1,6 +1,6 @@
-// Swift names, as swift_demangle writes them in full or simplified. The order of the steps matters.
+// Swift names as printed by swift_demangle, full or simplified. The order of the steps matters.
 
-/// - Parameter module: The module of the outermost context, when the symbol told it.
+/// - Parameter module: The module of the outermost context, if known from the symbol.
 func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     var name = name
     if let suffix = name.firstIndex(of: " with unmangled suffix ") { name = name[..<suffix] }
@@ -17,24 +17,24 @@ func swiftKey(_ name: NameText, module: String?) -> SymbolKey {
     var parts: [String] = []
     let contexts = name.split(at: " in ")
     for (index, context) in contexts.enumerated() {
-        // Only the outermost context is written with its module.
+        // Only the outermost context is printed with its module.
         let isOutermost = index == contexts.count - 1
         let part = contextKey(context, module: module, isOutermost: isOutermost)
-        // A closure in a closure is one place in the source's eyes.
+        // Nested closures count as one location in the source.
         if part == "closure", parts.last == "closure" { continue }
         parts.append(part)
     }
     let written = parts.drop { $0 == "closure" || $0 == "defer" }
     let text = parts.joined(separator: " in ")
     let function = written.joined(separator: " in ")
-    // `closure in photos`: top-level code has no function, and a module's name alone would say little.
+    // `closure in photos`: top-level code has no function, and the module's name alone would say little.
     let isFunction = function.contains { $0 == "(" || $0 == "." || $0 == " " }
     return SymbolKey(text: text, display: isFunction ? function : text, role: .function)
 }
 
-// MARK: - What is around a name
+// MARK: - Prefixes and suffixes
 
-/// Removes what the optimizer and the calling conventions put in front of a name.
+/// Removes prefixes added by the optimizer and the calling conventions.
 func peelPrefixes(_ name: inout NameText) {
     let words: [StaticString] = [
         "partial apply forwarder for ", "partial apply for ", "merged ", "specialized ", "@objc ",
@@ -115,9 +115,9 @@ private func witnessKey(_ name: NameText, module: NameText?) -> SymbolKey {
     guard let conformance = name.firstIndex(of: " in conformance ") else {
         return SymbolKey(text: contextKey(name, module: module), role: .function)
     }
-    // Only full names go on: `in conformance M.Cache<A> : M.Worker in M`.
+    // Full names only: `in conformance M.Cache<A> : M.Worker in M`.
     var type = name[(conformance + 16)...]
-    // `<A where A: P>` in front says when it conforms.
+    // A leading `<A where A: P>` is the condition of the conformance.
     if type.first == UInt8(ascii: "<"), let end = type.endOfAngles {
         type = type[end...].dropFirst()
     }
