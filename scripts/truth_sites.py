@@ -38,7 +38,7 @@ def read(hits_path, reports_path):
     reports = [json.loads(line) for line in open(reports_path, encoding="utf-8")]
     for report in reports:
         report["at"] = microseconds(report["start"])
-    # Visits that were repeated because other programs had the CPU: whatever was said of them.
+    # Visits that were repeated because other programs had the CPU: any report of them is accepted.
     reports = [r for r in reports if not any(began <= r["at"] <= ended for began, ended in spoiled)]
     return hits, left_out, reports, len(spoiled)
 

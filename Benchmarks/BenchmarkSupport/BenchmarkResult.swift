@@ -27,7 +27,7 @@ package struct BenchmarkResult {
     package var min: Double { values.min() ?? 0 }
     package var max: Double { values.max() ?? 0 }
 
-    /// One line of the results' file. What is no number there (nothing was found to be late) is null.
+    /// One line of the results file. A value that is not a number (nothing was late) is null.
     var json: String {
         let numbers = [median, min, max].map { $0.isFinite ? "\($0)" : "null" }
         return #"{"name":"\#(name)","contestant":"\#(contestant)","size":\#(size),"#
@@ -36,7 +36,7 @@ package struct BenchmarkResult {
     }
 }
 
-/// Where all benchmark programs add what they measured, from the package's folder.
+/// The results file of all benchmark programs, relative to the package's directory.
 package let resultsPath = ".build/bench/results.jsonl"
 
 extension [BenchmarkResult] {

@@ -13,7 +13,7 @@ import StallCapture
 import StallModel
 import Synchronization
 
-/// It looks at the images that are loaded when it is made ready.
+/// It reads the list of loaded images when it is prepared.
 let hasLibdw = libdw_prepare() != 0
 
 /// What a subject does below its frames.
@@ -21,7 +21,7 @@ enum Life { case blocks, spins, timesHandler }
 
 /// A thread that blocks or spins below `depth` frames of its own.
 final class Subject: Sendable {
-    /// How long the handler of the sampler's signal took on this thread, in nanoseconds.
+    /// Duration of the sampler's signal handler on this thread, in nanoseconds.
     let handlerTimes = Mutex<[UInt64]>([])
     private let registration = Mutex<RegisteredThread?>(nil)
     /// Gaps of a spinning thread longer than a microsecond, in nanoseconds: what interrupted it.
@@ -65,7 +65,8 @@ final class Subject: Sendable {
         }
     }
 
-    /// The signal is kept from arriving, taken by hand, and given to its handler: what that does, without the kernel's part.
+    /// The signal is blocked, dequeued with sigtimedwait, and passed to its handler: the handler's cost without the
+    /// kernel's.
     private func timeHandler() {
         victim_block_sigurg()
         while !isStopped.load(ordering: .relaxed) {
@@ -111,7 +112,7 @@ func measure(_ rounds: Int, _ body: () throws -> Void) rethrows -> Percentiles {
         })
 }
 
-/// A copy of a blocked thread's stack, as a capture would take it.
+/// A copy of a blocked thread's stack, as a capture makes it.
 func copyStack(of thread: RegisteredThread) -> (
     bytes: [UInt8], base: UInt64, registers: stall_registers
 ) {
@@ -174,7 +175,7 @@ func row(
                 })
             row("stopped, with the kernel's part", frames, Percentiles(gaps))
             let timing = Subject(depth: depth, .timesHandler)
-            // A thread that blocks the signal is not sent one. So it is asked under the files of another that runs as well.
+            // A thread that blocks the signal is not sent one, so use the /proc files of another running thread.
             var asked = timing.described
             asked.files = spinning.described.files
             for _ in 0..<rounds {
@@ -233,7 +234,8 @@ func row(
                         blocked.thread.id.rawValue, start, base, length, framePointer, stack,
                         counter))
             }
-            // libdw wants the frame pointer, which the kernel does not tell: the one that leads it furthest.
+            // libdw needs the frame pointer, which the kernel does not expose: use the one with which it unwinds
+            // furthest.
             let candidates = stride(from: stack, to: min(stack + 2048, base + length), by: 8)
             let best = candidates.map { ($0, unwindWithLibdw($0)) }.max { $0.1 < $1.1 }
             guard let (framePointer, _) = best else { return }

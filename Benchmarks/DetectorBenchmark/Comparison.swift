@@ -1,9 +1,9 @@
-// Plays contestants in turns, each in a process of its own, and compares the medians.
+// Runs the contestants alternately, each in its own process, and compares the medians.
 
 import BenchmarkSupport
 import Foundation
 
-/// What a play measures. The raw values are the names in its output.
+/// What a run measures. The raw values are the names in its output.
 enum Column: String {
     case perIteration, monitorCPU, switches, wakeUps, busyCPU, found, missed, error50, error99
     case errorMax, pollPath, sleepPath, clock, unwatched, watched, added

@@ -6,18 +6,18 @@ import Foundation
 enum Load: Hashable {
     /// Every iteration sleeps and is woken by the loop's own descriptor.
     case busy
-    /// Every iteration finds work at hand: the poll path.
+    /// Every iteration has work to do: the poll path.
     case spinning
     /// The two before, watched and not watched in turns: what separate processes do to each other's numbers cancels out.
     case busyInTurns
     case spinningInTurns
-    /// What an iteration tells the detector, alone: watched or not, a loop always does it.
+    /// Only what an iteration publishes for the detector, which a loop always does, watched or not.
     case publishing
     /// Nothing happens.
     case idle
     /// One loop that stalls now and then, for 300 to 600 ms.
     case stalling
-    /// So many loops with a timer of 10 ms each, of which each stalls once; at last all of them at the same time.
+    /// This many loops with a timer of 10 ms each; each stalls once, finally all at the same time.
     case many(Int)
 
     var title: String {
@@ -92,7 +92,7 @@ struct Play: Hashable {
 
     var argument: String { "\(load.word)/\(watcher.rawValue)" }
 
-    /// Plays it in this process and returns what it measured.
+    /// Runs it in this process and returns the measurements.
     func run() -> [(String, Double)] {
         let watch = Watch(watcher)
         defer { watch.stop() }

@@ -1,4 +1,4 @@
-// The loads, each on real threads with real sleeps: what is measured is what an app would pay.
+// The loads, on real threads with real sleeps: what an app would pay.
 
 import CLinux
 import Foundation
@@ -22,15 +22,15 @@ func iterate(
     ]
 }
 
-/// The same loop with and without its bell, a hundred times in turns of `count` iterations. A loop without a bell is not
-/// watched: it tallies nothing and wakes nobody.
+/// The same loop with and without a wake-up word, a hundred times, alternating every `count` iterations. A loop without
+/// one is not watched: it counts nothing and wakes no watchdog.
 func iterateInTurns(
     _ count: Int, _ watch: Watch, work: (EventRunLoop, Int) -> Void
 ) -> [(String, Double)] {
     let loop = EventRunLoop.current
     watch.watch(loop, as: "bench")
     work(loop, count)
-    // The watchdog takes up its work on a thread of its own.
+    // The watchdog starts on its own thread.
     while loop.beacon.pointee.wakeup == nil { usleep(1000) }
     let wakeup = loop.beacon.pointee.wakeup
     func turn(_ wakeup: UnsafeMutablePointer<stall_wakeup>?) -> Double {
@@ -82,7 +82,7 @@ func signalItself(_ loop: EventRunLoop, _ count: Int) {
     source.invalidate()
 }
 
-/// The words that an iteration with one callout writes, with the clock readings that it takes for them.
+/// The words that an iteration with one callout writes, with the clock readings for them.
 func publish(_ count: Int) -> [(String, Double)] {
     guard let beacon = stall_beacon_create() else { return [] }
     defer { stall_beacon_release(beacon) }
@@ -129,7 +129,7 @@ func stayIdle(for seconds: Int, _ watch: Watch) -> [(String, Double)] {
     ]
 }
 
-/// Stalls of 300 to 600 ms, or of 1.1 to 2 s for a watcher that looks for a second, at changing moments.
+/// Stalls of 300 to 600 ms, or of 1.1 to 2 s for a watcher with a poll interval of a second, at varying times.
 func stall(times: Int, _ watch: Watch) -> [(String, Double)] {
     let loop = EventRunLoop.current
     watch.watch(loop, as: "bench")

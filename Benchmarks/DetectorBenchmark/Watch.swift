@@ -19,13 +19,13 @@ final class Watch: @unchecked Sendable {
         var delay: Duration
     }
 
-    /// The stall that a watcher looks for.
+    /// The stall that a watcher has to detect.
     var threshold: Duration { watcher == .classicLong ? .seconds(1) : .milliseconds(250) }
 
     init(_ watcher: Watcher) {
         self.watcher = watcher
-        // Any app has a second thread. In a process without one the kernel looks up descriptors, and malloc its arenas,
-        // more cheaply (measured: 80 ns an iteration), which no detector is to blame for.
+        // Any app has a second thread. In a single-threaded process the kernel looks up descriptors, and malloc its
+        // arenas, more cheaply (measured: 80 ns an iteration), which is not the detector's cost.
         Thread.detachNewThread { while true { pause() } }
         guard watcher == .stallwatch else { return }
         let monitor = try? StallMonitor.start(
@@ -63,8 +63,8 @@ final class Watch: @unchecked Sendable {
     private func note(_ stall: Noticed) { lock.withLock { noticed.append(stall) } }
 }
 
-/// The recipe that the literature repeats: an observer signals a semaphore at every activity, and a thread waits for it with
-/// a timeout. So many timeouts in a row while the loop was last seen at work are a stall.
+/// The recipe in the literature: an observer signals a semaphore at every activity, and a thread waits for it with a
+/// timeout. A number of consecutive timeouts while the loop was last seen busy are a stall.
 final class ClassicDetector: @unchecked Sendable {
     // Unchecked as the recipe is: the activity and its time are written by the loop and read by the thread.
     private let semaphore = DispatchSemaphore(value: 0)

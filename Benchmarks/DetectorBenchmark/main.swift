@@ -1,5 +1,5 @@
-// What it costs a loop to be watched: our detector beside the classic one, which signals a semaphore at every activity of
-// the loop. Each measurement is a process of its own, so that one contestant's threads never disturb another's.
+// What it costs a loop to be watched: our detector compared with the classic one, which signals a semaphore at every
+// activity of the loop. Each measurement has its own process, so that contestants' threads do not disturb each other.
 //
 //     DetectorBenchmark [--rounds N] [NAME]    NAME: part of a comparison's name
 //     DetectorBenchmark --play PLAY            one measurement: prints `name value` lines

@@ -19,7 +19,7 @@ struct GroupedContestant {
     let measure: () -> [Double]
 }
 
-/// Runs comparisons and keeps what they gave.
+/// Runs comparisons and collects their results.
 struct Bench {
     /// Rounds a contestant.
     var rounds: Int
@@ -107,8 +107,8 @@ extension String {
 /// Nanoseconds on the monotonic clock.
 func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-/// Runs `body` on a thread of its own and joins it; the thread's loop ends with it. The floors are measured like this
-/// too: in a process with one thread the kernel looks up descriptors in a cheaper way, and no app has one thread.
+/// Runs `body` on its own thread and joins it; the thread's loop ends with it. The floors are measured in the same way:
+/// in a single-threaded process the kernel looks up descriptors more cheaply, and no app is single-threaded.
 func onThread<Result>(_ body: @escaping () -> Result) -> Result {
     var result: Result?
     var thread = pthread_t()

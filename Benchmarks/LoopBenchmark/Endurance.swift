@@ -1,5 +1,5 @@
-// Floods and ended loops leave nothing behind; ten million iterations, a million timers and a million posts on one loop do not
-// make threads, descriptors and memory grow for ever.
+// Floods and ended loops leak nothing: ten million iterations, a million timers and a million posts on one loop do not
+// increase the number of threads and descriptors, or the memory.
 
 import CMinimalLoop
 import Foundation
@@ -29,8 +29,8 @@ extension Holdings: CustomStringConvertible {
     var description: String { "\(threads) threads, \(descriptors) descriptors, \(residentKiB) KiB" }
 }
 
-/// Plays parts that must leave nothing behind, then others twice: between the two it notes what the process holds. Returns
-/// false when something has grown.
+/// Runs parts that must leak nothing, then others twice, and compares the process's resources between the two. Returns
+/// false if something has grown.
 func endure() -> Bool {
     var isSteady = true
     guard let thread = try? LoopThread(name: "flooded") else { return false }
@@ -71,8 +71,8 @@ func endure() -> Bool {
     return isSteady
 }
 
-/// Plays a part until a play leaves nothing, five times at most. malloc takes large arrays from the system at first and from its
-/// own heap once they were freed, so that the first plays may raise what the process holds. A leak raises it each time.
+/// Repeats a part until a run leaks nothing, at most five times. malloc takes large arrays from the system at first and
+/// from its own heap once they were freed, so the first runs may increase memory. A leak increases it every time.
 private func isSteadyAgain(_ name: String, _ part: () -> Void) -> Bool {
     for play in 1...5 {
         let before = Holdings()
@@ -103,7 +103,7 @@ private func holdLoop() {
     loop.run(for: .zero)
 }
 
-/// All while the thread's loop is kept from running. The thread lives on.
+/// All while the thread's loop is prevented from running. The thread lives on.
 private func postAtOnce(to thread: LoopThread, _ count: Int) {
     nonisolated(unsafe) var ran = 0
     let counted: @Sendable () -> Void = { ran += 1 }

@@ -1,4 +1,4 @@
-// One iteration of a loop: with work at hand (poll path), and with a sleep in it.
+// One iteration of a loop: with pending work (poll path), and with a sleep.
 
 import CMinimalLoop
 import CoreFoundation

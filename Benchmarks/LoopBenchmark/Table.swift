@@ -29,8 +29,8 @@ func printTable(of path: String) throws {
     }
 }
 
-/// Each result with the median of the EventRunLoop that took turns with it: the nearest one, since every program adds its
-/// contestants one after the other.
+/// Each result with the median of the EventRunLoop that alternated with it: the nearest one, since every program adds
+/// its contestants one after the other.
 private func withOurs(_ results: [Result]) -> [(Result, Double?)] {
     let ours = results.indices.filter { results[$0].contestant.hasPrefix("EventRunLoop") }
     return results.indices.map { index in

@@ -1,5 +1,5 @@
-// What timers would cost as records of one allocation, named by values, in place of objects: docs/decisions/0012. Not part of the loop;
-// it has the loop's heap and its lock, and no modes, tolerances or intervals, which would only make it slower.
+// What timers would cost as records in one allocation instead of objects: docs/decisions/0012. Not part of the loop; it
+// has the loop's heap and lock, and no modes, tolerances or intervals, which would only make it slower.
 
 import Foundation
 
@@ -30,7 +30,7 @@ final class TimerSlab {
     }
 
     private let records: UnsafeMutablePointer<Record>
-    /// Placed so that the four children of an entry share a cache line.
+    /// Aligned so that the four children of an entry share a cache line.
     private let entries: UnsafeMutablePointer<Entry>
     private var recordCount: UInt32 = 0
     private var firstFree = UInt32.max

@@ -98,8 +98,8 @@ extension Bench {
 
 private enum TimerPhase { case insert, cancel, fire, redate }
 
-/// Nanoseconds for all `size` timers; for `redate`, for 100,000 changes. The array keeps the timers; the operations are
-/// called on what it holds without a reference more, so that the loop's work is measured and not the array's.
+/// Nanoseconds for all `size` timers; for `redate`, for 100,000 changes. The array holds the timers; operations are
+/// called on its elements without another reference, so that the loop's work is measured and not the array's.
 private func playTimers(_ size: Int, _ phase: TimerPhase) -> UInt64 {
     let loop = EventRunLoop.current
     var random = Xorshift()
@@ -190,7 +190,7 @@ private func tellPerf(_ command: String) {
     guard perfControl >= 0 else { return }
     let line = command + "\n"
     _ = write(perfControl, line, line.utf8.count)
-    // It does not say when it has obeyed; it takes some milliseconds.
+    // It does not signal completion; it takes some milliseconds.
     usleep(20_000)
 }
 
@@ -198,7 +198,7 @@ extension Unmanaged {
     fileprivate func use(_ body: (Instance) -> Void) { _withUnsafeGuaranteedRef(body) }
 }
 
-/// The floor's numbers: to ask the system for each would take longer than what is measured.
+/// Precomputed random numbers for the floor: a system call for each would take longer than what is measured.
 private struct Xorshift: RandomNumberGenerator {
     var state: UInt64 = 88_172_645_463_325_252
 
@@ -249,6 +249,6 @@ private func playTimersCF(_ size: Int, _ phase: TimerPhase) -> Double {
         }
         elapsed = now() - began
     }
-    // The loop ends with its thread, and its timers with it: to invalidate them one by one is what takes so long.
+    // The loop ends with its thread, and its timers with it: invalidating them one by one would take too long.
     return Double(elapsed) / Double(count)
 }

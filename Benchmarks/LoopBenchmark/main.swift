@@ -8,7 +8,7 @@ internal import BenchmarkSupport
 import Foundation
 
 var arguments = Array(CommandLine.arguments.dropFirst())
-/// Takes an option and its value out of the arguments.
+/// Removes an option and its value from the arguments.
 @MainActor func option(_ name: String) -> String? {
     guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else {
         return nil

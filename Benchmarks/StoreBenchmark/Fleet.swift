@@ -7,8 +7,8 @@ import StallModel
 import StallArchive
 import StallStore
 
-/// Reports of 20 apps, ten versions of which two live at a time, 500 hosts and 30 days. An app has a
-/// hundred places where it stalls, of which few are hot.
+/// Reports of 20 apps, ten versions of which two are current at a time, 500 hosts and 30 days. An app has a hundred
+/// stall locations, of which few are hot.
 struct Fleet: ReportFeed {
     static let start: Int64 = 1_700_006_400_000_000
 
@@ -70,7 +70,7 @@ struct Fleet: ReportFeed {
 }
 
 extension Fleet {
-    /// Makes a central store of so many reports: a part of them comes in as reports do, SQL copies that part under
+    /// Creates a central store with this many reports: a part is imported like real reports, SQL copies that part under
     /// other sources, ids, times and durations, and the roll-ups are rebuilt.
     static func makeStore(_ path: String, reports count: Int) throws {
         guard access(path, F_OK) != 0 else { return }
@@ -85,8 +85,8 @@ extension Fleet {
         rename(partial, path)
     }
 
-    /// Makes agents' stores as so many processes leave them: the first one of each app is written by an agent, the others
-    /// are copies of it under other identities, times and durations.
+    /// Creates agents' stores as this many processes would leave them: the first one of each app is written by an
+    /// agent, the others are copies of it with other identities, times and durations.
     ///
     /// - Returns: Their paths.
     static func makeAgentStores(

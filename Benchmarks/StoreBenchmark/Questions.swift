@@ -1,4 +1,4 @@
-// What questions to a central store of millions of reports cost, beside what SQLite needs to look at every report once.
+// The cost of queries to a central store of millions of reports, compared with SQLite reading every report once.
 
 import CSQLite
 import Foundation

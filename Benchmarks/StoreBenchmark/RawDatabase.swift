@@ -1,4 +1,4 @@
-// SQLite as it is: to measure its limits, and to make in bulk what nobody measures.
+// Plain SQLite: to measure its limits, and to create data in bulk outside of measurements.
 
 import CSQLite
 
@@ -22,7 +22,7 @@ final class RawDatabase {
         }
     }
 
-    /// `uuid7(start_us)`: an id that nobody else has, of this time.
+    /// `uuid7(start_us)`: a unique id for this time.
     func addUUID7() {
         sqlite3_create_function_v2(
             handle, "uuid7", 1, SQLITE_UTF8, nil,

@@ -51,7 +51,7 @@ let rules = DefaultGrouper()
         }
     }
 
-    /// - Parameter directory: What is made stays there; nil is a temporary one.
+    /// - Parameter directory: Where files are created and kept; nil is a temporary one.
     private static func all(
         in directory: String?, stores: Int, reports: Int, central: Int
     ) throws {

@@ -61,8 +61,8 @@ enum Taking {
             [Double(size(central)) - Double(own + rollUps)], "bytes")
     }
 
-    /// What SQLite needs to read and write the same rows, without looking at them: no stack is shared, no group
-    /// decided, nothing checked or added up.
+    /// What SQLite needs to read and write the same rows unchanged: no stack is shared, no group computed, nothing
+    /// checked or aggregated.
     private static func copy(_ paths: [String], to target: String) throws {
         unlink(target)
         let database = try RawDatabase(target)

@@ -66,7 +66,7 @@ struct Workload {
         let way = Int(uniform * uniform * uniform * 100)
         let path = paths[(app ?? Int(run.pid) % 20) * 100 + way]
         let duration = Duration.microseconds(Int.random(in: 250_000...3_000_000, using: &random))
-        // As an agent takes samples: ever later ones while the stall goes on.
+        // As an agent samples: at growing intervals while the stall lasts.
         let offsets = (0..<Int.random(in: 1...4, using: &random))
             .map { Duration.milliseconds(125 << $0) }.filter { $0 < duration }
         let weights = sampleWeights(offsets.map(\.nanoseconds), of: duration.nanoseconds)
@@ -96,7 +96,7 @@ struct Workload {
             })
     }
 
-    /// Records a report as an agent does, with the names of places that nobody has looked up.
+    /// Records a report as an agent does, with symbols of locations that were not looked up before.
     func record(_ report: StallReport, to store: AgentStore) throws {
         try store.record(report, images: images)
         let unknown = try store.unsymbolized(report.samples.flatMap(\.locations))

@@ -1,5 +1,5 @@
-// What a report costs the agent's writer thread, warm: the transaction that makes it durable, and the names of the places
-// that nobody has looked up.
+// What a report costs the agent's writer thread, warm: the transaction that makes it durable, and the symbols of the
+// locations that were not looked up before.
 
 import CSQLite
 import Foundation

@@ -1,7 +1,7 @@
-// An app whose main loop stalls in the five ways that the literature names, between ordinary healthy work. At its end
-// it prints what it measured itself, so that the agent's reports can be held against it.
+// An app whose main loop stalls in the five ways that the literature describes, between healthy work. At its end it
+// prints its own measurements, to compare with the agent's reports.
 //
-//     Demo [STORE]        the store to write; stalls.sqlite when not given
+//     Demo [STORE]        the store to write; stalls.sqlite by default
 
 import Foundation
 import StallAgent
@@ -26,9 +26,9 @@ struct Demo {
     }
 }
 
-/// Plays the stalls one after the other, with time between them in which the loop serves its healthy work.
+/// Causes the stalls one after the other, with time in between in which the loop does its healthy work.
 ///
-/// Unchecked: after `init` it is used on the loop's thread alone.
+/// Unchecked: after `init` it is used only on the loop's thread.
 final class Script: @unchecked Sendable {
     let log = StallLog()
     private let loop: EventRunLoop
@@ -80,7 +80,7 @@ final class Script: @unchecked Sendable {
         }
     }
 
-    /// A worker takes the lock and signals; the main thread walks into it.
+    /// A worker takes the lock and signals; then the main thread tries to take it.
     private func meetWorker() {
         let signal = LoopSource { [self] source in
             source.invalidate()

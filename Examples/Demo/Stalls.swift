@@ -1,5 +1,5 @@
-// The functions that stall. Each is an honest mistake that is found in real apps. They are kept out of line so that
-// even a stripped build has them as functions of their own.
+// The functions that stall. Each is a mistake found in real apps. They are not inlined, so that even a stripped build
+// has them as separate functions.
 
 import Foundation
 
@@ -14,8 +14,8 @@ struct Photo {
 
 /// Computes the layout of a photo album on the main thread, from scratch: 620 ms of CPU, however busy the machine is.
 @inline(never) func drawComplexLayout(_ photos: [Photo]) {
-    // Read in line, not by a function: on a busy machine the kernel likes to take the CPU away in this very call, and
-    // the samples would blame whoever makes it.
+    // Inlined, not in a function: on a busy machine the kernel often preempts in this call, and the samples would show
+    // its caller.
     var began = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began)
     var now = began
@@ -38,7 +38,7 @@ private func arrange<Item, Height>(
     }
 }
 
-/// Asks a server that does not answer for a second, and waits for it.
+/// Sends a request to a server that does not answer for a second, and waits for it.
 @inline(never) func fetchSynchronously(port: UInt16) {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
@@ -74,7 +74,7 @@ private func arrange<Item, Height>(
     } while ContinuousClock.now - began - (threadRunDelay() - delayBefore) < .milliseconds(520)
 }
 
-/// How long the calling thread has waited for a CPU; zero where the kernel does not tell.
+/// How long the calling thread has waited for a CPU; zero if the kernel does not provide it.
 private func threadRunDelay() -> Duration {
     let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
     let fields = text?.split(separator: " ") ?? []

@@ -45,7 +45,7 @@ private func eventsOfQueue(_ queue: DispatchQueue) -> [String] {
     return log.events
 }
 
-/// Events in the order in which several threads tell them.
+/// Events in the order in which several threads log them.
 final class Log: @unchecked Sendable {
     private let lock = NSLock()
     private var added: [String] = []

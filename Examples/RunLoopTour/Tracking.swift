@@ -1,7 +1,7 @@
 import StallRunLoop
 
-/// While a user drags, the loop runs in the tracking mode. A timer of the default mode is silent then, which
-/// is why a page turns by itself everywhere but under the finger; one of the common modes goes on.
+/// While a user drags, the loop runs in the tracking mode. A timer of the default mode does not fire then; one of the
+/// common modes does.
 func tourOfTracking() {
     let loop = EventRunLoop.main
     // The handlers run on this thread, inside of `run`; the compiler cannot know that.

@@ -13,7 +13,7 @@ import CCaptureTesting
 import Foundation
 import StallAgent
 
-/// Plays one of them, and ends the process.
+/// Runs one of them, and ends the process.
 func stall(store: String, refused what: String) throws {
     if what == "proc", testing_hide_proc() != 0 { return say("skipped") }
     if what.hasSuffix("rights"), getuid() != 0 { return say("skipped") }
@@ -65,7 +65,7 @@ private func overflowStack() {
     testing_overflow_stack(0, reached)
 }
 
-/// As a server does once it has its port. What it writes is the other user's from now on.
+/// As a server does once it has its port. From now on it writes as the other user.
 private func giveUpRights(_ store: String) {
     let directory = (store as NSString).deletingLastPathComponent
     for path in [directory, store, store + "-wal", store + "-shm", store + ".reserve"] {

@@ -1,8 +1,8 @@
-// Real arm64 stacks, taken in a signal handler and unwound by CStackCapture's C, against the return addresses that each function
-// notes itself. scripts/check-arm64 builds it in several ways and runs it under qemu-user.
+// Real arm64 stacks, captured in a signal handler and unwound by CStackCapture's C, compared with the return addresses
+// that each function records itself. scripts/check-arm64 builds it in several ways and runs it under qemu-user.
 //
-// Twice each: with all registers, as a running thread answers; and with the stack pointer and the program counter alone, as the
-// kernel shows a blocked thread, for which the unwinder has to find the frame pointer.
+// Twice each: with all registers, as a running thread answers; and with only the stack pointer and the program counter,
+// as the kernel exposes a blocked thread, for which the unwinder has to find the frame pointer.
 #include <alloca.h>
 #include <signal.h>
 #include <stdio.h>

@@ -161,7 +161,7 @@ const char *testing_library_of(const char *symbol) {
 
 static uint8_t same_buffer[2 << 20];
 
-// A hole of a file is long to read and takes no memory.
+// A hole of a file takes long to read and no memory.
 int64_t testing_long_system_call(void) {
     enum { COUNT = 1023 };
     struct iovec parts[COUNT];

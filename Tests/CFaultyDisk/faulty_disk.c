@@ -30,7 +30,7 @@ static int read_file(sqlite3_file *f, void *bytes, int count, sqlite3_int64 offs
     return FORWARD(SQLITE_IOERR_READ, REAL(f)->xRead(real(f), bytes, count, offset));
 }
 static int write_file(sqlite3_file *f, const void *bytes, int count, sqlite3_int64 offset) {
-    // Every other failing write is a full disk, and leaves half of what was to be written.
+    // Every other failing write is a full disk, and writes only half of the data.
     if (!fails()) return REAL(f)->xWrite(real(f), bytes, count, offset);
     REAL(f)->xWrite(real(f), bytes, count / 2, offset);
     return disk.failing % 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE;

@@ -1,4 +1,4 @@
-// Uses the C interface wrongly in every way that the compiler lets pass. Prints what it should; a test compares.
+// Misuses the C interface in every way that the compiler accepts. Prints the expected result; a test compares.
 #include <pthread.h>
 #include <stall_agent.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-// Plants stalls whose cause is known, and holds what the agent says of each against it.
+// Plants stalls with known causes, and compares the agent's causes with them.
 //
 //     cause-truth run DIRECTORY ROUNDS       every plant ROUNDS times; prints the confusion matrix and, last, the result
-//     cause-truth cost DIRECTORY LOOKS        what a look at a blocked thread costs the watchdog
-//     cause-truth stopped STORE ROUNDS       a child of it: stalls once for each line that it reads, for whoever stops it
+//     cause-truth cost DIRECTORY LOOKS        what reading a blocked thread's evidence costs the watchdog
+//     cause-truth stopped STORE ROUNDS       a child of it: stalls once for each line that it reads, to be suspended
 //
-// Exit status 1 when a bar of docs/truth.md is missed.
+// Exit status 1 if a bar of docs/truth.md is missed.
 
 import Foundation
 import StallAgent
@@ -124,11 +124,11 @@ struct CauseTruth {
         reports += try ReportStore.open(path: stopped).reports(ReportFilter())
         let score = Score(planted, reports)
         score.print()
-        // Some threads are locked for ever.
+        // Some threads are locked forever.
         exit(score.isGoodEnough ? 0 : 1)
     }
 
-    /// Where port 53 is free and allowed: questions to this machine are taken and never answered.
+    /// If port 53 is free and allowed: DNS requests to this machine are accepted and never answered.
     static func beSilentNameserver() {
         let server = socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0)
         _ = withLoopback(port: 53) { bind(server, $0, $1) }
@@ -141,7 +141,8 @@ struct CauseTruth {
         return configuration
     }
 
-    /// The evidence of one look, on threads blocked in each kind of wait. The thread itself is not disturbed.
+    /// The cost of one reading of evidence, on threads blocked in each kind of wait. The thread itself is not
+    /// disturbed.
     static func measureCost(looks: Int) {
         let process = ProcessStateReader(ControlGroup())
         let waits = ["mutex", "read from TCP", "usleep", "poll of TCP"]
@@ -211,7 +212,7 @@ struct CauseTruth {
     }
 }
 
-/// Shared with the thread whose looks are measured.
+/// Shared with the measured thread.
 private final class CostState: Sendable {
     let id = Atomic<Int32>(0)
     let isOver = Atomic<Bool>(false)

@@ -20,14 +20,14 @@ struct Plant: Sendable {
     /// Its holder must be named: the lock's ABI says who it is.
     var namesHolder = false
     var isDeadlock = false
-    /// Stalls the calling thread; returns the thread that holds what it waited for, if one does. Nil when the machine
-    /// does not allow it.
+    /// Stalls the calling thread; returns the thread that holds what it waited for, if any. Nil if the machine does not
+    /// allow it.
     var stall: @Sendable () -> Outcome?
 }
 
 struct Outcome: Sendable {
     var holder: Int32?
-    /// Waits for a CPU took more of the time than what was planted.
+    /// Waits for a CPU took longer than the planted wait.
     var isSpoiled = false
 }
 
@@ -36,7 +36,7 @@ let stallTime: Duration = .milliseconds(300)
 let stallSeconds = 0.3
 let stallMicroseconds: UInt32 = 300_000
 
-/// Starts a thread that takes a lock, holds it for the time of a stall, and lets it go.
+/// Starts a thread that takes a lock, holds it for the duration of a stall, and releases it.
 func hold(
     for time: UInt32 = stallMicroseconds + 60_000, _ lock: @escaping () -> Void,
     _ unlock: @escaping () -> Void

@@ -1,5 +1,5 @@
-// Stalls in system calls that have nothing to wait for: the kernel computes. And in those that wait though they look like
-// work on a file.
+// Stalls in system calls that do not wait: the kernel computes. And in those that wait although they look like file
+// I/O.
 
 import Foundation
 import StallModel

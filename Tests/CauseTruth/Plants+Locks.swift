@@ -1,4 +1,4 @@
-// Stalls on locks. Each takes new locks, so that plants can run beside each other.
+// Stalls on locks. Each creates new locks, so that plants can run concurrently.
 
 import CLinux
 import Dispatch

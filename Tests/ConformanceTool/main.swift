@@ -1,12 +1,12 @@
-// Plays the golden table, and random sequences, on EventRunLoop and on the real CFRunLoop; says where they differ.
+// Runs the golden table, and random sequences, on EventRunLoop and on the real CFRunLoop; prints the differences.
 //
-//     conformance                          the table and 100,000 sequences, of other seeds each time
+//     conformance                          the table and 100,000 sequences, with new seeds each time
 //     conformance ID | main                one row, or those that need the main thread
-//     conformance further                  what is compared beyond the table
-//     conformance --table [ROUNDS]         the table alone, several times; retries by row
-//     conformance --random [COUNT [SEED]]  sequences alone
+//     conformance further                  comparisons beyond the table
+//     conformance --table [ROUNDS]         only the table, several times; retries by row
+//     conformance --random [COUNT [SEED]]  only sequences
 //     conformance --stress                 four threads on one loop, for ThreadSanitizer
-//     conformance --record                 the table anew, from the real loop
+//     conformance --record                 records the table from the real loop
 
 internal import Foundation
 internal import LoopConformance

@@ -91,12 +91,12 @@ class Corpus:
         for table, column in columns[::16] if self.short else columns:
             for value in values:
                 path = self.store("extreme-%s-%s" % (table, column))
-                # A checksum refuses what was changed; the ranges are for those who write no checksum.
+                # A checksum rejects changed rows; the ranges are for writers without checksums.
                 unsigned = ["update or ignore %s set checksum = null" % table] if (table, "checksum") in columns else []
                 done = self.change(
                     path, ("update or ignore %s set %s = ?" % (table, column), (value,)), *unsigned)
                 if not done:
-                    # A wrong type: the table is made to take it.
+                    # A wrong type: the table is changed to accept it.
                     path = self.store("type-%s-%s" % (table, column))
                     self.change(path, loose, ("update or ignore %s set %s = ?" % (table, column), (value,)), *unsigned)
                 yield path
@@ -610,7 +610,7 @@ class Trial:
                 continue
             directory = os.path.dirname(path)
             if path in taken or directory in taken:
-                # What was accepted is taken once more at the end, as it is.
+                # Accepted inputs are imported once more at the end, unchanged.
                 copy = os.path.join(self.copies, os.path.basename(directory))
                 subprocess.run(["cp", "-a", "--sparse=always", directory, copy], check=True)
                 path = os.path.join(copy, os.path.basename(path))
@@ -639,7 +639,7 @@ class Trial:
                     break
                 path = rest[min(done, len(rest) - 1)]
                 rest = rest[done + 1:]
-                # Many together may take long on a busy machine; one alone may not.
+                # Many together may take long on a busy machine; one alone must not.
                 if run.hung and play([path], 30)[2]:
                     continue
                 with self.lock:

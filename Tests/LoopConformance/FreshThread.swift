@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Runs a body on a new thread, whose loop nobody has used, and waits until that thread and its loop have ended.
+/// Runs a body on a new thread with a fresh loop, and waits until that thread and its loop have ended.
 package func onFreshThread(_ body: @escaping @Sendable () -> Void) {
     let call = Unmanaged.passRetained(Box(body))
     var thread = pthread_t()

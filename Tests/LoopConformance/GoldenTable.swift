@@ -1,5 +1,5 @@
-// The golden table: what the real CFRunLoop did (toolchain's Foundation, Linux). `conformance --record` writes it anew.
-// A scenario passes when our trace, the real loop's trace of the same run, and this one agree.
+// The golden table: the trace of the real CFRunLoop (toolchain's Foundation, Linux), recorded by `conformance
+// --record`. A scenario passes if our trace, the real loop's trace of the same run, and this one agree.
 
 enum GoldenTable {
     static let traces: [String: String] = [

@@ -1,7 +1,7 @@
 internal import CoreFoundation
 internal import Foundation
 
-/// Plays scenarios on the CFRunLoop of the toolchain's Foundation: the oracle.
+/// Runs scenarios on the CFRunLoop of the toolchain's Foundation: the oracle.
 package final class PlayedCFRunLoop: PlayedLoop {
     private let loop: CFRunLoop
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import StallModel
 internal import StallRunLoop
 
-/// Plays scenarios on our loop.
+/// Runs scenarios on EventRunLoop.
 package final class PlayedEventRunLoop: PlayedLoop {
     private let loop: EventRunLoop
 

@@ -1,5 +1,5 @@
-// What a scenario may do with a loop, so that one text plays on EventRunLoop and on the real CFRunLoop.
-// Modes are given by name; "default" and "common" mean each loop's own.
+// The operations of a scenario, so that one text runs on EventRunLoop and on the real CFRunLoop. Modes are given by
+// name; "default" and "common" are each loop's own.
 
 /// Anything that is added to a loop.
 package protocol PlayedItem: AnyObject {
@@ -20,7 +20,7 @@ package protocol PlayedTimer: PlayedItem {
     func setNextFire(in seconds: Double)
 }
 
-/// A loop on which scenarios are played. Times are seconds.
+/// A loop on which scenarios run. Times are in seconds.
 package protocol PlayedLoop: AnyObject {
     static var current: any PlayedLoop { get }
 

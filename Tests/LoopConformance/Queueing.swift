@@ -1,5 +1,5 @@
-// Whether a play had the CPUs that it needed. The traces have steps of 10 ms: a thread that waits longer for a CPU
-// leaves another one.
+// Whether a run was delayed by waits for a CPU. The traces have steps of 10 ms: a thread that waits longer for a CPU
+// produces another trace.
 
 internal import Foundation
 internal import Synchronization
@@ -17,7 +17,7 @@ struct Queueing {
         return Double(max(most, Self.ended.exchange(0, ordering: .relaxed))) / 1e9
     }
 
-    /// To be called by a thread that ends in a play.
+    /// Called by a thread that ends during a run.
     static func noteEndOfThread() {
         guard !Thread.isMainThread else { return }
         let own = nanoseconds(of: "/proc/thread-self/schedstat")

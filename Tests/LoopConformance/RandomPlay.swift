@@ -1,11 +1,11 @@
-// Plays a random sequence on a loop, and compares what two loops made of it.
+// Runs a random sequence on a loop, and compares the traces of two loops.
 
 internal import CLinux
 internal import Glibc
 
 extension RandomSequence {
     /// The trace of the sequence on a fresh loop of the given kind: every callback in order, the results of all runs,
-    /// the schedule and cancel callouts, and what is where in the end.
+    /// the schedule and cancel callouts, and the final contents of all modes.
     package func trace(on type: any PlayedLoop.Type) -> [String] {
         let result = Unchecked(Box<[String]>([]))
         let type = Unchecked(type)
@@ -18,9 +18,9 @@ extension RandomSequence {
         return result.value.value
     }
 
-    /// The two traces if they differ, also when played again: the kernel may have been slow with a due timer.
+    /// The two traces if they differ, also when repeated: the kernel may have been slow with a due timer.
     ///
-    /// - Parameter retries: Counts how often it was played again.
+    /// - Parameter retries: Counts the repetitions.
     package func difference(retries: inout Int) -> (ours: [String], real: [String])? {
         for attempt in 0..<4 {
             if attempt > 0 { retries += 1 }
@@ -55,7 +55,7 @@ private final class Player {
     private var calls: [String: Int] = [:]
     private var depth = 0
     private var firing: Set<Int> = []
-    /// Inside of a run that sleeps nothing may run the loop: a nested run would take the stop that is meant for it.
+    /// Nothing may run the loop inside a run that sleeps: a nested run would consume the stop meant for it.
     private var isSleeping = false
 
     init(_ sequence: RandomSequence, _ loop: any PlayedLoop) {
@@ -71,8 +71,8 @@ private final class Player {
         }
         for (index, item) in items.enumerated() {
             var modes = RandomSequence.modes.filter { loop.contains(item, $0) }
-            // Of what is in no mode, the real loop forgets that a timer is a common item, and does not forget that any
-            // other item was one when that is invalidated.
+            // For items in no mode, the real loop forgets that a timer is a common item, and does not forget that any
+            // other item was one when it is invalidated.
             if item is any PlayedTimer || !item.isValid, modes == ["common"] { modes = [] }
             let isSignalled = (item as? any PlayedSource)?.isSignalled ?? false
             trace.append("\(index)\(item.isValid ? "" : "!")\(isSignalled ? "*" : "")\(modes)")
@@ -92,7 +92,7 @@ private final class Player {
             passing.invalidate()
         }
         for index in 0..<RandomSequence.sourceCount {
-            // Different orders: equal ones are told apart by a clock that is too coarse in the real loop.
+            // Different orders: equal ones are ordered by a clock that is too coarse in the real loop.
             items.append(
                 loop.source(
                     order: 2 - index,
@@ -130,7 +130,7 @@ private final class Player {
         }
     }
 
-    /// A callback: leaves its name, and does what it has to do at this call.
+    /// A callback: logs its name, and performs the operations for this call.
     private func react(_ name: String, detail: String = "") {
         trace.append(name + detail)
         let call = calls[name, default: 0]
@@ -201,7 +201,7 @@ private final class Player {
         settle()
     }
 
-    /// Takes a wake-up that the real loop has left pending: it would cost the next run an iteration.
+    /// Consumes a wake-up that the real loop has left pending: it would cost the next run an iteration.
     private func settle() {
         let keep = loop.source(order: 0, scheduling: nil) {}
         loop.add(keep, "settle")

@@ -1,8 +1,8 @@
-// A random sequence of operations on a loop, as a value: it can be played on any loop, and shortened.
+// A random sequence of operations on a loop, as a value: it can be run on any loop, and shortened.
 //
-// Nothing in it depends on time, or on which of several ready descriptors the kernel names first: a sequence has
-// timers, or wake-ups from callouts, or descriptors, but not two of these. Where the Linux CFRunLoop forgets that a
-// source was handled (the last one of a pass was invalidated, or served by a nested run), we do better, so sources do
+// Nothing in it depends on time, or on which of several ready descriptors the kernel returns first: a sequence has
+// timers, or wake-ups from callouts, or descriptors, but not two of these. If the Linux CFRunLoop forgets that a source
+// was handled (the last one of a pass was invalidated, or served by a nested run), EventRunLoop does not, so sources do
 // neither.
 
 internal import TestSupport

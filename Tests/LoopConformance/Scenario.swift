@@ -43,19 +43,19 @@ package enum Verdict: Sendable {
     case differs(ours: [String], real: [String])
 }
 
-/// A verdict, and how often the scenario was played again before it.
+/// A verdict, and the number of repetitions before it.
 package struct Play: Sendable {
     package var verdict: Verdict
     package var retries: Int
-    /// After how many of the plays that did not agree the kernel said that their threads had queued for a CPU.
+    /// How many of the runs that did not agree had threads that waited for a CPU, by the kernel's accounting.
     package var disturbed: Int
 }
 
 extension Scenario {
-    /// Plays the scenario on both loops and compares their traces, and the real one with what was recorded. Tries again
-    /// with longer steps before it calls a difference: only the order of events is a rule, and a busy machine can
-    /// change that of events 10 ms apart. Five plays that differ are a difference. Those do not count whose threads
-    /// queued for a CPU, by the kernel's own account, for long enough to change the order; but 25 of both kinds do.
+    /// Runs the scenario on both loops and compares their traces, and the real one with the recorded one. Repeats with
+    /// longer steps before it reports a difference: only the order of events is specified, and a busy machine can
+    /// change that of events 10 ms apart. Five runs that differ are a difference. Runs whose threads waited for a CPU
+    /// long enough to change the order, by the kernel's accounting, do not count; but 25 of both kinds do.
     ///
     /// `perform` runs a body on a thread that may run loops, and waits for it.
     package func compare(perform: (@escaping @Sendable () -> Void) -> Void) -> Play {
@@ -77,7 +77,7 @@ extension Scenario {
         }
     }
 
-    /// Seconds that a thread of a play at scale 1 may queue for a CPU: less than half a step of the trace.
+    /// Seconds that a thread of a run at scale 1 may wait for a CPU: less than half a step of the trace.
     package static var mostQueued: Double { 0.004 }
 
     private func verdict(ours: [String], real: [String]) -> Verdict {
@@ -102,7 +102,7 @@ extension Scenario {
         play(on: type, scale: scale, perform: perform).trace
     }
 
-    /// What one play leaves, and for how many seconds a thread of the process queued for a CPU at most.
+    /// The trace of one run, and the longest wait for a CPU of a thread of the process, in seconds.
     private func play(
         on type: any PlayedLoop.Type, scale: Double,
         perform: (@escaping @Sendable () -> Void) -> Void
@@ -112,8 +112,8 @@ extension Scenario {
         let type = Unchecked(type)
         perform {
             let stage = Stage(type.value.current, scale: scale)
-            // The real loop can sleep for ever on a busy machine: in row N2, when the outer run's time is up while the
-            // nested one runs, nothing wakes it again. A scenario takes some tenths of a second.
+            // The real loop can sleep forever on a busy machine: in row N2, if the outer run's timeout elapses while
+            // the nested one runs, nothing wakes it again. A scenario takes some tenths of a second.
             let isOver = DispatchSemaphore(value: 0)
             Thread {
                 var patience = 5 * scale

@@ -49,8 +49,8 @@ extension Scenario {
         },
     ]
 
-    /// Beyond the golden table, played on both loops and compared: the main queue has a turn before the sleep, unless
-    /// it had the last one.
+    /// Beyond the golden table, run on both loops and compared: the main queue has a turn before the sleep, unless it
+    /// had the last one.
     package static let furtherMainScenarios = [
         Scenario("main queue", "blocks that come in a timer, a block, and a source", isMain: true) {
             stage in

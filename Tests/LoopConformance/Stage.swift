@@ -1,5 +1,5 @@
-// Where a scenario is played: one loop, the trace it leaves, and a scaled clock. Scenarios give times in milliseconds;
-// `scale` stretches them when the machine is too busy for the finest steps, and the trace shows unscaled times.
+// The environment of a scenario: one loop, its trace, and a scaled clock. Scenarios give times in milliseconds; `scale`
+// stretches them if the machine is too busy for the finest steps, and the trace has unscaled times.
 
 internal import Foundation
 
@@ -81,7 +81,7 @@ package final class Stage: @unchecked Sendable {
     /// Milliseconds to the loop's seconds, stretched.
     package func seconds(_ milliseconds: Double) -> Double { milliseconds / 1000 * scale }
 
-    /// Runs `body` and puts what it logs in alphabetical order: the order of a set is no rule.
+    /// Runs `body` and sorts what it logs: the order of a set is unspecified.
     package func logSorted(_ body: () -> Void) {
         let before = trace.count
         body()
@@ -93,7 +93,7 @@ package final class Stage: @unchecked Sendable {
         run("default", milliseconds, once: once)
     }
 
-    /// Runs once and logs the result with the time it took.
+    /// Runs once and logs the result with the elapsed time.
     package func run(_ mode: String, _ milliseconds: Double, once: Bool = false) {
         let began = DispatchTime.now().uptimeNanoseconds
         let result = loop.run(mode, milliseconds / 1000 * scale, returnAfterSourceHandled: once)

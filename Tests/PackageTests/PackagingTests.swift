@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: what is shipped beside the programs speaks of what they have.
-/// Method: the files in `packaging/` as text, against the sources that make what they name.
+/// Goal: what is shipped beside the programs refers to options, files and metrics that exist.
+/// Method: the files in `packaging/` as text, against the sources that define them.
 @Suite struct PackagingTests {
     static func text(_ path: String) throws -> String {
         try String(contentsOf: Repository.root.appending(path: path), encoding: .utf8)

@@ -61,7 +61,7 @@ import Testing
         return text
     }
 
-    /// The public declarations among the lines of a file. It reads what `swift format` writes: indentation tells what is in what.
+    /// The public declarations among the lines of a file formatted by `swift format`: nesting follows from indentation.
     static func declarations(_ lines: [String]) -> [String] {
         var found: [String] = []
         var scopes: [(indent: Int, name: String, isPublicEnum: Bool)] = []
@@ -83,7 +83,7 @@ import Testing
             let isPublic = isCase || words.contains("public") && !words.contains("import")
             var declaration = String(text)
             if isPublic {
-                // What is open goes on in the next lines.
+                // An open declaration continues on the next lines.
                 while index < lines.count {
                     let next = lines[index].drop { $0 == " " }
                     let goesOn = ["->", "where ", "throws"].contains { next.hasPrefix($0) }

@@ -1,4 +1,4 @@
-// The package's own sources, as text: what the tests of its shape look at.
+// The package's own sources as text, for the tests of its structure.
 
 import Foundation
 import TestSupport

@@ -112,7 +112,7 @@ def hostile_store(stallctl, folder):
     fleet = Fleet(1, hours=100)
     reports = []
     for index, name in enumerate(HOSTILE):
-        # A NUL ends a name in many programs; the store takes it as it is.
+        # A NUL ends a name in many programs; the store keeps it.
         report = fleet.report()
         report.update(app=name[:200] or "app", version=name[:200] or "1", host=name[:200] or "host", loop=name[:200] or "loop", activity=name[:200],
                       verdict="stalled", pid=index + 2)

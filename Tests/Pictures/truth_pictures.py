@@ -198,7 +198,7 @@ def check_interactions(checks, page, scheme):
         body.send_keys("j")
         expect(wait(browser, "return location.hash === '#g=' + arguments[0]", chosen), "j leads to the next group")
         first = js("return document.querySelector('tr[data-g]').dataset.g")
-        # 4: click zooms, and what is zoomed into has the whole width.
+        # 4: a click zooms, and the clicked call then has the whole width.
         js("location.hash = '#g=' + arguments[0]", first)
         wait(browser, "return document.querySelector('.group.at svg.flame g[data-n]') !== null")
         svg = browser.find_element(By.CSS_SELECTOR, ".group.at svg.flame:not(.timeline)")

@@ -5,7 +5,8 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: an app's mistakes are told before anything starts; an operator's word counts, and his typing errors do no harm.
+/// Goal: an app's mistakes are reported before anything starts; operators' settings count, and their typing errors do
+/// no harm.
 @Suite struct ConfigurationTests {
     let configuration = StallMonitor.Configuration(app: "photos", version: "1", store: "a.sqlite")
 
@@ -61,8 +62,8 @@ import Testing
         #expect(limits.bytes == 1 << 20 && limits.age == nil && limits.reserveBytes == 0)
     }
 
-    /// Method: the reserve is the limit that can be seen from outside. In a process of its own: a monitor takes SIGPROF,
-    /// which other suites of this one play with.
+    /// Method: the reserve file is the limit that is visible from outside. In its own process: a monitor takes SIGPROF,
+    /// which other suites of this one use.
     @Test func `the store keeps within the limits that the app configures`() async {
         await #expect(processExitsWith: .success) {
             try withTemporaryDirectory { directory in

@@ -3,16 +3,16 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Goal: an observation of a CFRunLoop may end on any thread at any moment; the loop's own thread never notices.
-/// Method: a thread that runs its loop as fast as it can is observed and let go from another one, again and again. Each beacon
-/// is held, so that the test sees whether the observation has let go of it.
+/// Goal: observing a CFRunLoop may end on any thread at any moment, unnoticed by the loop's own thread.
+/// Method: a thread that runs its loop as fast as it can is observed and released from another one, repeatedly. Each
+/// beacon is retained, so that the test sees whether the observation has released it.
 @Suite struct ForeignLoopTests {
     private final class Observed: @unchecked Sendable {
         // Unchecked because `attach` and `take` pass the pointer through the lock.
         private let loop = Mutex<Int>(0)
         let isOver = Atomic<Bool>(false)
 
-        /// Attaches unless the last one was not taken yet.
+        /// Attaches unless the last one was not consumed yet.
         func attach() {
             loop.withLock { address in
                 guard address == 0 else { return }
@@ -69,7 +69,7 @@ import Testing
         var word: UInt64 { stall_beacon_word(stall_foreign_loop_beacon(pointer)) }
     }
 
-    /// Its mode is not observed until it is asked about: its exit is seen, its entry was not.
+    /// Its mode is not observed until the watchdog asks: its exit is seen, its entry was not.
     @Test func `the callout around a nested run in a mode of its own goes on after it`() async {
         let (statuses, reported) = AsyncStream.makeStream(of: UInt64.self)
         let play = NestedPlay()
@@ -95,7 +95,7 @@ import Testing
         thread.start()
         while !play.isNested.load(ordering: .acquiring) { sched_yield() }
         var mode = [CChar](repeating: 0, count: 64)
-        // Attaching has observed the modes that there were; the new one is asked about.
+        // Attaching has observed the existing modes; the new one is observed when the watchdog asks.
         stall_foreign_loop_correct(
             play.pointer, play.word, stall_monotonic_ns(), &mode)
         play.isCorrected.store(true, ordering: .releasing)

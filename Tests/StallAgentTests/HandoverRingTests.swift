@@ -4,7 +4,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: what the watchdog hands over arrives whole and in its order, or not at all, and then the watchdog knows.
+/// Goal: values pass through the ring complete and in order, or not at all, and then the watchdog knows.
 /// Method: values and tails of many sizes through a small ring, one thread on each side.
 @Suite struct HandoverRingTests {
     private struct Value {
@@ -58,7 +58,7 @@ import Testing
         let large = [UInt8](repeating: 0, count: 4000)
         large.withUnsafeBytes { ring.append(.sample, Value(number: 0, length: 0), from: 7, $0) }
         #expect(!ring.commit())
-        // Room that is kept for what is more important is not taken either.
+        // Space reserved for more important records is not used either.
         ring.begin(reserve: 3000)
         ring.append(.forget, Value(number: 0, length: 0), from: 7)
         #expect(!ring.commit())
@@ -78,7 +78,8 @@ import Testing
     }
 }
 
-/// Goal: a watchdog that does not come back is told once, and a stop of the whole process is not taken for that.
+/// Goal: a watchdog that is not scheduled is reported once, and a suspension of the whole process is not mistaken for
+/// that.
 /// Method: the test owns the clock.
 @Suite struct WatchdogHealthTests {
     private func at(_ seconds: Int) -> MonotonicInstant {

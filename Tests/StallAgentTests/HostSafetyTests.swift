@@ -2,8 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the agent does its host no harm, and what it misses it counts; a forked child has an agent of its own.
-/// Method: each kind of play once, as `make host-safety` plays them for ten minutes. With SABOTAGE=1 an old fault is put back.
+/// Goal: the agent does not harm its host, and counts what it misses; a forked child can have its own agent.
+/// Method: each kind of play once, as `make host-safety` runs them for ten minutes. With SABOTAGE=1 an old fault is
+/// restored.
 @Suite struct HostSafetyTests {
     private func lastLine(_ arguments: [String], environment: [String: String] = [:]) throws
         -> (line: String, output: String)

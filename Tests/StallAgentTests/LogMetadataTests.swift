@@ -5,7 +5,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: one line in the log says what stalled, for how long and where; and systemd is only answered where it asked.
+/// Goal: one log line states what stalled, for how long and where; systemd is notified only if it requested it.
 /// Method: the metadata of a generated report; requests from environments.
 @Suite struct LogMetadataTests {
     @Test func `a line has the facts of its report`() {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: what is read out of Dispatch's queues is what their documentation says of them.
+/// Goal: what is read from Dispatch's queues agrees with their documentation.
 /// Method: real queues in known states; nothing here depends on time.
 @Suite struct QueueLookTests {
     init() { stall_queue_prepare() }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: a queue's beacon says busy while one item has been at work for long, from about when it began, and never
+/// Goal: a queue's beacon is busy while one item has been running for long, from about when it began, and never
 /// otherwise; an idle queue is not touched.
-/// Method: the test owns the clock and plays the queue and its probes.
+/// Method: the test owns the clock and simulates the queue and its probes.
 @Suite struct QueueProbeTests {
     /// A queue that does what the test says.
     final class PlayedQueue: ProbeTarget {
@@ -58,7 +58,7 @@ import Testing
     }
 
     var status: UInt64 { stall_beacon_word(beacon.pointer) >> 56 }
-    /// Since when the beacon says what it says, in milliseconds from the test's start.
+    /// Since when the beacon has its status, in milliseconds from the test's start.
     var since: UInt64 {
         ((stall_beacon_word(beacon.pointer) & (1 << 56 - 1)) - 1_000_000_000) / 1_000_000
     }

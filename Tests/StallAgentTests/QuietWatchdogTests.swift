@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the watchdog can be blocked by no thread of the app that holds the heap's lock: it never asks for it.
-/// Method: a program whose malloc counts by thread plays stalls of every shape: asleep, computing, behind a lock, in a poll, on a
-/// queue, in an exhausted pool, with all threads looked at.
+/// Goal: an app thread that holds the heap's lock cannot block the watchdog, which never takes it.
+/// Method: a program whose malloc counts by thread has stalls of every kind: asleep, computing, on a lock, in a poll,
+/// on a queue, in an exhausted pool, with all threads captured.
 @Suite struct QuietWatchdogTests {
     @Test func `the watchdog neither allocates nor frees while stalls are seen`() throws {
         try withTemporaryDirectory { directory in

@@ -9,7 +9,7 @@ import Testing
     var limiter = ReportLimiter(
         limits: RateLimits(perPlace: 2, perHour: 100), debuggerPolicy: .ignore)
     var now = MonotonicInstant(nanoseconds: 1_000_000_000)
-    /// What was counted in all.
+    /// The total count.
     var counted = 0
     var countedTime = Duration.zero
     private var lastID: UInt64 = 0

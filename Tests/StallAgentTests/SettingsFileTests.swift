@@ -5,8 +5,8 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: the operator's file is followed while it changes, and one that makes no sense changes nothing and says why, once.
-/// Method: a real file; the test waits for what the watcher tells.
+/// Goal: the operator's file is followed while it changes, and an invalid one changes nothing and is reported once.
+/// Method: a real file; the test waits for the watcher's reports.
 @Suite struct SettingsFileTests {
     @Test func `what is wrong with a file is said in a clause`() {
         let faults = [
@@ -45,7 +45,7 @@ import Testing
         #expect(await settings.next() == AgentSettings(), "it need not be there")
         try write(#"{"threshold_ms": 100}"#)
         #expect(await settings.next()?.thresholdMs == 100)
-        // What it says next comes after the nonsense, so the nonsense was passed over.
+        // Its next report is about a later change, so the invalid content was skipped.
         try write(#"{"threshold_ms": }"#)
         while lines.count == 0 { await Task.yield() }
         try write(#"{"threshold_ms": 70, "limits": {"per_place": 3}}"#)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: a callback that never returns costs its own later calls and nothing else: other callbacks, reports and `stop` go on,
-/// and what was not told is counted.
-/// Method: the test owns the clock by which callbacks are late, and the door behind which one of them waits.
+/// Goal: a callback that never returns loses only its own later calls: other callbacks, reports and `stop` continue,
+/// and calls that were not made are counted.
+/// Method: the test owns the clock by which callbacks are late, and the semaphore that blocks one of them.
 @Suite struct StallNotifierTests {
     final class Clock: Sendable {
         let time = Atomic<UInt64>(1_000_000_000)
@@ -18,7 +18,7 @@ import Testing
 
     let clock = Clock()
     let notifier: StallNotifier
-    /// The durations that callbacks were told, in milliseconds.
+    /// The durations passed to callbacks, in milliseconds.
     let heard: AsyncStream<Int>
     private let hear: AsyncStream<Int>.Continuation
 

@@ -2,9 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the whole way, from a loop that stalls to a report in the store, finds what was planted, and the tool that says so
-/// can fail.
-/// Method: a few parts of `make truth-stalls` for some seconds. What a loaded machine may cost is allowed here: one in fifty.
+/// Goal: the whole path, from a loop that stalls to a report in the store, finds what was planted, and the tool that
+/// measures it can fail.
+/// Method: a few parts of `make truth-stalls` for some seconds. Losses on a loaded machine are allowed here: one in
+/// fifty.
 @Suite struct StallTruthTests {
     func play(_ arguments: [String], environment: [String: String] = [:]) throws -> (
         missed: Int, of: Int, isFalse: Int, afterwards: Int, output: String

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// A daemon closes what it did not open. The number of the store's log is a file of the app's own then.
+    /// A daemon closes what it did not open. The number of the store's log then belongs to a file of the app's.
     @Test func `a file that has a number of the store's is neither written nor closed`() async {
         // SQLite remembers a file for its process, closed or not.
         await #expect(processExitsWith: .success) {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: paths are taken apart as Foundation takes them apart. Method: cases by hand.
+/// Goal: paths are split as Foundation splits them. Method: cases by hand.
 @Suite struct SystemTextTests {
     @Test(arguments: [
         ("/var/app/stalls.sqlite", "/var/app", "stalls", ".sqlite"), ("/stalls", "/", "stalls", ""),

@@ -1,7 +1,7 @@
 import CLinux
 import Testing
 
-/// Goal: a note is its task's alone, wherever it runs, and the table forgets it with the scope.
+/// Goal: a note belongs to its task only, wherever it runs, and is removed from the table at the end of the scope.
 /// Method: tasks set notes and read those of others by their addresses.
 @Suite struct TaskNoteTests {
     /// Sets the calling task's note; returns the one before.

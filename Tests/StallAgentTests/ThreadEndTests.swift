@@ -8,8 +8,7 @@ import Testing
 
 @testable import StallAgent
 
-/// Goal: what is done at the end of a thread is done for what it was asked for, and does not pile up on a thread that outlives
-/// many monitors.
+/// Goal: thread-end handlers run as registered, and do not accumulate on a thread that outlives many monitors.
 /// Method: threads of the test's own, whose end it waits for.
 @Suite struct ThreadEndTests {
     @Test func `blocks of owners that are gone are let go`() {
@@ -23,7 +22,7 @@ import Testing
         #expect(count.value.load(ordering: .relaxed) == 1)
     }
 
-    /// In a process of its own: a monitor takes SIGURG and SIGPROF, which other suites of this one play with.
+    /// In its own process: a monitor takes SIGURG and SIGPROF, which other suites of this one use.
     @Test func `a loop is watched no longer than its thread lives, whatever else the thread marks`()
         async
     {
@@ -55,7 +54,7 @@ private final class Body: Sendable {
 
 private final class Number: Sendable { let value = Atomic<Int>(-1) }
 
-/// Runs `body` on a thread and waits for its end, what it does then included.
+/// Runs `body` on a thread and waits for its end, including its handlers.
 private func onThread(_ body: @escaping @Sendable () -> Void) {
     var thread = pthread_t()
     let context = Unmanaged.passRetained(Body(run: body))

@@ -4,9 +4,9 @@ import StallArchive
 import TestSupport
 import Testing
 
-/// Goal: whatever is watched, a stall of it is reported once, with the thread and the function that stalled, and healthy or
-/// idle life is never reported.
-/// Method: programs with an agent run in processes of their own; their stores are read from outside.
+/// Goal: a stall of any watch target is reported once, with the thread and the function that stalled, and healthy or
+/// idle operation is never reported.
+/// Method: programs with an agent run in their own processes; their stores are read from outside.
 @Suite(.serialized) struct WatchTargetTests {
     func reports(_ store: URL) throws -> [StallReport] {
         try ReportStore.open(path: store.path).reports(ReportFilter(), limit: nil)
@@ -25,7 +25,7 @@ import Testing
         Set(report.samples.filter { !$0.isLate }.flatMap(\.frames).compactMap(\.function))
     }
 
-    /// Plays scenarios side by side, each in a process of its own.
+    /// Runs scenarios in parallel, each in its own process.
     func play(_ scenarios: [String]) throws -> [String: (output: String, reports: [StallReport])] {
         try withTemporaryDirectory { directory in
             let running = try scenarios.map { scenario in

@@ -4,9 +4,9 @@ import StallArchive
 import TestSupport
 import Testing
 
-/// Goal: a loop that waits through libc is watched whatever it is of, its waits are no stalls, other waits are; and a program
-/// that did not ask for it has none of libc's functions replaced.
-/// Method: programs with loops in C that wait by each call; the symbols of what was built.
+/// Goal: any library's loop that waits through libc is watched, its waits are no stalls, other waits are; and a program
+/// that did not import StallDoor has none of libc's functions interposed.
+/// Method: programs with loops in C that wait by each call; the symbols of the built programs.
 @Suite(.serialized) struct WatchedWaitsTests {
     static let calls = [
         "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect",

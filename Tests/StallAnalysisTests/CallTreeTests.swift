@@ -16,7 +16,7 @@ import Testing
         ),
     ]
 
-    /// Stalls of so many milliseconds, with the weights of their stacks.
+    /// Stalls with these durations in milliseconds, with the weights of their stacks.
     private func stalls(_ stalls: [(lasting: Int, stacks: [Int64: Int])]) -> StackSets {
         stalls.reduce(into: StackSets()) { sets, stall in
             sets.add(

@@ -4,8 +4,8 @@ import Testing
 
 @testable import StallAnalysis
 
-/// Goal: a rules file says what it means, decides before the built-in rules, and is refused in a sentence where it
-/// cannot be understood.
+/// Goal: a rules file has the documented meaning, precedes the built-in rules, and is rejected with a clear message if
+/// it has a syntax error.
 /// Method: stacks from text, as in SignatureTests, grouped with and without the rules.
 @Suite struct GroupingRulesTests {
     let stack =

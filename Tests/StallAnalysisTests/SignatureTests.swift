@@ -4,8 +4,8 @@ import TestSupport
 
 @testable import StallAnalysis
 
-/// Goal: a stall is named after the app function that accounts for it, whatever its samples happened to catch.
-/// Method: stacks as the agent takes them, written leaf first; `a <- b` reads: b called a.
+/// Goal: a stall is named after the app function that accounts for it, whichever function its samples happened to hit.
+/// Method: stacks as the agent captures them, written leaf first; `a <- b` reads: b called a.
 @Suite struct SignatureTests {
     // MARK: - What a frame is
 

@@ -38,7 +38,7 @@ import Testing
     private let image = RecordedImage(size: 0x10600, parts: Self.parts)
     private var stack = CraftedStack(words: [UInt64](repeating: 0x1111, count: 1200))
 
-    /// sub, called from mid, called from top, called by nobody.
+    /// sub, called by mid, called by top, which has no caller.
     init() {
         stack.words[1000] = stack.address(1004)  // sub's frame record
         stack.words[1001] = image.address(0x10458)

@@ -1,5 +1,5 @@
-// An image made by hand: some code, its .eh_frame and its .eh_frame_hdr, at an address of its own. The unwinder is
-// told about it as if the loader had mapped it.
+// A synthetic image: some code, its .eh_frame and its .eh_frame_hdr, at its own address, registered with the unwinder
+// as if the loader had mapped it.
 
 import CStackCapture
 import Glibc
@@ -56,7 +56,7 @@ final class CraftedImage {
         UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyBytes(from: bytes)
     }
 
-    /// Writes a CIE or FDE with its length; returns how many bytes it took.
+    /// Writes a CIE or FDE with its length; returns its size.
     private func write(entry: [UInt8], at offset: Int) -> Int {
         let padded = entry + [UInt8](repeating: 0, count: (8 - (entry.count + 4) % 8) % 8)
         write(little(padded.count) + padded, at: offset)

@@ -56,7 +56,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             let earlier = Victim(.semaphore)
             earlier.waitUntilBlocked()
-            // Another user's, or what is as good: the process may not be looked at from outside, nor open all of /proc.
+            // Another user's process, or equivalent: it may not be read from outside, nor open all of /proc.
             guard getuid() == 0, setgid(65534) == 0, setuid(65534) == 0 else { exit(0) }
             var sampler = try StackSampler()
             let kept = try sampler.captureStack(of: earlier.thread, timeout: .seconds(5))
@@ -93,7 +93,7 @@ import Testing
             let victim = Victim(.usleep)
             victim.waitUntilBlocked()
             var sampler = try StackSampler(signalUse: .never)
-            // Opens what it keeps open.
+            // Opens the files that it keeps open.
             _ = try sampler.captureStack(of: victim.thread, timeout: .seconds(5))
             #expect(testing_forbid_system_call(testing_process_vm_readv) == 0)
             #expect(testing_forbid_system_call(testing_openat) == 0)

@@ -5,7 +5,7 @@ import StallCapture
 import StallModel
 import Testing
 
-/// Goal: a thread's stack is captured whole, whatever it does, and a blocked thread never notices.
+/// Goal: a thread's stack is captured completely, whatever it does, and a blocked thread is not disturbed.
 /// Method: real threads, stalled in real system calls. Just before it stalls, a thread records its callers with
 /// libgcc's unwinder; the captured stack must end in exactly those frames.
 @Suite(.serialized) struct StackSamplerTests {
@@ -76,7 +76,7 @@ import Testing
         #expect(throws: CaptureError.answersLater(victim.thread.id)) {
             try sampler.captureStack(of: victim.thread, timeout: .milliseconds(50))
         }
-        // Asked again, it is not waited for, and another thread's stack is taken meanwhile.
+        // A second request does not wait for it, and another thread's stack is captured meanwhile.
         let other = Victim(.computing)
         let second = try sampler.captureStack(of: other.thread, timeout: .seconds(5))
         #expect(second.method == .signal)
@@ -97,7 +97,7 @@ import Testing
         let victims = (0..<3).map { _ in
             let victim = Victim(.longSystemCall)
             var isAsked = false
-            // On a busy machine it may take longer until the thread has used the CPU that it is asked for.
+            // On a busy machine it may take longer until the thread has used the required CPU time.
             while !isAsked {
                 do throws(CaptureError) {
                     _ = try sampler.captureStack(of: victim.thread, timeout: .milliseconds(5))
@@ -232,7 +232,7 @@ import Testing
     }
 }
 
-/// Goal: what the detector reads about a thread is true, and a thread that is gone is no error.
+/// Goal: what the detector reads about a thread is correct, and a thread that has ended is not an error.
 @Suite struct ThreadProbeTests {
     @Test func `CPU time grows while a thread computes`() {
         let victim = Victim(.computing)

@@ -11,9 +11,9 @@ private let entry: [UInt8] = [0x0c, 7, 8, 0x90, 1]
 private let outermost = CraftedImage.Function(
     range: 0x1000..<0x1100, instructions: [0x07, 16], commonInstructions: entry)
 
-/// Goal: each call frame instruction means what DWARF 5 and the GNU extensions say.
-/// Method: images made by hand. A function at 0x100 with the instructions under test is called from the outermost one;
-/// where the walk arrives tells which word it took for the return address.
+/// Goal: each call frame instruction means what DWARF 5 and the GNU extensions specify.
+/// Method: synthetic images. A function at 0x100 with the instructions under test is called from the outermost one;
+/// where the unwinding arrives shows which word it used as the return address.
 @Suite struct CallFrameInstructionTests {
     struct Case: CustomTestStringConvertible {
         var testDescription: String
@@ -104,7 +104,7 @@ private let outermost = CraftedImage.Function(
         stack.words[example.word] = returnAddress
         // What the deref case reads: a CFA whose return address is word 9.
         stack.words[7] = stack.address(10)
-        // The PLT expression looks at the low bits of the program counter.
+        // The PLT expression uses the low bits of the program counter.
         var registers = example.registers.merging([
             rsp: stack.address(0), rip: image.address(0x100 + example.at),
         ]) { old, _ in old }
@@ -436,8 +436,8 @@ private let outermost = CraftedImage.Function(
     }
 }
 
-/// Goal: a frame pointer that a signal-free capture does not have is found, and old stack is not taken for it.
-/// Method: functions with tables that need it, called from the outermost function; their code tells where they keep it.
+/// Goal: a frame pointer that a signal-free capture does not have is found, and stale stack is not used instead.
+/// Method: functions with tables that need it, called from the outermost function; their code shows where they save it.
 @Suite struct LostFramePointerTests {
     // push rbp; mov rbp, rsp; push r14; push rbx; sub rsp, 16
     static let prologue: [UInt8] = [

@@ -4,9 +4,10 @@ import StallCapture
 import StallModel
 import Testing
 
-/// Goal: a look at all threads finds every one with its whole stack, disturbs none that waits, and says what it left out.
+/// Goal: a capture of all threads finds every one with its whole stack, disturbs none that waits, and reports what it
+/// left out.
 /// Method: children with threads that stall in known ways; as in StackSamplerTests, each has recorded its callers. None
-/// of them is known to the sampler.
+/// of them is registered with the sampler.
 @Suite struct ThreadRoundTests {
     @Test func `threads that never registered are captured whole, blocked ones unnoticed`() async {
         await #expect(processExitsWith: .success) {

@@ -18,7 +18,7 @@ enum Stall: CaseIterable, Sendable {
     ]
 }
 
-/// A thread that stalls as told until it is released.
+/// A thread that stalls in the given way until it is released.
 final class Victim: @unchecked Sendable {  // the pointers are set before the thread starts
     private let stall: Stall
     private let recorded = Mutex<[UInt64]>([])

@@ -1,4 +1,4 @@
-// A real thread for the tests to look at: it registers itself, then does what the test gave it.
+// A real thread for the tests: it registers itself, then runs the given body.
 
 import CLinux
 import Glibc

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the whole way, from a thread that waits to a cause in the store, says what was planted.
-/// Method: `make truth-cause`'s program with each kind of stall once, in a process of its own. Bars are lower than its
-/// own, since one mistake of forty is two in a hundred, and a busy machine starves.
+/// Goal: the whole path, from a thread that waits to a cause in the store, yields what was planted.
+/// Method: `make truth-cause`'s program with each kind of stall once, in its own process. Bars are lower than the
+/// tool's, since one mistake of forty is two in a hundred, and a busy machine starves threads.
 @Suite struct CauseTruthTests {
     @Test func `planted stalls are told apart, holders named and deadlocks called`() throws {
         try withTemporaryDirectory { directory in

@@ -3,9 +3,9 @@ import Testing
 
 @testable import StallCause
 
-/// Goal: the holder is who the lock's memory names, and only for a lock that the stack shows; a circle is a deadlock
-/// only when nobody in it has moved.
-/// Method: threads and words made by hand.
+/// Goal: the holder is the thread in the lock's memory, and only for a lock that the stack shows; a cycle is a deadlock
+/// only if none of its threads has run since.
+/// Method: synthetic threads and words.
 @Suite struct LockChainTests {
     static let stalled = CauseDecisionTests.thread
     static let mutex = ["__lll_lock_wait", "pthread_mutex_lock", "work()"]

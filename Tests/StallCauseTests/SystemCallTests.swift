@@ -40,7 +40,7 @@ import Testing
         #expect(!stall_file_lock_holder(&process))
         let waiter = Thread { flock(wanted, LOCK_EX) }
         waiter.start()
-        // The kernel's list is the only place that tells when the other thread waits.
+        // Only the kernel's list shows it while the other thread waits.
         while !stall_file_lock_holder(&process) { sched_yield() }
         #expect(process == getpid())
         close(held)
@@ -48,7 +48,7 @@ import Testing
         close(wanted)
     }
 
-    /// To read /proc/locks may take seconds: the watchdog leaves it to the recorder, which comes later.
+    /// Reading /proc/locks may take seconds: the watchdog leaves it to the recorder, which runs later.
     @Test(.timeLimit(.minutes(1)))
     func `the holder of a file lock is found afterwards, while the wait lasts`() throws {
         let path = "/tmp/file-lock-later-\(getpid())"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StallDetection
 
-/// Goal: the agent's threads start in any program, hear no signal that is sent to the app, and hide no crash from it.
+/// Goal: the agent's threads start in any program, receive no signal that is sent to the app, and do not mask crashes.
 /// Method: threads as the agent starts them, in a program whose thread-local variables alone fill the smallest stack.
 @Suite struct AgentThreadTests {
     private static let faults: Set<CInt> = [

@@ -38,7 +38,7 @@ import Testing
         let wakeup = stall_wakeup_create()!
         func ms(_ value: UInt64) -> UInt64 { 1_000_000_000 + value * 1_000_000 }
         func at(_ value: UInt64) -> MonotonicInstant { MonotonicInstant(nanoseconds: ms(value)) }
-        // Nobody watches: nothing is counted.
+        // Not watched: nothing is counted.
         stall_beacon_publish_awake(pointer, ms(0))
         stall_beacon_publish(pointer, UInt8(STALL_LOOP_WAITING), ms(500))
         beacon.connect(to: wakeup, stallLength: .milliseconds(250))

@@ -3,8 +3,8 @@ import Testing
 
 @testable import StallDetection
 
-/// Goal: a loop that never comes to rest is told from a busy one and from a stalled one.
-/// Method: the test owns the clock and plays the loop.
+/// Goal: a loop that never waits is distinguished from a busy one and from a stalled one.
+/// Method: the test owns the clock and simulates the loop.
 @Suite struct SaturationDetectorTests {
     var detector = SaturationDetector()
     let policy = DetectionPolicy(threshold: .milliseconds(250))

@@ -4,8 +4,9 @@ import Testing
 
 @testable import StallDetection
 
-/// Goal: two monitors on one loop, a library's and the app's, both hear of it, and the end of one is nothing to the other.
-/// Method: the test plays the loop and both watchdogs; a wake-up word that was rung does not say that it sleeps.
+/// Goal: two monitors on one loop, a library's and the app's, are both woken by it, and the end of one does not affect
+/// the other.
+/// Method: the test simulates the loop and both watchdogs; a wake-up word that was woken is not marked as sleeping.
 @Suite struct SeveralWatchersTests {
     let pointer = stall_beacon_create()!
     let one = stall_wakeup_create()!

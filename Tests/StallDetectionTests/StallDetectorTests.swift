@@ -32,8 +32,9 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     ThreadEvidence(cpuTime: .seconds(1) + .milliseconds(milliseconds), state: UInt8(ascii: "R"))
 }
 
-/// Goal: the line between busy and stalled is exact, waiting is never a stall, and what is told of a stall is true.
-/// Method: the test owns the clock and plays the loop and its thread. Nothing sleeps.
+/// Goal: the line between busy and stalled is exact, waiting is never a stall, and what is reported of a stall is
+/// correct.
+/// Method: the test owns the clock and simulates the loop and its thread. Nothing sleeps.
 @Suite struct StallDetectorTests {
     var detector = StallDetector(policy: DetectionPolicy(threshold: .milliseconds(250)))
 
@@ -149,7 +150,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled)
     }
 
-    /// Between two waits for the disk it queues for a CPU, and most looks find it in the queue.
+    /// Between two waits for the disk it waits for a CPU, as most polls see it.
     @Test mutating func `time in the disk counts also when a look finds the thread in the queue`() {
         func queueing(_ milliseconds: Int) -> ThreadEvidence {
             ThreadEvidence(
@@ -165,7 +166,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.duration == .milliseconds(480))
     }
 
-    /// Writing and syncing in turns: at every look it runs, for an instant, and never waits for a CPU.
+    /// Writing and syncing alternately: at every poll it runs, for an instant, and never waits for a CPU.
     @Test
     mutating func `a thread that blocks again and again is stalled, though it looks runnable`() {
         func syncing(_ milliseconds: Int) -> ThreadEvidence {
@@ -280,8 +281,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == verdict)
     }
 
-    /// A look reads the beacon before 0; then the process is out of its quota, and the look reads the thread at 290. A
-    /// callout with 6 ms of CPU, from 0 to 266, lies in between.
+    /// A poll reads the beacon before 0; then the process exhausts its quota, and the poll reads the thread at 290. A
+    /// callout with 6 ms of CPU, from 0 to 266, is in between.
     @Test mutating func `what a look without a CPU read late is no evidence from before`() {
         func counters(_ cpu: Int, _ delay: Int, _ throttles: Int) -> ThreadEvidence {
             ThreadEvidence(
@@ -295,7 +296,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             history: detector.history, busyElsewhere: .zero, counters(6, 260, 1), at: at(300),
             suspendedIntervals: SuspendedIntervals())
         #expect(incident == nil)
-        // The same, and the callout goes on when the next look comes.
+        // The same, and the callout is still running at the next poll.
         detector = StallDetector(policy: detector.policy)
         _ = detector.poll(waiting(since: -500), counters(0, 0, 0), at: at(-400))
         _ = detector.poll(waiting(since: -500), counters(6, 240, 1), at: at(246))
@@ -303,7 +304,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict != .stalled)
     }
 
-    /// Every look finds it in the queue for a CPU; before, it had been busy for longer than it will be now.
+    /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
     @Test mutating func `what comes after the first look is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {
             ThreadEvidence(
@@ -337,7 +338,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(first == reported)
     }
 
-    /// The thread answered when its one long call returned, and the loop went on before the watchdog looked.
+    /// The thread answered when its one long call returned, and the loop resumed before the next poll.
     @Test mutating func `a stack that came late is told at the next look`() {
         _ = detector.poll(busy(since: 0), blocked, at: at(250))
         #expect(detector.poll(busy(since: 0), blocked, at: at(260)).incident == nil)
@@ -506,7 +507,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(incident?.duration == .milliseconds(700) && incident?.hasEnded == true)
     }
 
-    /// Whatever the loop does and whenever it is looked at, no incident is shorter than the threshold, each one that
+    /// Whatever the loop does and whenever it is polled, no incident is shorter than the threshold, each one that
     /// begins ends exactly once, and durations never shrink.
     @Test(arguments: 0..<50 as Range<UInt64>)
     func `incidents are whole under random play`(seed: UInt64) {

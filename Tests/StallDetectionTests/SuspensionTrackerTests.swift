@@ -3,8 +3,8 @@ import Testing
 
 @testable import StallDetection
 
-/// Goal: what stops the process is told from what makes only the watchdog late.
-/// Method: the test owns the clock, is the kernel that counts, and disturbs the suspension probe.
+/// Goal: suspensions of the process are distinguished from what only delays the watchdog.
+/// Method: the test owns the clock, simulates the kernel's counters, and wakes the suspension probe.
 @Suite struct SuspensionTrackerTests {
     var suspensionTracker = SuspensionTracker(at: Self.at(0))
 
@@ -52,7 +52,7 @@ import Testing
         #expect(missed(to: 300) == 0 && missed(from: 350, to: 380) == 30 && missed(from: 401) == 0)
     }
 
-    /// A stop after the instant that a look accounts for, and before the suspension probe was read, must not be lost.
+    /// A stop after the instant that a poll accounts for, and before the suspension probe was read, must not be lost.
     @Test
     mutating func `what may have happened while the sentinel was looked at belongs to both sides`()
     {

@@ -4,12 +4,12 @@ import Testing
 
 @testable import StallDetection
 
-/// Goal: the watchdog's thread finds a stall, hears at once of its end, and sleeps while every loop waits.
-/// Method: the test is the loop. It publishes instants of the past, so that everything is due at once and nothing
-/// needs to sleep; what the watchdog says arrives through a stream.
+/// Goal: the watchdog's thread detects a stall, is woken at its end, and sleeps while every loop waits.
+/// Method: the test is the loop. It publishes instants of the past, so that everything is due at once and nothing needs
+/// to sleep; the watchdog's events arrive through a stream.
 @Suite struct WatchdogTests {
-    /// Answers every question the same way and passes on what it is told.
-    /// Tells each incident with the number of samples that were taken of it, those that came late left out.
+    /// Answers every query in the same way and forwards events: each incident with the number of its samples, except
+    /// late ones.
     final class Recorder: StallResponder, @unchecked Sendable {
         // Unchecked because only the watchdog's thread calls it.
         let reported: AsyncStream<(StallIncident, Int)>.Continuation
@@ -83,7 +83,7 @@ import Testing
         // Unchecked because only the watchdog's thread calls it until the watchdog has stopped.
         private let beacon: Beacon
         private let end: MonotonicInstant
-        /// At which suspicious look it moves on.
+        /// At which suspicious poll it resumes.
         private let moves: Int
         /// What the kernel has booked from then on.
         private let delay: Duration
@@ -115,8 +115,8 @@ import Testing
     }
 
     /// - Parameters:
-    ///   - busy: How long the loop was busy, of which it queued for a CPU for `delay`.
-    ///   - moves: At which suspicious look it moves on.
+    ///   - busy: How long the loop was busy, of which it waited for a CPU for `delay`.
+    ///   - moves: At which suspicious poll it resumes.
     private func verdicts(
         busy: Duration, delay: Duration, movesAtLook moves: Int
     ) async throws -> [StallVerdict] {

@@ -4,8 +4,8 @@ import StallFormats
 import StallModel
 import Testing
 
-/// Goal: whatever a file of lines holds, every good line is read, every bad one is told of with its
-/// number and what is wrong, and memory stays bounded. Method: small files, good and hostile.
+/// Goal: in any JSONL file every valid line is read, every invalid one is reported with its number and the reason, and
+/// memory is bounded. Method: small files, valid and hostile.
 @Suite struct ReportLinesTests {
     static let good = """
         {"schema":"stallctl.report/1","id":"01a1fdf7dc0f7d0ca814470cafff64ca","app":"demo",\

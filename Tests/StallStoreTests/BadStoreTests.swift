@@ -184,14 +184,14 @@ import TestSupport
         #expect(Set(summary.files.map(\.path)).subtracting(reasons.keys) == [good, last])
         #expect(summary.addedCount == 40)
 
-        // What was locked is taken by the next run.
+        // A locked file is imported by the next run.
         try holder.query("rollback; pragma locking_mode = normal; select count(*) from report")
         #expect(try ingest.run([directory.path]).addedCount == 20)
         try ingest.close()
         try expectSound(directory("central.sqlite"))
     }
 
-    /// Files that cannot be read in place, or lead elsewhere, found by a search of a directory.
+    /// Files that cannot be read in place, or are links, found by a search of a directory.
     @Test func `ingest is not led astray by what it finds`() throws {
         let agents = directory("agents")
         try FileManager.default.createDirectory(
@@ -247,7 +247,7 @@ import TestSupport
         let secret = try makeStore("a-secret.sqlite", seed: 1)
         let good = try makeStore("good.sqlite", seed: 2)
         try FileManager.default.setAttributes([.posixPermissions: 0o000], ofItemAtPath: secret)
-        // Nobody has it open any more, and its log may not be read.
+        // No process has it open any more, and its log is unreadable.
         let logless = try makeStore("logless.sqlite", seed: 3)
         let log = logless + "-wal"
         try Data(count: 5_000).write(to: URL(filePath: log))

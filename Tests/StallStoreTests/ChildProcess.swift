@@ -19,7 +19,7 @@ struct ChildProcess {
         try process.run()
     }
 
-    /// Reads so many lines, which the child writes one at a time.
+    /// Reads this many lines, which the child writes one at a time.
     func read(lines count: Int) throws -> [String] {
         var text = Data()
         while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {

@@ -6,7 +6,7 @@ import Testing
 import TestSupport
 
 /// Goal: what a call has returned from survives kill -9, and what was killed half-way does no harm.
-/// Method: a child process says when a report is durable and is killed at some line of it.
+/// Method: a child process prints when a report is durable and is killed at one of these lines.
 @Suite struct CrashTests {
     let directory = try! TemporaryDirectory()
 
@@ -15,7 +15,7 @@ import TestSupport
         let path = directory("agent.sqlite")
         let said = try ChildProcess("write", path).killAfter(lines: lines)
         #expect(said.count >= lines)
-        // The store is read as it was left: with its log, and without anybody who cleans up.
+        // The store is read as it was left: with its log, and without recovery by another process.
         let reader = try ReportStore.open(path: path)
         try expectAll(said, in: reader.reports(ReportFilter()))
         let killed = try reader.reports(ReportFilter()).first { $0.state == .open }
@@ -94,7 +94,7 @@ import TestSupport
         #expect(try again.run([path]).changedCount == 0)
     }
 
-    /// The way of a store that somebody copied, or that lies on a disk mounted read-only.
+    /// How a copied store, or one on a disk mounted read-only, is read.
     @Test func `a killed agent's store is read whole without its log's index`() throws {
         let path = directory("agent.sqlite")
         let said = try ChildProcess("write", path).killAfter(lines: 40)

@@ -5,9 +5,9 @@ import Testing
 @testable import StallArchive
 @testable import StallStore
 
-/// Goal: watched time and suppressed stalls reach the central store as the agent counted them, once, and are pruned with the
-/// totals that they are divided into.
-/// Method: an agent's store is written, taken over, written on, and taken over again.
+/// Goal: watched time and suppressed stalls reach the central store as the agent counted them, once, and are pruned
+/// with the totals that they are the denominator of.
+/// Method: an agent's store is written, imported, extended, and imported again.
 @Suite struct ExposureTests {
     let directory = try! TemporaryDirectory()
     let generator = ReportGenerator(seed: 5)
@@ -46,7 +46,7 @@ import Testing
         try agent.countSuppressed(suppressed(3, .place), threshold: .milliseconds(250))
         for _ in 1...2 { _ = try ingest() }
 
-        // The agent goes on, adds to what it counted, and takes one back that proved to be news.
+        // The agent continues, adds to its counts, and subtracts one that turned out to be reported.
         stretches.append(stretch(5, at: UnixTime(microseconds: start.microseconds + 300_000_000)))
         try agent.record(stretches[4])
         try agent.countSuppressed(suppressed(4, .place), threshold: .milliseconds(250))

@@ -46,8 +46,7 @@ import TestSupport
             try ingest.close()
             let taken = try ReportStore.open(path: central).reports(ReportFilter())
             let expected = try ReportStore.open(path: path).reports(ReportFilter())
-            // Names are taken over when they say more than before, so that only what is known is
-            // compared.
+            // Symbols are imported if they are more detailed than before, so only known ones are compared.
             #expect(taken.map(\.withoutNames) == expected.map(\.withoutNames))
             #expect(try checkStore(path: central).isEmpty)
         }
@@ -161,7 +160,7 @@ import TestSupport
     }
 
     /// Method: three stores in one, with room for five changes of roll-ups; then the same with a report at its end that
-    /// cannot be taken, between two other stores.
+    /// cannot be imported, between two other stores.
     @Test func `roll-ups of a large store are written before its end, and go with it`() throws {
         var paths: [String] = []
         for seed: UInt64 in 21...25 {

@@ -7,14 +7,14 @@ import TestSupport
 @testable import StallArchive
 @testable import StallStore
 
-/// Goal: a stall that a process saw and could not write, because it was killed or its heap was held for ever, is in the store
-/// after the next start, once; what had been written or counted is not there twice.
-/// Method: the page that such a process leaves in /dev/shm is made by hand.
+/// Goal: a stall that a process detected and could not write, because it was killed or its heap was locked forever, is
+/// in the store after the next start, once; what had been written or counted is not duplicated.
+/// Method: a synthetic page of /dev/shm, as such a process leaves it.
 @Suite struct LeftBehindTests {
     let directory = try! TemporaryDirectory()
     var generator = ReportGenerator(seed: 1)
 
-    /// The generator's run as one of this machine whose process is gone.
+    /// The generator's run as one of this machine whose process has ended.
     init() {
         let here = ProcessLife.current()
         (generator.run.host, generator.run.bootID) = (here.host, here.bootID)

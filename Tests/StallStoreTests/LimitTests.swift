@@ -6,8 +6,9 @@ import StallStore
 import Testing
 import TestSupport
 
-/// Goal: a store stays within its bounds for ever, keeps the newest, and holds nothing that no
-/// report needs. Method: many small reports under small limits; SQLite says what is left.
+/// Goal: a store always stays within its limits, keeps the newest reports, and contains nothing that no report refers
+/// to.
+/// Method: many small reports under small limits; SQL queries what remains.
 @Suite struct LimitTests {
     let directory = try! TemporaryDirectory()
 
@@ -55,12 +56,12 @@ import TestSupport
         var largest: Int64 = 0
         for _ in 0..<800 {
             var report = generator.report(state: .ended)
-            // Places of its own, so that what is evicted leaves places that nobody needs.
+            // Unique locations, so that eviction leaves locations without a reference.
             for index in report.samples.indices where !report.samples[index].locations.isEmpty {
                 report.samples[index].locations[0].offset = UInt64(ids.count)
             }
             try store.record(report, images: generator.images)
-            // As the agent does: what a place is called is looked up once.
+            // As in the agent: a location is looked up once.
             let unnamed = try Set(store.unsymbolized(Array(report.places)))
             try store.symbolize(generator.names(of: report).filter { unnamed.contains($0.key) })
             ids.append(report.id)
@@ -82,7 +83,7 @@ import TestSupport
             try database.query(
                 "select id from function except select function from location_frame"
             ).isEmpty)
-        // Every stack that is left is in a report, and every place in a stack.
+        // Every remaining stack is in a report, and every location in a stack.
         let selection = try reader.summaries(ReportFilter())
         #expect(selection.reports.count == kept.count)
         let stacks = Set(
@@ -177,7 +178,7 @@ import TestSupport
                 try store.record(report, images: generator.images)
             }
             #expect(try ingest.run([path]).addedCount == 20)
-            // All of them go; the central store keeps what it took.
+            // All of them are deleted; the central store keeps what it imported.
             try store.keepWithinLimits(now: UnixTime(microseconds: .max / 2))
             try store.close()
         }
@@ -221,7 +222,7 @@ import TestSupport
             try store.record(report, images: generator.images)
             ids.append(report.id)
         }
-        // Somebody else fills the disk.
+        // Another program fills the disk.
         let filler = try FileHandle(
             forWritingTo: {
                 try Data().write(to: $0); return $0

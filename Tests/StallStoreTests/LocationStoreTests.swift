@@ -87,7 +87,7 @@ import Testing
         #expect(try stored("central.sqlite") == stored("agent.sqlite"))
         #expect(try stored("central.sqlite").allSatisfy { better[$0.location] == $0.frames })
 
-        // A central store's own places can be named as well; its groups follow.
+        // A central store's own locations can be symbolicated as well; its groups follow.
         let central = try LocationStore(path: directory("central.sqlite"), grouper: rules)
         let best = Dictionary(
             uniqueKeysWithValues: all.map { ($0, names($0, "best\($0.offset)()", line: 4)) })

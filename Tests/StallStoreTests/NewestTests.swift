@@ -5,7 +5,7 @@ import StallStore
 import Testing
 import TestSupport
 
-/// Goal: what is found without a look at every report is what a look at every report finds.
+/// Goal: queries that use indexes return what reading every report returns.
 /// Method: agents' reports spread over weeks, in a central store and in an agent's; all summaries are the oracle.
 @Suite struct NewestTests {
     let directory = try! TemporaryDirectory()

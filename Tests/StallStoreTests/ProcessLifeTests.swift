@@ -5,9 +5,9 @@ import TestSupport
 
 @testable import StallStore
 
-/// Goal: an open report becomes a hang only when its process is certainly over, and a process that has its number by now is
-/// not taken for it.
-/// Method: this process is the one that lives; what is asked about differs in one fact each.
+/// Goal: an open report becomes a hang only if its process has certainly ended; a new process with the same pid is not
+/// mistaken for it.
+/// Method: this process is the live one; the processes asked about differ from it in one fact each.
 @Suite struct ProcessLifeTests {
     let here = ProcessLife.current()
     let own: ProcessRun

@@ -5,9 +5,9 @@ import StallStore
 import Testing
 import TestSupport
 
-/// Goal: pruning deletes what it was asked to and nothing else, and a check tells a sound store
-/// from a spoilt one. Method: a central store from several agents; SQLite and the check say what is
-/// left.
+/// Goal: pruning deletes what it was asked to and nothing else, and a check distinguishes sound stores from corrupted
+/// ones.
+/// Method: a central store from several agents; SQL and the check show what remains.
 @Suite struct PruneTests {
     let directory = try! TemporaryDirectory()
 
@@ -49,7 +49,7 @@ import TestSupport
         #expect(try store.status().losses == [.suppressed: 21])
         #expect(try checkStore(path: path).isEmpty)
         try expectSound(path)
-        // All of it: nothing is left but how far each source was taken.
+        // Everything: only the watermarks of the sources remain.
         _ = try pruneStore(path: path, startedBefore: UnixTime(microseconds: .max))
         let database = try RawDatabase(path)
         for table in [

@@ -3,7 +3,7 @@
 import CSQLite
 import Testing
 
-/// A connection of the test's own, to look at a store or to spoil it.
+/// A separate connection of the test, to read or corrupt a store.
 final class RawDatabase {
     private var handle: OpaquePointer?
 

@@ -5,9 +5,10 @@ import StallModel
 import Testing
 import TestSupport
 
-/// Goal: roll-ups say exactly what the reports say, after whatever came and changed, and go on
-/// saying it when the reports are gone. Method: seeded agents that write, change and name reports
-/// between runs of ingest; whole reports, grouped and added up here, are the oracle.
+/// Goal: roll-ups always agree with the reports, whatever was imported and changed, and are kept when the reports are
+/// pruned.
+/// Method: seeded agents that write, change and symbolicate reports between runs of ingest; whole reports, grouped and
+/// aggregated here, are the oracle.
 @Suite struct RollUpTests {
     let directory = try! TemporaryDirectory()
     let rules = PlainGrouper()
@@ -189,7 +190,7 @@ import TestSupport
         }
     }
 
-    /// What is read of listed groups only is what would be read of all.
+    /// Reading only listed groups gives the same result as reading all.
     @Test func `the largest groups are those of all, and the rest is counted`() throws {
         var generator = ReportGenerator(seed: 46)
         var random = SeededGenerator(seed: 46)
@@ -237,7 +238,8 @@ import TestSupport
         }
     }
 
-    /// Goal: `top --by p95` of a store with cut stacks. Their group's parts go to others, and what is left of it is nothing.
+    /// Goal: `top --by p95` of a store with truncated stacks. Parts of their group move to others, which leaves it
+    /// empty.
     @Test func `a group that nothing is left of has quantiles of zero`() {
         #expect(RollUpSum().quantiles([0, 0.5, 1]) == [.zero, .zero, .zero])
         #expect(RollUpSum().size(.p95) == (0, 0))
@@ -318,7 +320,7 @@ import TestSupport
         #expect(try pruneStore(path: central, startedBefore: middle).deletedCount == 80)
         #expect(try found(central) == all)
         #expect(try checkStore(path: central).isEmpty)
-        // Nothing that is left can tell what was pruned: a repair keeps it.
+        // Pruned totals cannot be recomputed: a repair keeps them.
         try repairStore(path: central, grouper: rules)
         #expect(try found(central) == all)
         #expect(try checkStore(path: central).isEmpty)

@@ -140,7 +140,7 @@ import TestSupport
             #expect(whole.map(\.start) == whole.map(\.start).sorted(by: >))
             #expect(try store.reports(filter, limit: 3) == Array(whole.prefix(3)))
         }
-        // A summary speaks of the same stacks as the report.
+        // A summary refers to the same stacks as the report.
         let selection = try store.summaries(ReportFilter())
         let frames = try store.frames(
             ofStacks: Set(selection.reports.flatMap(\.stacks).map(\.stack)))

@@ -5,9 +5,8 @@ import StallStore
 import Testing
 import TestSupport
 
-/// Goal: every moment of a stall is given to exactly one sample, and no weight changes by being
-/// stored. Method: hand-made samples, and random ones through a store; the file's size tells whether
-/// weights were written.
+/// Goal: every moment of a stall belongs to exactly one sample, and storing does not change weights.
+/// Method: hand-made samples, and random ones through a store; the file's size shows whether weights were written.
 @Suite struct SampleWeightTests {
     let directory = try! TemporaryDirectory()
 

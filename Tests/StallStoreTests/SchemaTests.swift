@@ -55,7 +55,7 @@ import TestSupport
         #expect(found.map { $0[0] } == expected)
     }
 
-    /// The numbers of stores that are out there, for ever; from 0010 on a file's number is the version.
+    /// The versions of stores in the field; from 0010 on the version is the file's number.
     @Test func `a version says which migration was the last`() {
         let counted = [
             1: "0001", 2: "0002", 3: "0003", 4: "0004", 5: "0005", 6: "0007", 7: "0008", 8: "0009",

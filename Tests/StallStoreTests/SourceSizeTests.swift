@@ -5,8 +5,8 @@ import StallModel
 import Testing
 import TestSupport
 
-/// Goal: no source takes more memory than it may, of ingest or of the app whose store it is.
-/// Method: sound stores with one thing too large, made through SQLite.
+/// Goal: no source uses more memory than allowed, in ingest or in the app whose store it is.
+/// Method: sound stores with one thing too large, made with SQLite.
 @Suite struct SourceSizeTests {
     let directory = try! TemporaryDirectory()
 
@@ -19,7 +19,7 @@ import TestSupport
         try store.close()
     }
 
-    /// SQLite takes the whole row to compare it, whatever limit it was given for values.
+    /// SQLite loads the whole row to compare it, whatever its limit for values.
     @Test(arguments: ["delete", "wal"])
     func `a row of more than 4 MB in a large file is refused before SQLite reads it`(
         journal: String
@@ -57,7 +57,7 @@ import TestSupport
         ) { try ReportStore.open(path: directory("a.sqlite")) }
     }
 
-    /// In memory it would take as much as its file.
+    /// In memory it would need as much as its file.
     @Test func `a large store of an older schema is brought up to date in a copy`() throws {
         try write(2, to: "a.sqlite", seed: 1)
         try RawDatabase(directory("a.sqlite")).query(

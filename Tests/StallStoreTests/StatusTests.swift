@@ -5,8 +5,8 @@ import StallModel
 import Testing
 import TestSupport
 
-/// Goal: a central store counts its reports without a look at each, and as truly as if it had looked, also when some
-/// were pruned, came late or never ended. Method: seeded agents; all reports, read in full, are the oracle.
+/// Goal: a central store counts its reports without reading each, with the same result as if it had, also if some were
+/// pruned, came late or never ended. Method: seeded agents; all reports, read in full, are the oracle.
 @Suite struct StatusTests {
     let directory = try! TemporaryDirectory()
     let rules = PlainGrouper()
@@ -51,7 +51,7 @@ import TestSupport
         #expect(status.last == reports.map(\.start).max(), sourceLocation: sourceLocation)
         let samples = reports.reduce(0) { $0 + $1.samples.count }
         #expect(status.sampleCount == (isCentral ? nil : samples), sourceLocation: sourceLocation)
-        // What was lost in stalls, as a ranking of the loops has it.
+        // The time lost in stalls, as a ranking by loop shows it.
         let loops = try store.aggregates(AggregateQuestion(by: .loop), grouper: rules).groups
         let lost = Dictionary(uniqueKeysWithValues: loops.map { ($0.group.title, $0.total) })
         #expect(status.lostByLoop == lost, sourceLocation: sourceLocation)

@@ -6,12 +6,12 @@ import StallModel
 import Testing
 import TestSupport
 
-/// Goal: nothing of a source is lost, and what it claims binds only itself.
-/// Method: copies that go separate ways, stores that lie, and files that are none, beside honest ones.
+/// Goal: nothing of a source is lost, and its claims bind only itself.
+/// Method: copies that diverge, stores with false claims, and files that are not stores, together with honest ones.
 @Suite struct TrustTests {
     let directory = try! TemporaryDirectory()
 
-    /// Writes so many reports, as an agent that opens the store for them.
+    /// Writes this many reports, like an agent that opens the store for them.
     @discardableResult
     private func write(_ count: Int, to name: String, seed: UInt64) throws -> [StallReport] {
         var generator = ReportGenerator(seed: seed)
@@ -52,7 +52,7 @@ import TestSupport
         #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
     }
 
-    /// A machine that was copied as a whole cannot notice it: only content tells.
+    /// A cloned machine cannot notice it: only content shows it.
     @Test(arguments: [["a", "b"], ["b", "a"], ["a", "b", "a", "b"]])
     func `both ways of a copy are kept, in whatever order they come`(order: [String]) throws {
         try write(3, to: "a.sqlite", seed: 1)
@@ -89,13 +89,13 @@ import TestSupport
         #expect(try ids(directory("above.sqlite")).count == 15)
     }
 
-    /// What tells the two apart is pruned, and what is left is of the time when they were one.
+    /// The reports that distinguish the two are pruned, and the rest is from the time when they were one.
     @Test func `a copy that is pruned does not come again with the other one`() throws {
         let (old, new) = (UnixTime(microseconds: 1 << 50), UnixTime(microseconds: 2 << 50))
         func write(_ name: String, seed: UInt64, start: UnixTime, losses: Int = 0) throws {
             var generator = ReportGenerator(seed: seed)
             let store = try AgentStore(path: directory(name), run: generator.run)
-            // Each takes a revision.
+            // Each uses a revision.
             for _ in 0..<losses { try store.countLosses(1, reason: .dropped) }
             var report = generator.report(state: .ended)
             report.start = start
@@ -118,7 +118,7 @@ import TestSupport
         #expect(try ingest("a.sqlite", "b.sqlite") == 3)
         #expect(try pruneStore(path: central, startedBefore: new).deletedCount == 2)
         #expect(try ingest("b.sqlite", "a.sqlite") == 0)
-        // Nor when one went on.
+        // Nor when one continued.
         try write("a.sqlite", seed: 4, start: new)
         #expect(try ingest("b.sqlite", "a.sqlite") == 1)
     }
@@ -200,7 +200,7 @@ import TestSupport
         #expect(notes.contains { $0.contains("other names") }, "\(notes)")
     }
 
-    /// Only lines filled the first central store, so that nothing says how far its sources were taken.
+    /// Only JSON lines filled the first central store, so it has no watermarks of its sources.
     @Test func `a central store of lines goes on into another one`() throws {
         let reports = try write(4, to: "a.sqlite", seed: 1)
         let origins = try ReportStore.open(path: directory("a.sqlite")).origins(ReportFilter())
@@ -220,7 +220,7 @@ import TestSupport
         #expect(summary.addedCount == 4 && summary.files[0].missingCount == 0)
         #expect(summary.files[0].isFinished)
         #expect(try second.run([directory("first.sqlite")]).addedCount == 0)
-        // What the agent's store has besides is not taken to be here.
+        // Further content of the agent's store is not assumed to be here.
         try write(2, to: "a.sqlite", seed: 2)
         #expect(try second.run([directory("a.sqlite")]).addedCount == 2)
         try second.close()

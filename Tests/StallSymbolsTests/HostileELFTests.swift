@@ -5,8 +5,8 @@ import TestSupport
 
 @testable import StallSymbols
 
-/// Goal: whatever is in a file, reading it neither crashes nor takes long nor allocates much.
-/// Method: a real library with seeded damage, most of it in the headers that steer the reader.
+/// Goal: reading any file neither crashes nor takes long nor allocates much.
+/// Method: a real library with seeded damage, mostly in the headers that control the reader.
 @Suite struct HostileELFTests {
     static let library: [UInt8] = {
         let path =
@@ -80,7 +80,7 @@ import TestSupport
     }
 }
 
-/// A file in whose second half a byte in so many is wrong, at the same places whoever reads them.
+/// A file with a wrong byte at regular intervals in its second half, at the same offsets for every reader.
 private struct DamagedBytes: ByteSource {
     let bytes: [UInt8]
     let damage: UInt64

@@ -3,8 +3,8 @@ import StallModel
 import StallSymbols
 import Testing
 
-/// Goal: a place in this very process gets the name of the function that is there.
-/// Method: addresses whose functions the test knows itself, and `nm` as the judge for a whole library.
+/// Goal: a location in this very process gets the name of the function that is there.
+/// Method: addresses whose functions the test knows itself, and `nm` as the oracle for a whole library.
 @Suite struct SymbolizerTests {
     let images = ImageTable.current()
 
@@ -43,7 +43,7 @@ import Testing
         #expect(late.line == nil && early.line != nil)
     }
 
-    /// Debian's libc is stripped: only its dynamic symbols tell.
+    /// Debian's libc is stripped: it has only dynamic symbols.
     @Test(arguments: ["usleep", "poll", "nanosleep", "qsort", "getaddrinfo"])
     func `a function of libc has its plain name`(name: String) throws {
         // The program's own come first otherwise: StallDoor's poll, where it is linked.

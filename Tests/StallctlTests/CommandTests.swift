@@ -138,7 +138,7 @@ import Testing
                 "stallctl: few.sqlite: no reports and no watched time for '2.3.1'; "
                 + "unknown version '2.3.1': did you mean '2.3.0'? Known: 2.3.0\n"
             #expect(typo.errors == sentence)
-            // Nobody looked: that is no reason to let anything pass.
+            // An unwatched side must not pass.
             for words in [
                 mistyped, ["diff", "2.3.1", "2.3.0", "--store", "few.sqlite"],
                 ["diff", "..2001-01-01", "2001-01-01..", "--store", "few.sqlite"],
@@ -549,7 +549,7 @@ import Testing
                 """
             let run = try Oracle.run("/bin/sh", ["-c", script], directory: directory)
             #expect(run.status == 0 && run.errors == "", "\(run)")
-            // Who was to read it has gone.
+            // The reader has ended.
             let gone = try Oracle.run(
                 "/bin/sh", ["-c", "true < pipe & '\(program)' export --format csv -o pipe"],
                 directory: directory)
@@ -598,7 +598,7 @@ import Testing
         }
     }
 
-    /// A store that says of itself that it has seen 99 migrations.
+    /// A store that claims to have 99 migrations.
     private func writeNewerStore(at url: URL) throws {
         try SampleReports.writeStore(at: url, [SampleReports.report()])
         let file = try FileHandle(forUpdating: url)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import stallctl
 
-/// Goal: what is typed to be compared is understood as it was meant.
-/// Method: a present and a time zone of the test's own.
+/// Goal: the arguments of a comparison are parsed as meant.
+/// Method: a current time and a time zone of the test's own.
 @Suite struct ComparedSetTests {
     let now = SampleReports.noon  // 2024-11-21T14:00:00Z
 

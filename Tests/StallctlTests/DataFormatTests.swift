@@ -6,7 +6,7 @@ import Testing
 
 @testable import stallctl
 
-/// Names that have broken somebody's tool: each field of each output has to survive all of them.
+/// Names that have broken tools: each field of each output must preserve all of them.
 let hostileNames = [
     "plain", "", " padded ", "comma, \"quote\" and 'tick'", "two\nlines", "cr\r\nlf\rend", "\ttab",
     "=cmd|' /C calc'!A0", "+1", "-[UIView layoutSubviews]", "@objc Foo.bar()", " =1+1", "\u{a0}=1",
@@ -67,8 +67,8 @@ let hostileNames = [
     private var cells: [String] { hostileNames.map { $0.replacing("\0", with: "\\0") } }
 }
 
-/// Goal: one JSON object a line, whatever is in it, and safe to print.
-/// Method: Python's json module as the parser of others; hostile names as data.
+/// Goal: one JSON object per line, whatever is in it, and safe to print.
+/// Method: Python's json module as an independent parser; hostile names as data.
 @Suite struct JSONLinesTests {
     struct Row: Encodable {
         var fileName: String

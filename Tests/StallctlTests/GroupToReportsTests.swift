@@ -4,7 +4,7 @@ import Testing
 
 @testable import stallctl
 
-/// From a group to its reports: `list GROUP`, `show GROUP|RANK|latest`, and what is pasted into an issue tracker.
+/// From a group to its reports: `list GROUP`, `show GROUP|RANK|latest`, and Markdown for an issue tracker.
 extension CommandTests {
     /// A copy of the sample store: three stalls each of sleepInTimer (2 s), fetchSynchronously (1 s), waitForWorker
     /// (800 ms), drawComplexLayout and saveEverything.

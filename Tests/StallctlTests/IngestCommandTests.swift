@@ -5,8 +5,8 @@ import StallStore
 import TestSupport
 import Testing
 
-/// Goal: ingest as a job: what it takes, what it says, and what it leaves behind.
-/// Method: the built program on small stores and files of lines, in a directory of its own.
+/// Goal: ingest as a job: what it imports, what it prints, and what it leaves behind.
+/// Method: the built program on small stores and JSONL files, in a directory of its own.
 @Suite struct IngestCommandTests {
     func stallctl(
         _ arguments: [String], in directory: URL, input: String = ""
@@ -206,10 +206,10 @@ import Testing
             daemon.standardOutput = output
             daemon.standardError = errors
             try daemon.run()
-            // It says what it has taken once that is durable.
+            // It prints what it imported once that is durable.
             let line = output.fileHandleForReading.availableData
             #expect(String(decoding: line, as: UTF8.self).contains("imported 2 new reports"))
-            // It lives through another job that takes longer than it waits.
+            // It survives another job that takes longer than its timeout.
             let lock = open(directory.appending(path: "central-lock").path, O_RDWR)
             #expect(flock(lock, LOCK_EX) == 0)
             let complaint = errors.fileHandleForReading.availableData
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    /// Goal: a job that waits for a pipe can be ended. Method: nobody ever writes the pipe.
+    /// Goal: a job that waits for a pipe can be ended. Method: a pipe without a writer.
     @Test(arguments: ["-", "pipe"]) func `a job that waits for lines ends on SIGTERM`(
         path: String
     ) throws {
@@ -324,7 +324,7 @@ import Testing
         }
     }
 
-    /// A job that takes the same lines every minute, and a prune every night.
+    /// A job that imports the same lines every minute, and a prune every night.
     @Test func `lines of what was pruned do not count it again`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...3)
@@ -340,8 +340,8 @@ import Testing
                 try [["top"], ["trend", "--by", "day"], ["diff", "2.3.0", "2.3.0"]].map { words in
                     let said = try stallctl(words + ["--store", "central"], in: directory)
                     #expect(said.status == 0 && said.errors == "")
-                    // Who held a lock, and on which host, is in the reports alone, and quantiles and intervals from roll-ups
-                    // are within a bucket: how many stalls there are and what they lost is the same.
+                    // Lock holders and hosts are only in reports, and quantiles and intervals from roll-ups are within
+                    // a bucket; the number of stalls and the time lost are the same.
                     return said.output.matches(of: /[0-9]+ stalls[^,(]*, [0-9.ms h]+ lost/)
                         .map { String($0.output) }.joined(separator: "; ")
                 }
@@ -361,7 +361,7 @@ import Testing
         }
     }
 
-    /// An open one as well: where it came from tells whether its loop's watched time is known.
+    /// An open one as well: its origin shows whether its loop's watched time is known.
     @Test func `a line without its origin makes room for its store's report`() throws {
         try withTemporaryDirectory { directory in
             var open = SampleReports.report(1)
@@ -383,7 +383,7 @@ import Testing
         }
     }
 
-    /// One report is its id: the same one under another source, or under none, counts once; what differs is kept.
+    /// A report is its id: the same one under another source, or under none, counts once; different versions are kept.
     @Test func `a report that comes under two sources counts once`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...3)
@@ -417,7 +417,7 @@ import Testing
             for (number, order) in orders.enumerated() {
                 #expect(try count("c\(number)", order) == "3 stalls", "\(order)")
             }
-            // Another content of the same id: both are kept, and shown.
+            // Different content with the same id: both are kept, and shown.
             try write("differs.jsonl") {
                 $0.replacing(/"store":"[0-9a-f]+"/, with: "\"store\":\"\(other)\"")
                     .replacing(/"duration_ms":[0-9.]+/, with: "\"duration_ms\":4321")

@@ -5,13 +5,13 @@ import StallArchive
 import TestSupport
 import Testing
 
-/// Goal: one question has one answer, whichever store of the same reports it is asked of: an agent's, a central one, one that
-/// is so large that its roll-ups answer, one merged from other central stores, one whose older reports were pruned.
-/// Method: made-up fleets; every answer of every store against the agent's, which is read report by report. What roll-ups
-/// answer may differ by the width of a histogram's bucket in quantiles (1.6 %) and by 3 % in sums of squares, and of nothing
-/// else.
+/// Goal: one query has one result, whichever store of the same reports it is asked of: an agent's, a central one, a
+/// large one that uses roll-ups, one merged from other central stores, one whose older reports were pruned.
+/// Method: made-up fleets; every result of every store against the agent's, which is read report by report. Results of
+/// roll-ups may differ by the width of a histogram's bucket in quantiles (1.6 %) and by 3 % in sums of squares, and in
+/// nothing else.
 @Suite struct OneAnswerTests {
-    /// A store of the same reports, and how it is asked.
+    /// A store of the same reports, and how it is queried.
     private struct Asked: CustomStringConvertible {
         var description: String
         var store: any QueryableStore
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// All, and parts of all kinds. Of a pruned store no hours and hosts can be told: only whole days, apps and loops.
+    /// All, and parts of all kinds. A pruned store has no hours and hosts: only whole days, apps and loops.
     private static func filters() -> [(filter: ReportFilter, isToldByRollUps: Bool)] {
         func day(_ number: Int64) -> UnixTime {
             // The fleet's first day begins at midnight, UTC.
@@ -142,7 +142,7 @@ import Testing
             #expect(found.overview.hosts == expected.overview.hosts, place)
             #expect(found.overview.hangCount == expected.overview.hangCount, place)
         }
-        // By a quantile, groups that are closer than a bucket may change places.
+        // By a quantile, groups that are closer than a bucket may swap.
         let isByOther = order == .p95 && !asked.isExact
         let rows = Array(zip(found.rows, isByOther ? [] : expected.rows))
         if !isByOther { #expect(rows.count == found.rows.count, place) }

@@ -16,7 +16,7 @@ import Testing
 
     private func url(_ name: String) -> URL { URL(fileURLWithPath: directory(name)) }
 
-    /// Three stalls of 1 s in two hours that were watched, and five of 60 s in a run that nobody timed.
+    /// Three stalls of 1 s in two watched hours, and five of 60 s in a run without watched time.
     private func writeStores() throws {
         let (timed, untimed) = (
             SampleReports.run(number: 900), SampleReports.run(version: "2.4.0", number: 901)
@@ -87,7 +87,7 @@ import Testing
         #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
     }
 
-    /// A process whose first stalls are taken before its first minute is over.
+    /// A process whose first stalls are imported before its first minute is over.
     @Test func `watched time that comes later counts what is there already`() throws {
         try writeStores()
         let run = SampleReports.run(version: "2.4.0", number: 901)
@@ -134,7 +134,7 @@ import Testing
         #expect(same.ratio.value == 1 && same.change == .unclear && !same.exceeds(1.2))
         #expect(same.first.count == 20 && same.second.count == 420)
         #expect(same.compared.second.count == 20)
-        // What one side has only in runs that nobody timed is not new.
+        // What one side has only in runs without watched time is not new.
         let untimed = Comparison(side(0, 20), side(20, 0))
         #expect(untimed.groups[0].change == .unclear && !untimed.exceeds(1.2))
         let neither = Comparison(side(0, 20), side(0, 20))
@@ -165,9 +165,9 @@ import Testing
     }
 }
 
-/// Goal: stalls whose stacks were cut, and stalls that waited for something else, are in one group under one name, whichever
-/// engine ranks and in whatever order they came.
-/// Method: stores of whole stacks, cut ones, and ones that waited for something else, in all orders.
+/// Goal: stalls with truncated stacks, and stalls that waited for something else, are in one group with one name,
+/// whichever engine ranks and in whatever order they came.
+/// Method: stores of complete stacks, truncated ones, and ones that waited for something else, in all orders.
 @Suite struct OneGroupTests {
     private static let syncing =
         [

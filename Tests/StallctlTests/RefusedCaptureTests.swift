@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: where the system refuses the agent something, or the thread is in no good state, the report says what is missing.
-/// Method: a program whose agent meets that, in a process of its own, and `stallctl show` of what it stored.
+/// Goal: if the system refuses the agent something, or the thread is in a bad state, the report states what is missing.
+/// Method: a program whose agent meets that, in its own process, and `stallctl show` of what it stored.
 @Suite struct RefusedCaptureTests {
     @Test(
         arguments: [
@@ -47,7 +47,7 @@ import Testing
             let played = try BuiltProgram("AgentFixture", ["refused", store, "files-\(left)"])
                 .finish()
             #expect(played.status == 0)
-            // Whichever of its parts has no descriptor says so.
+            // Any of its parts without a descriptor reports it.
             let isSaid = ["stalls are counted", "stalls will not be recorded"]
                 .contains { played.errors.contains($0) }
             #expect(isSaid || left > 2)

@@ -7,8 +7,8 @@ import Testing
 
 @testable import stallctl
 
-/// Goal: a large store, which is ranked from its roll-ups, is told of as a small one, whose reports are read.
-/// Method: both answers of one central store, for every key that roll-ups know; reports spread over days and versions.
+/// Goal: a large store, ranked from its roll-ups, gives the same results as a small one, whose reports are read.
+/// Method: both rankings of one central store, for every key of roll-ups; reports spread over days and versions.
 @Suite struct RollUpRankingTests {
     private func withCentralStore(_ body: (ReportStore) throws -> Void) throws {
         try withTemporaryDirectory { directory in
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// Stalls that are not ranked say nothing of the time and the versions that a ranking is about.
+    /// Stalls that are not ranked do not affect the time range and the versions of a ranking.
     @Test func `a ranking's time is that of ranked stalls in both engines`() throws {
         try withTemporaryDirectory { directory in
             let (run, other) = (SampleReports.run(), SampleReports.run(version: "9.9", number: 901))

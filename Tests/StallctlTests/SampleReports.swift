@@ -62,7 +62,7 @@ enum SampleReports {
         frame(nil, offset: 0x9ab0), frame("main", offset: 0x1200),
         frame("__libc_start_call_main", image: libc, offset: 0x2724a),
     ]
-    /// The same place, before the lock.
+    /// The same location, before the lock.
     static let computing: [Frame] = [
         frame("drawComplexLayout(_:)", offset: 0x6100, kind: .interrupted),
         frame("closure #1 in Timeline.tick()", offset: 0x5100), frame("main", offset: 0x1200),

@@ -6,8 +6,8 @@ import Testing
 @testable import StallStore
 @testable import stallctl
 
-/// Goal: what a stripped program could not say of itself is read from the files that belong to it, and from no other.
-/// Method: a small C program with inlined calls, its places written to a store as an agent of the stripped program
+/// Goal: symbols missing in a stripped program are read from the files that belong to it, and from no others.
+/// Method: a small C program with inlined calls, its locations written to a store as an agent of the stripped program
 /// would, then the built command. One test strips a program with an agent in it and lets it stall.
 @Suite struct SymbolicateTests {
     @Test(arguments: [
@@ -170,7 +170,7 @@ import Testing
 
 /// A C program of which a release has only the stripped copy.
 private struct NestedProgram {
-    /// With symbols; stripped; and what was taken from it.
+    /// With symbols; stripped; and the separated debug file.
     let full, stripped, debug: String
     let buildID: BuildID
     private let isIdentified: Bool
@@ -209,7 +209,7 @@ private struct NestedProgram {
             }
     }
 
-    /// One report whose stack is all of the program's places, of which nobody has found a name.
+    /// One report whose stack has all of the program's locations, without symbols.
     func writeStore(at url: URL) throws {
         let identity = isIdentified ? buildID : nil
         let image = Image(

@@ -65,9 +65,8 @@ import Testing
     }
 }
 
-/// Goal: people read local times without what they know already; data reads RFC 3339 in UTC.
-/// Method: instants on both sides of midnight, of the epoch and of the year, in a zone an hour
-/// east.
+/// Goal: text shows local times without redundant parts; data has RFC 3339 in UTC.
+/// Method: instants on both sides of midnight, of the epoch and of the year, in a zone an hour east.
 @Suite struct TimeTextTests {
     let terminal = Terminal.plain
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import stallctl
 
-/// What a new user types first, and what is said to it.
+/// What a new user types first, and the answers.
 extension CommandTests {
     @Test func `with no store at all, each place that was looked at is named`() throws {
         try withTemporaryDirectory { directory in
@@ -15,7 +15,7 @@ extension CommandTests {
                 said.errors
                     == "stallctl: there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor \(directory.path)/.local/state/stallwatch/stalls.sqlite exists; name one with --store\n"
             )
-            // Without HOME the system knows the user's folder; the root of the disk is nobody's.
+            // Without HOME the user database has the home directory; never the root directory.
             let homeless = try stallctl(["top"], in: directory, environment: ["HOME": ""])
             #expect(!homeless.errors.contains(" /.local"), "\(homeless.errors)")
         }

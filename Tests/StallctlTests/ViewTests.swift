@@ -9,7 +9,7 @@ import Testing
 @testable import StallStore
 @testable import stallctl
 
-/// Goal: what people read says what is stored, fits the terminal, and stays as it was.
+/// Goal: text output agrees with the store, fits the terminal, and does not change unintentionally.
 /// Method: reports made by hand with round numbers; snapshots, at two widths.
 @Suite struct ViewTests {
     var narrow: Terminal {
@@ -85,7 +85,7 @@ import Testing
         try expectSnapshot(top(on: narrow).lines, "top-narrow")
     }
 
-    /// With all columns: a name stays readable, and what is left out is what says least.
+    /// With all columns: a name stays readable, and the least important columns are omitted.
     @Test(arguments: [40, 60, 200])
     func `top fits the terminal`(columns: Int) throws {
         var terminal = Terminal.plain

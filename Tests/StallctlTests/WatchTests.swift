@@ -6,8 +6,8 @@ import TestSupport
 
 @testable import stallctl
 
-/// Goal: `top --watch` shows what the store holds, obeys keys, and leaves the terminal as it was, however it ends.
-/// Method: the program on a pseudo-terminal of the test's own, which reads what is drawn and looks at the modes after.
+/// Goal: `top --watch` shows the store's content, handles keys, and restores the terminal, however it ends.
+/// Method: the program on a pseudo-terminal of the test's own, which reads the output and checks the modes after.
 @Suite struct WatchTests {
     @Test func `keys choose the order and the groups`() {
         var choice = WatchChoice(order: .total, group: .signature)
@@ -41,7 +41,7 @@ import TestSupport
         }
     }
 
-    /// How it is asked to end: by a key, by a signal, or because the terminal is closed.
+    /// How it is asked to end: by a key, a signal, or a closed terminal.
     enum End: CaseIterable {
         case key, interrupt, terminate, hangUp
     }

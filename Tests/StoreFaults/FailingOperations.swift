@@ -58,7 +58,7 @@ enum FailingOperations {
                 acknowledged[report.id.description] = false
             }
             report.state = .ended
-            // Once more when it failed: what is lost is only lost when an agent gives up.
+            // Once more if it failed: something is lost only if an agent gives up.
             for _ in 0..<2 where acknowledged[report.id.description] != true {
                 if attempt({ try $0.record(report, images: Victim.images) }) {
                     acknowledged[report.id.description] = true

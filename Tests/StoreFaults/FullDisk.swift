@@ -1,4 +1,4 @@
-// A disk that somebody else fills while an agent writes and a job ingests, until there is room again.
+// A disk that another program fills while an agent writes and a job ingests, until there is space again.
 
 import Foundation
 import Glibc
@@ -21,7 +21,7 @@ enum FullDisk {
                         + String(cString: strerror(errno)))
             }
             defer { umount2(directory, CInt(MNT_DETACH)) }
-            // What somebody else takes is what makes it full: without it there is room for both stores.
+            // The other program's file makes it full: without it there is space for both stores.
             try round(in: directory, filler: size / 4 * 3, &tally)
             tally.rounds += 1
         }
@@ -35,7 +35,7 @@ enum FullDisk {
         try Data(count: bytes).write(to: URL(filePath: filler))
         var random = SystemRandomNumberGenerator()
         let run = Victim.thisProcess(&random)
-        // Without room in reserve nothing may go: what was acknowledged must be there.
+        // Without reserved space nothing may be deleted: acknowledged reports must be there.
         var limits = StoreLimits()
         limits.reserveBytes = 0
         let agent = try AgentStore(path: store, run: run, limits: limits)

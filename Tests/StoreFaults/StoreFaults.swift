@@ -17,7 +17,7 @@ import StallStore
 @main struct StoreFaults {
     static func main() {
         var arguments = CommandLine.arguments.dropFirst()
-        // Root may read everything; nobody may not.
+        // Root may read everything; user nobody may not.
         if arguments.first == "as-nobody" {
             arguments.removeFirst()
             guard setuid(65534) == 0 else { exit(1) }
@@ -52,7 +52,7 @@ import StallStore
     }
 }
 
-/// One line, written at once: what was said before a kill is known to have happened.
+/// One line, written at once: what was printed before a kill has happened.
 func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = Glibc.write(1, bytes, bytes.count)

@@ -17,8 +17,7 @@ struct Tally: CustomStringConvertible {
         "faults rounds=\(rounds) lost=\(lost) duplicate=\(duplicate) broken=\(broken)"
     }
 
-    /// Judges a store by what was acknowledged: ids, and whether their reports were said to have
-    /// ended.
+    /// Judges a store by what was acknowledged: ids, and whether their reports had ended.
     mutating func judge(_ path: String, acknowledged: [String: Bool]) {
         do {
             let reports = try ReportStore.open(path: path).reports(ReportFilter())

@@ -8,8 +8,7 @@ import TestSupport
 
 /// A process of its own while it writes or ingests; the generator of its reports otherwise.
 enum Victim {
-    /// Records open reports, refreshes and ends them, as an agent does; what is printed is
-    /// acknowledged.
+    /// Records open reports, refreshes and ends them, like an agent; what is printed is acknowledged.
     static func write(to path: String, count: Int) throws {
         var random = SystemRandomNumberGenerator()
         let run = thisProcess(&random)

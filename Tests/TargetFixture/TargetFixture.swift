@@ -1,4 +1,4 @@
-// Plays one scenario of a watched target, for tests that count the reports in its store afterwards.
+// Runs one scenario of a watch target, for tests that count the reports in its store afterwards.
 //
 //     TargetFixture SCENARIO STORE        every threshold is 200 ms, every planned stall 500 ms
 
@@ -157,7 +157,7 @@ func onThread(_ body: @escaping @Sendable () -> Void) {
     try? await Task.sleep(for: .milliseconds(300))
 }
 
-/// More tasks than threads, but each of them lets go in time.
+/// More tasks than threads, but each of them returns in time.
 @Sendable func poolBusy(_ monitor: StallMonitor) async {
     monitor.watchCooperativePool()
     await withTaskGroup(of: Void.self) { group in
@@ -172,7 +172,7 @@ func timer(after seconds: Double, _ body: @escaping @Sendable (Timer) -> Void) -
     Timer(fire: Date(timeIntervalSinceNow: seconds), interval: 0, repeats: false, block: body)
 }
 
-/// A loop that sleeps in a mode of the app's own, inside of a callout: no observer tells that it waits.
+/// A loop that sleeps in a custom mode, inside of a callout: no observer reports that it waits.
 @Sendable func modeIdle(_ monitor: StallMonitor) async {
     onThread {
         monitor.watch(RunLoop.current, as: "loop")
@@ -260,7 +260,7 @@ func runPrivateMode(for seconds: Double) {
     }
 }
 
-/// A thread that ends in the middle of its work is not stalled for ever.
+/// A thread that ends during its work is not stalled forever.
 @Sendable func threadEnds(_ monitor: StallMonitor) async {
     nonisolated(unsafe) var thread: WatchedThread?
     onThread {

@@ -24,7 +24,7 @@ func settle() async { try? await Task.sleep(for: .milliseconds(200)) }
     await settle()
 }
 
-/// A job that goes on after a sleep comes by the hook as well.
+/// A job that resumes after a sleep goes through the hook as well.
 @Sendable func taskSleeps(_ monitor: StallMonitor) async {
     monitor.watchTasks()
     await settle()
@@ -135,7 +135,7 @@ actor Ledger {
     }
 }
 
-/// A hook that was set before is called, and what it leaves to the runtime is seen.
+/// A hook that was installed before is called, and what it passes to the runtime is watched.
 @Sendable func tasksEarlierHook(_ monitor: StallMonitor) async {
     task_hook_set()
     await taskBlocks(monitor)

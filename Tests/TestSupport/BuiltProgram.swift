@@ -87,7 +87,7 @@ package func withTemporaryDirectory<Result>(_ body: (URL) throws -> Result) thro
     return try body(directory)
 }
 
-/// Asks again until there is an answer, or `limit` seconds have passed.
+/// Retries until there is a result, or `limit` seconds have passed.
 package func eventually<Result>(within limit: Double = 30, _ body: () throws -> Result?) rethrows
     -> Result?
 {

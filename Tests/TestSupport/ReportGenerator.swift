@@ -1,5 +1,5 @@
-// Reports that no agent would write, but could: every field takes every kind of value. The same
-// seed makes the same reports, so that a failure can be repeated.
+// Reports with every kind of value in every field, which no agent would write, but could. The same seed gives the same
+// reports, so that failures are reproducible.
 
 package import StallModel
 
@@ -117,7 +117,7 @@ package struct ReportGenerator {
             offset: .random(in: 0x1000...0x1040, using: &random), kind: kind, isGuessed: isGuessed)
     }
 
-    /// Names for every place of a report.
+    /// Symbols for every location of a report.
     package mutating func names(of report: StallReport) -> [CodeLocation: [Frame]] {
         // A set's order is another one in each process.
         let places = report.places.sorted { "\($0)" < "\($1)" }
@@ -171,7 +171,7 @@ extension StallReport {
         return report
     }
 
-    /// The places that its stacks name, as no guess, each once.
+    /// The locations of its stacks, not guessed, each once.
     package var places: Set<CodeLocation> {
         Set(
             locations.map { location in

@@ -12,19 +12,19 @@ class Truth:
     def __init__(self, stores, knows_watched=True):
         self.reports, self.exposures = {}, {}
         self.losses, self.suppressions = {}, {}
-        # Copies that went on apart are stores of their own.
+        # Copies that diverged are separate stores.
         self.stores = stores
         for store in stores:
             for report in store.reports:
                 known = self.reports.get(report.uuid)
-                # Copies that both went on with an open stall: the one that saw the most of it.
+                # Copies that both continued with an open stall: the one that recorded most of it.
                 if known is None or (report.state != 0, report.duration_ns) > (known.state != 0, known.duration_ns):
                     self.reports[report.uuid] = report
             if not knows_watched:
                 continue
             for span in store.exposures:
                 self.exposures[span.run.uuid, span.loop, span.start_us] = span
-            # Copies of a store tell of one process: what the one that counted most says.
+            # Copies of a store describe one process: the one with the largest counts wins.
             for key, loss in store.losses.items():
                 self.losses[key] = max(self.losses.get(key, loss), loss, key=lambda entry: entry[1])
             for key, held in store.suppressions.items():

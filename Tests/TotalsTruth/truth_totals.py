@@ -279,7 +279,7 @@ def play(options, judge):
     first.ingest(everything)
     truth = Truth(life.stores)
     judge_all(judge, "at first", first, truth, life.draw)
-    # The apps go on; what changed is taken.
+    # The apps continue; what changed is imported.
     if options.forks:
         life.fork()
     life.go_on()
@@ -303,7 +303,7 @@ def play(options, judge):
     small = life.central("small")
     small.ingest(*life.paths(few))
     judge_all(judge, "few stores", small, Truth(few), life.draw)
-    # Lines tell of no watched time; taken beside the stores they change nothing.
+    # JSON lines have no watched time; imported together with the stores they change nothing.
     lines = os.path.join(life.folder, "lines.jsonl")
     with open(lines, "w", encoding="utf-8") as out:
         out.write(small.run("export", "--store", small.path, "--format", "jsonl"))
@@ -327,7 +327,7 @@ def play(options, judge):
     before.ingest(*life.paths(few))
     before.ingest(bare)
     judge_all(judge, "lines of no origin", before, Truth(few), life.draw, has_sources=False, keys=KEYS[:1])
-    # Reports go, what roll-ups say of them stays.
+    # Reports are pruned, their roll-ups stay.
     first.run("prune", "--store", first.path, "--older-than", truths.rfc3339(fleet.FIRST_US + 20 * fleet.DAY_US))
     first.ingest(everything)
     judge_pruned(judge, first, truth, life.draw)

@@ -1,5 +1,5 @@
-// The floor: the least that a loop on epoll can do, in C, with nodes that the caller owns. Not a library; it exists to be
-// measured against. Each function does `count` operations and returns the nanoseconds they took.
+// The floor: the least that a loop on epoll can do, in C, with nodes owned by the caller. Not a library; benchmarks
+// compare with it. Each function does `count` operations and returns the elapsed nanoseconds.
 #pragma once
 #include <stdint.h>
 

@@ -25,7 +25,7 @@ extern const int testing_process_vm_readv, testing_openat, testing_pipe2;
 /// does not let it.
 int testing_hide_proc(void);
 /// Overflows the stack of the calling thread. The SIGSEGV handler, on an alternate stack, sets `*reached` to 1 and then
-/// sleeps or spins for ever.
+/// sleeps or spins forever.
 void testing_overflow_stack(int spins, volatile int *_Nonnull reached);
 
 /// A part of CStackCapture that its own headers keep to themselves (code_x86_64.h).
@@ -33,7 +33,7 @@ unsigned stall_x86_64_instruction_length(const uint8_t *_Nonnull code, uint64_t 
 /// The path of the library that holds `symbol`; NULL when none does.
 const char *_Nullable testing_library_of(const char *_Nonnull symbol);
 
-/// Reads 2 GB of a file's hole in one system call, which does not look at signals; returns how many bytes.
+/// Reads 2 GB of a file's hole in one system call, which does not check for signals; returns the number of bytes.
 int64_t testing_long_system_call(void);
 /// Waits in vfork for a child that sleeps so long. 0, or -1.
 int testing_vfork(uint32_t microseconds);

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// Sets a hook that passes every job on to what was there before: the hook that it found, or else the runtime.
+/// Installs a hook that passes every job to its predecessor: the previous hook, or the runtime.
 void task_hook_set(void);
 /// How many jobs came by.
 uint64_t task_hook_count(void);

@@ -1,12 +1,12 @@
-// Stalls at planted sites, one after the other, under the agent. For each hit it prints what was hit and when, so that
-// the reports in the store can be held against it: scripts/truth_grouping.py does.
+// Stalls at planted sites, one after the other, under the agent. For each stall it prints the site and the time, which
+// scripts/truth_grouping.py compares with the reports in the store.
 //
 //     grouping-victims STORE
 
 import Glibc
 import StallAgent
 
-/// A place in the code that stalls, as a person would name it.
+/// A code location that stalls, as a developer would name it.
 struct Site {
     let name: String
     /// Several ways that are all the same site: a generic function with different types, say.

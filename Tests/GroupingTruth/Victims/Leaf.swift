@@ -1,5 +1,5 @@
-// How a site stalls. Transparent: the code is the site's own, in debug builds as well. Line tables still name it as an
-// inlined call; victims.rules says that it is nobody's culprit.
+// How a site stalls. Transparent: the code belongs to the site, in debug builds as well. Line tables still show it as
+// an inlined call; victims.rules skips it.
 
 import CGroupingSites
 import Glibc

@@ -20,7 +20,7 @@ extern void __libc_free(void *);
 static char counted[16];
 static uint32_t is_counting;
 static uint64_t allocations, frees;
-// While it is 1 nobody gets past, but the thread that holds it.
+// While it is 1, only the holder may proceed.
 static uint32_t is_held;
 static int32_t holder;
 
@@ -84,10 +84,10 @@ void free(void *memory) {
 
 #endif
 
-// Here, since a program with file capabilities is not told by its environment.
+// Here, because a program with file capabilities ignores the environment.
 //
-// Leaks: a bell is never freed, because a loop may ring it at any moment. Leaks of threads: a play may end while the agent still
-// waits for one that it gave up on.
+// Leaks: a wake-up word is never freed, because a loop may use it at any moment. Leaks of threads: a play may end while
+// the agent still waits for one that it gave up on.
 #if __has_feature(address_sanitizer)
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
@@ -120,8 +120,8 @@ void host_block_heap(uint64_t ns) {
     syscall(SYS_futex, &is_held, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
 }
 
-// glibc: the arena begins with its lock. A freed chunk of no thread's cache is linked to the arena's list of such chunks, which
-// lies 96 bytes behind it (2.36). Found before there are threads that could take the chunk.
+// glibc: the arena begins with its lock. A freed chunk that is in no thread's cache is linked to the arena's list of
+// such chunks, 96 bytes after it (2.36). Found before there are threads that could take the chunk.
 static int *arena;
 
 __attribute__((constructor)) static void find_arena(void) {

@@ -5,7 +5,7 @@ import Foundation
 import StallAgent
 import StallRunLoop
 
-/// Plays stalls of every shape under a counting malloc. Prints one line; returns whether nothing was counted.
+/// Runs stalls of every kind under a counting malloc. Prints one line; returns whether the count is zero.
 func countAllocations(_ directory: String) throws -> Bool {
     var configuration = StallMonitor.Configuration(app: "allocations", version: "1")
     configuration.store = directory + "/allocations.sqlite"
@@ -20,14 +20,14 @@ func countAllocations(_ directory: String) throws -> Bool {
     monitor.watch(queue, as: "work")
     let lock = NSLock()
     let marked = monitor.watchCurrentThread(as: "marked")
-    // Requests are handled while nothing is counted: what is prepared for a loop is.
+    // Requests are handled before counting, because preparing a loop allocates.
     usleep(400_000)
     host_count_heap("stall-watchdog")
     runOnce(loop) { monitor.withActivity("sleeps") { _ = usleep(150_000) } }
     marked.begin()
     monitor.withActivity("computes") { host_spin(200_000_000) }
     marked.end()
-    // A lock, so that its holder is looked at.
+    // A lock, so that its holder is captured.
     let holder = Thread { lock.withLock { _ = usleep(300_000) } }
     holder.start()
     usleep(20_000)

@@ -1,4 +1,4 @@
-// Plays one after the other, each a process of its own, and judges them from outside.
+// Runs plays one after the other, each in its own process, and judges them from outside.
 
 import Foundation
 import StallModel
@@ -19,7 +19,7 @@ struct Verdict {
     }
 }
 
-/// Plays until the time is over, and each kind once at least.
+/// Runs plays until the time is over, each kind at least once.
 func drive(seconds: Int, only: String?) -> Bool {
     var verdict = Verdict()
     let root = NSTemporaryDirectory() + "host-safety-\(getpid())"

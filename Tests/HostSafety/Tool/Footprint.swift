@@ -1,4 +1,4 @@
-// What the agent takes of a process, for docs/in-your-process.md: a release build's numbers.
+// The agent's use of the process's resources, for docs/in-your-process.md.
 
 import Foundation
 import StallAgent

@@ -1,11 +1,11 @@
-// One play: a process of its own with its own store, whose stalls are known.
+// One play: a process with its own store and known stalls.
 
 import CHostSafety
 import Foundation
 import StallAgent
 import StallRunLoop
 
-/// What a play has at hand.
+/// The environment of a play.
 final class Stage {
     let directory: String
     let store: String
@@ -64,11 +64,11 @@ final class Stage {
         settle()
         // One that waited for a CPU for long may be no stall of its own doing.
         guard runDelay() - delay < .milliseconds(50) else { return }
-        // Written when it is over: a play that ends before has not stalled.
+        // Written at its end: a play that ends before has not stalled.
         _ = (label + "\n").withCString { write(plan, $0, strlen($0)) }
     }
 
-    /// Stops the monitor and tells how long it took.
+    /// Stops the monitor and records the duration.
     func stop(_ monitor: StallMonitor, within limit: Duration? = nil) {
         let limit = limit ?? stopLimit
         let (began, delay) = (ContinuousClock.now, runDelay())
@@ -80,7 +80,7 @@ final class Stage {
     }
 }
 
-/// How long the calling thread has waited for a CPU so far; zero where the kernel does not tell.
+/// How long the calling thread has waited for a CPU so far; zero if the kernel does not provide it.
 private func runDelay() -> Duration {
     let text = try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)
     let numbers = text?.split(separator: " ") ?? []
@@ -90,9 +90,9 @@ private func runDelay() -> Duration {
 /// A kind of play.
 struct Play {
     let name: String
-    /// What it is about makes losses that cannot be stored: there, an honest `stop` counts.
+    /// Its subject causes losses that cannot be stored: there, `stop` must report them.
     var mayLose = false
-    /// Run by another play only.
+    /// Only run by another play.
     var isInner = false
     /// Environment that it needs from its beginning.
     var environment: [String: String] = [:]

@@ -1,4 +1,4 @@
-// Plays about what a host does to itself: limits, rights, signals, memory.
+// What a host does to itself: limits, privileges, signals, memory.
 
 import CHostSafety
 import Foundation
@@ -187,7 +187,7 @@ extension Play {
             }
             stage.stop(monitor)
         },
-        // Swift's own handler takes a trap for a fault: it returns, and the program goes on behind it.
+        // Swift's own handler treats a trap as a fault: it returns, and the program continues after it.
         Play(name: "fatal-signals", environment: ["SWIFT_BACKTRACE": "enable=no"]) { stage in
             // What would have ended the process ends it, by the same signal. The agent handles them to note the time.
             host_handle_one_fault()

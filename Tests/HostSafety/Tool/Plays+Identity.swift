@@ -1,4 +1,4 @@
-// Plays about who the process is to the kernel: capabilities of its file, another PID namespace. Each runs the program anew.
+// The process's identity in the kernel: file capabilities, another PID namespace. Each executes the program again.
 
 import CHostSafety
 import Foundation
@@ -70,7 +70,7 @@ extension Play {
 }
 
 extension Stage {
-    /// Plays another play in a program of its own, in this one's directory.
+    /// Runs another play in a new process, in this one's directory.
     fileprivate func run(
         _ play: String, _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32
     ) throws {
@@ -85,7 +85,7 @@ extension Stage {
     }
 }
 
-/// What reports of a play say of their stacks.
+/// The stacks in a play's reports.
 private final class SeenReports: @unchecked Sendable {
     // Unchecked because of the lock.
     struct Facts {

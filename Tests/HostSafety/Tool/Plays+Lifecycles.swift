@@ -1,4 +1,4 @@
-// Plays about starting, stopping, forking and executing.
+// Starting, stopping, forking and executing.
 
 import CHostSafety
 import Foundation
@@ -43,7 +43,7 @@ extension Play {
             stage.stall(monitor)
             let child = host_fork()
             if child == 0 {
-                // What the parent had is not touched; the loop goes on with descriptors of its own.
+                // The parent's resources are not touched; the loop continues with its own descriptors.
                 stage.rest(.milliseconds(50))
                 stage.stop(monitor)
                 guard monitor.restartAfterFork() else { _exit(3) }

@@ -1,4 +1,4 @@
-// Plays about what is watched, and about files that change under the agent.
+// Watch targets, and files that change under the agent.
 
 import CHostSafety
 import Foundation
@@ -157,7 +157,7 @@ extension Play {
             .map { $0 + name }.first { access($0, R_OK) == 0 }
     }
 
-    /// Stores that cannot be, by the kind of what is in their place.
+    /// Invalid stores, by the kind of file in their place.
     private static func badStores(_ stage: Stage) throws -> [String] {
         let root = stage.directory
         func path(_ name: String) -> String { root + "/" + name + ".sqlite" }

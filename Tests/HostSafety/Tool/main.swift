@@ -12,7 +12,8 @@ case "allocations":
 case "footprint" where arguments.count == 3: try printFootprint(arguments[2])
 case "play" where arguments.count == 4: exit(runPlay(arguments[2], arguments[3]))
 case "successor":
-    // What came after a play: it does nothing and must not be ended, by a signal that was left for it least of all.
+    // The successor of a play's process: it does nothing and must not be killed, least of all by a signal meant for its
+    // predecessor.
     host_block_signals(false)
     usleep(20_000)
     exit(0)

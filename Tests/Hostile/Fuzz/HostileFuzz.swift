@@ -1,10 +1,10 @@
-// Mutates stores, lines, ELF images with their DWARF, and tables of .eh_frame, in this process, and gives each to what
-// reads it: a crash ends the process, and its parent sees that.
+// Mutates stores, JSON lines, ELF images with their DWARF, and .eh_frame tables in this process, and passes each to its
+// reader. A crash ends the process, which its parent detects.
 //
 //     hostile-fuzz [--seconds N | --executions N] STORE [ELF...]
 //
-// Without coverage: SwiftPM gives an executable a main of its own, which libFuzzer wants to have. What is mutated is
-// valid, and mutations are the ones that formats break at: extremes, flipped bits, swapped and missing parts.
+// Without coverage: SwiftPM gives an executable its own main, which libFuzzer needs to provide. Inputs are valid, and
+// mutations are those that break parsers: extremes, flipped bits, swapped and missing parts.
 
 import CStackCapture
 import Glibc

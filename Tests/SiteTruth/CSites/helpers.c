@@ -166,7 +166,7 @@ void site_udp_send(uint16_t port) {
     close(far);
 }
 
-// The resolver of this thread asks a socket of ours, which never answers, once.
+// The resolver of this thread queries a socket of ours, which never answers, once.
 bool site_silent_nameserver(void) {
     static uint16_t port;
     static int server = -1;

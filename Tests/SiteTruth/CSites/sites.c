@@ -1,4 +1,4 @@
-// Sites in C. Some have names that look like a library's, or are one of libc's: they are the app's all the same.
+// Sites in C. Some have names that look like a library's, or equal one of libc's: they are still the app's.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

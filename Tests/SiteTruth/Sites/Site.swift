@@ -1,5 +1,5 @@
-// A place that stalls, and what a report of it must say. The truth is noted here, by the site's own program and clocks:
-// nothing of the agent's is asked.
+// A code location that stalls, and the expected report. The truth comes from the site's own program and clocks, not
+// from the agent.
 
 import CStallSites
 import Foundation
@@ -17,12 +17,12 @@ struct Site {
     let causes: [Cause]
     /// The way there, where the functions have the same code: a report may say that they are merged, under this caller.
     var caller: String?
-    /// The time is divided between computing and waiting as the machine likes: the site's own CPU clock tells.
+    /// The machine decides how the time is divided between computing and waiting: the site's own CPU clock measures it.
     var isMeasured = false
-    /// Makes ready what it stalls on, outside of the loop; the closure that comes back stalls.
+    /// Prepares what it stalls on, outside of the loop; the returned closure stalls.
     let prepare: (Visit) -> (() -> Void)?
     var asyncBody: (@MainActor () async -> Void)?
-    /// What it makes is there after the first visit: it cannot be visited again.
+    /// It creates something at the first visit that remains: it cannot be visited again.
     var happensOnce = false
 
     init(
@@ -50,7 +50,7 @@ struct Site {
 }
 
 extension Site {
-    /// The same, for what is there after the first visit: it cannot be visited again.
+    /// The same, for something that remains after the first visit: it cannot be visited again.
     var once: Site {
         var site = self
         site.happensOnce = true
@@ -67,7 +67,7 @@ nonisolated(unsafe) var sink = 0
 
 /// One visit of a site, with the threads that help it.
 final class Visit: @unchecked Sendable {
-    /// The thread that holds what is waited for; 0 when no thread does, or none that the system knows of.
+    /// The thread that holds what the site waits for; 0 if no thread does, or none that the system knows.
     var holder: Int32 = 0
     private let started = DispatchSemaphore(value: 0)
     private var waiting = 0
@@ -83,7 +83,7 @@ final class Visit: @unchecked Sendable {
         }
     }
 
-    /// A thread takes a lock now, and lets it go so long after the stall has begun.
+    /// A thread takes a lock now, and releases it this long after the stall began.
     func hold(_ lock: @escaping () -> Void, _ unlock: @escaping () -> Void) {
         let isHeld = DispatchSemaphore(value: 0)
         waiting += 1

@@ -1,5 +1,5 @@
-// Stalls at planted sites of every nature, one after the other, under the agent. For each it prints what was hit, when, and
-// what a report must say, so that the reports in the store can be held against it: scripts/truth_sites.py does.
+// Stalls at planted sites of every kind, one after the other, under the agent. For each it prints the site, the time,
+// and the expected report, which scripts/truth_sites.py compares with the reports in the store.
 //
 //     site-truth STORE [EVERY]        only every EVERYth site
 //     site-truth --list

@@ -1,4 +1,4 @@
-// Sites that were written after the others were right, without looking at what they would be called.
+// Sites that were added after the others passed, without checking their names first.
 
 import CStallSites
 import Foundation

@@ -84,7 +84,7 @@ let someText = (0..<200).map { "line \($0): user\($0)@example.org paid \($0 * 3)
     sink &+= sum.isZero ? 0 : 1
 }
 
-/// The compiler may give the time to what it makes itself (`or`), and the closure of the list may be the only caller.
+/// The compiler may attribute the time to generated code (`or`), and the closure of the list may be the only caller.
 private func cpu(
     _ name: String, in function: String, or made: String? = nil, _ body: @escaping () -> Void
 ) -> Site {
@@ -306,7 +306,7 @@ extension Array where Element == Int {
     for shape in shapes { sink &+= shape.area() }
 }
 
-/// Not told to stay out of its caller: what inlining leaves is found by debug information.
+/// May be inlined into its caller: debug information identifies inlined functions.
 func tidyUp() {
     usleep(stallMicroseconds)
     sink &+= 1

@@ -1,4 +1,4 @@
-// libdw on a blocked thread of this process, as a benchmark's peer. It is loaded privately, never linked.
+// libdw on a blocked thread of this process, for comparison in benchmarks. It is loaded with dlopen, never linked.
 //
 // Source: elfutils' libdwfl.h, of which this declares what it uses.
 #define _GNU_SOURCE

@@ -1,14 +1,14 @@
-// Does the sampler harm its host? Captures threads that live dangerously, as fast as asked, and counts what went wrong:
+// Stress test of the sampler: captures threads that throw, exit, fork and fault, at a given rate, and counts failures:
 //
 //     stack-stress SECONDS [CAPTURES-PER-SECOND] [owned]
 //
-// Each thread has a sampler of its own: one alone waits for each running thread until that has used a millisecond of CPU,
-// and nine that share two processors then allow some two hundred captures a second.
+// Each thread has its own sampler: a single one waits for each running thread until that has used a millisecond of CPU,
+// and nine threads that share two processors then allow some two hundred captures a second.
 //
-// The threads throw C++ exceptions, load and unload a plug-in, fork, allocate, take signals of their own, and wait with
+// The threads throw C++ exceptions, load and unload a plug-in, fork, allocate, handle their own signals, and wait with
 // usleep, poll and epoll_wait, whose early returns are counted. A deadlock shows as a thread that makes no progress.
-// With `owned` the process has handlers of its own for SIGPROF and SIGURG before the sampler comes, and a thread that sends
-// itself SIGPROF: each must arrive, and no thread may be signalled by the sampler.
+// With `owned` the process has its own handlers for SIGPROF and SIGURG before the sampler starts, and a thread that
+// sends itself SIGPROF: each must arrive, and no thread may be signalled by the sampler.
 
 import CStackVictims
 import Foundation
@@ -40,7 +40,7 @@ final class StressThread: Sendable {
     var thread: RegisteredThread? { registration.withLock { $0 } }
 }
 
-/// Whether a wait of `milliseconds` took at least that long.
+/// Whether a wait of `milliseconds` lasted at least that long.
 @Sendable func waits(_ milliseconds: UInt64, _ wait: () -> Void) -> Bool {
     let start = now()
     wait()
@@ -86,7 +86,7 @@ func makeThreads() -> [StressThread] {
     ] + (isOwned ? [StressThread("owns SIGPROF") { stress_profile_itself() == 0 }] : [])
 }
 
-/// Captures one of the threads, so many times a second, on a thread of its own.
+/// Captures one of the threads at a given rate, on its own thread.
 final class StressSampler: Sendable {
     private let outcomes = Mutex<[String: Int]>([:])
     private let hasEnded = Atomic<Bool>(false)

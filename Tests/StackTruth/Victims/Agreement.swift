@@ -2,8 +2,8 @@
 //
 //     stack-victims agree SCENARIO COUNT
 //
-// The victim is interrupted, libunwind unwinds it in the handler, which then blocks; the sampler looks at it from
-// outside. What lies outside of the signal frame must be the same.
+// The victim is interrupted, libunwind unwinds it in the handler, which then blocks; the sampler captures it from
+// outside. The frames outside of the signal frame must be equal.
 
 import CStackVictims
 import Foundation
@@ -12,8 +12,8 @@ import StallModel
 
 struct Agreement {
     private(set) var equal = 0
-    /// libunwind leaves out the caller of the interrupted function: that one has no tables and was at its very beginning or
-    /// end, where libunwind already or still believes in its frame pointer. The instructions there tell that ours is true.
+    /// libunwind omits the caller of the interrupted function if that function has no tables and is at its very
+    /// beginning or end, where its frame pointer is not valid. The instructions there show that ours is right.
     private(set) var skippedByLibunwind = 0
     /// libunwind's stack is the beginning of ours.
     private(set) var cutByLibunwind = 0

@@ -71,7 +71,7 @@ import Synchronization
             usleep(.random(in: 1_000...20_000))
             do {
                 var stack = try sampler.captureStack(of: thread, timeout: .seconds(60))
-                // A debugger lets threads go one by one: this one may run while the victim still looks blocked, in its hands.
+                // A debugger resumes threads one by one: this one may run while the victim is still stopped by it.
                 while mustRun && stack.method != .signal {
                     stack = try sampler.captureStack(of: thread, timeout: .seconds(60))
                 }

@@ -144,7 +144,7 @@ final class ClosureWorker: Worker {
     return (result ^ depth) &+ longer.count
 }
 
-/// Generic code that the optimizer must not specialize: it keeps its values in stack that is taken at run time.
+/// Generic code that the optimizer must not specialize: it keeps its values in dynamically allocated stack.
 @inline(never) @_semantics("optimize.sil.specialize.generic.never")
 func unspecialized<T: Equatable>(depth: Int, value: T, _ block: () -> CInt) -> CInt {
     if depth == 0 { return block() }

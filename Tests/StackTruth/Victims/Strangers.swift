@@ -1,5 +1,5 @@
-// Programs of the kind that others write: the stall lies in a callback that a library calls, several frames of Foundation,
-// the standard library, the regex engine or the concurrency runtime away from the code that asked for it.
+// Typical third-party code: the stall is in a callback that a library calls, several frames of Foundation, the standard
+// library, the regex engine or the concurrency runtime away from the code that requested it.
 
 import CStackVictims
 import Dispatch

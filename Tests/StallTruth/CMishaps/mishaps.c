@@ -15,7 +15,7 @@
 
 static _Atomic int64_t wall_shift_ns;
 
-/// Takes the place of the C library's function in the whole program.
+/// Interposes the C library's function in the whole program.
 int clock_gettime(clockid_t clock, struct timespec *time) {
     static int (*_Atomic real)(clockid_t, struct timespec *);
     int (*call)(clockid_t, struct timespec *) = atomic_load_explicit(&real, memory_order_relaxed);

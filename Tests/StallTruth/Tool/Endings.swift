@@ -1,12 +1,12 @@
-// Ways in which a process can go, in the middle of a stall or just after one. Each is played by a child with an agent of its own;
-// the next agent that opens its store must make the store say what happened.
+// Ways in which a process can end, during a stall or just after one. Each is run by a child with its own agent; the
+// next agent that opens its store must make the store reflect what happened.
 
 import Foundation
 import StallAgent
 import StallModel
 import StallArchive
 
-/// A way to go, and what the store must say of the stall.
+/// A way to end, and the expected record of the stall.
 struct WayOut {
     var name: String
     var state: StallState
@@ -28,7 +28,7 @@ struct WayOut {
         WayOut(name: "stop", state: .ended, ending: .stop, isExact: true),
     ]
 
-    /// What a child does: stalls for so many milliseconds, prints for how many it really was, and goes.
+    /// The child: stalls for this many milliseconds, prints the actual duration, and ends.
     static func play(_ name: String, store: String, milliseconds: UInt32) {
         let monitor = try! StallMonitor.start(.init(app: "truth", version: "1", store: store))
         guard name != "nothing" else { return monitor.stop() }
@@ -56,14 +56,14 @@ struct WayOut {
         case "kill": kill(getpid(), SIGKILL)
         case "fault": UnsafeMutablePointer<Int>(bitPattern: 8)!.pointee = 1
         case "exec":
-            // It lives on as another program while the next agent looks.
+            // It continues as another program while the next agent checks.
             var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("5"), nil]
             execv("/bin/sleep", &arguments)
         default: exit(0)
         }
     }
 
-    /// Plays it once. Nil when the store says the truth, else what is wrong.
+    /// Runs it once. Nil if the store is right, else what is wrong.
     func check(milliseconds: Int, directory: URL) throws -> String? {
         let store = directory.appending(path: "\(UUID()).sqlite").path
         let child = Child(["ending", name, store, "\(milliseconds)"])
@@ -77,7 +77,7 @@ struct WayOut {
             return "\(name) after \(lasted) ms: \(reports.count) reports"
         }
         let length = report.duration.milliseconds
-        // The callout goes on a little after it has said how long it took.
+        // The callout continues a little after it has printed its duration.
         let isLong = isExact ? abs(length - lasted) <= 25 : length >= lasted * 0.9
         let isRight =
             report.state == state && report.ending == ending && isLong && length <= lasted + 25
@@ -103,7 +103,7 @@ private final class Child {
         try! process.run()
     }
 
-    /// What it prints first.
+    /// Its first line of output.
     var firstNumber: Double? {
         let text = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
         return text.split(separator: "\n").first.flatMap { Double($0) }

@@ -22,14 +22,14 @@ final class Helper {
         process.waitUntilExit()
     }
 
-    /// What it has printed by its end.
+    /// Its output until its end.
     func output() -> String {
         let data = pipe?.fileHandleForReading.readDataToEndOfFile() ?? Data()
         process.waitUntilExit()
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Whether it could do what it was to do.
+    /// Whether it succeeded.
     @discardableResult
     func waitForEnd() -> Bool {
         process.waitUntilExit()

@@ -1,4 +1,4 @@
-// The parts of the suite. Each is played by a process of its own, which the agent watches.
+// The parts of the suite. Each runs in its own process, which the agent watches.
 
 import CLinux
 import CMishaps
@@ -11,11 +11,11 @@ struct Part {
     var name: String
     /// Its stalls count for the error bars: nothing else is going on.
     var measuresErrors = false
-    /// Played only when it is asked for by name: it looks at stacks, and which stalls are found there is no matter of it.
+    /// Run only if requested by name: it checks stacks, not which stalls are found.
     var isExtra = false
     /// It judges its stalls itself: they are other processes'.
     var problems: ((Stage) -> [String?])?
-    /// What it plants besides stalls: reports under the first of these verdicts must appear, the others may.
+    /// What it plants besides stalls: reports with the first of these verdicts must appear, the others may.
     var verdicts: [StallVerdict] = []
     /// The main thread runs this, and returns when the part is over.
     var play: (Stage) -> Void
@@ -24,13 +24,13 @@ struct Part {
 /// A process with an agent and victims in it.
 final class Stage: @unchecked Sendable {
     // Unchecked because parts use it from one thread, and victims touch `truth` only.
-    /// Started when a part first asks for it: by then its process is where it is to be.
+    /// Started when a part first needs it: by then its process is in its final control group.
     private(set) lazy var monitor = try! StallMonitor.start(configuration)
     private let configuration: StallMonitor.Configuration
     let truth = Truth()
     let seconds: Double
     private(set) var notes: [String] = []
-    /// The machine did not let the part do what it is about.
+    /// The machine does not support what the part tests.
     private(set) var isUnplayed = false
     private var threads: [LoopThread] = []
     private var victims: [VictimLoop] = []
@@ -147,7 +147,7 @@ extension Stage {
         group.wait()
     }
 
-    /// Processes that go in a stall or after one: what is wrong of each, or nil.
+    /// Processes that end during a stall or after one: what is wrong for each, or nil.
     fileprivate func playEnds() -> [String?] {
         let directory = FileManager.default.temporaryDirectory.appending(path: "ends-\(UUID())")
         try? FileManager.default.createDirectory(
@@ -171,7 +171,7 @@ extension Stage {
         return problems
     }
 
-    /// Takes a helper's word for when it has stopped this process. False when it could not.
+    /// Uses a helper's record of when it stopped this process. False if it could not.
     @discardableResult
     fileprivate func noteStops(by helper: Helper) -> Bool {
         let times = helper.output().split(whereSeparator: \.isWhitespace).compactMap { UInt64($0) }

@@ -1,14 +1,14 @@
-// Compares what the agent has stored with what the victims know.
+// Compares what the agent has stored with what the victims recorded.
 //
-// A stall counts by its own time: what it took, less what the kernel says it queued for a CPU and what its process was
-// stopped. Neither the victim nor the agent can say where in a sleep of the watchdog a stop began, so a plant with stops in
-// it is owed a report from when that can make no difference on; docs/truth.md says how much that is.
+// A stall counts by its own time: its duration less its waits for a CPU, by the kernel's accounting, and its process's
+// suspensions. Neither the victim nor the agent knows where in a sleep of the watchdog a suspension began, so a plant
+// with suspensions must be reported only if that can make no difference; docs/truth.md has the limits.
 
 import Foundation
 import StallModel
 import StallArchive
 
-/// What a part of the suite found. One line of JSON from the process that played it.
+/// The findings of a part of the suite. One line of JSON from its process.
 struct PartResult: Codable {
     var part: String
     var stalls = 0
@@ -21,14 +21,15 @@ struct PartResult: Codable {
     /// How far off the agent was, in milliseconds: in when it noticed, and in the duration it stored.
     var noticed: [Double] = []
     var durations: [Double] = []
-    /// How late sleeps of a thread that nobody watches ended meanwhile, in milliseconds: what a watchdog has to live with.
+    /// How late sleeps of an unwatched thread ended meanwhile, in milliseconds: the lateness that a watchdog must
+    /// expect.
     var oversleeps: [Double] = []
     /// Plants so near to the threshold that either verdict is right.
     var borderline = 0
     /// Reports of stalls, and those of them without any stack.
     var stallReports = 0
     var withoutStack = 0
-    /// Incidents that are kept under verdicts of their own, and those that should have had another one.
+    /// Incidents with verdicts of their own, and those that should have had another one.
     var others: [String: Int] = [:]
     var wrongVerdicts = 0
     var notes: [String] = []
@@ -73,7 +74,7 @@ extension PartResult {
                 others["\(report.verdict)", default: 0] += 1
                 // Anywhere a thread may have lacked a CPU; then its owner knows.
                 let near = own.filter { abs(lateness($0)) < length / 2 }
-                // What no victim has noted it was too short to note: then nobody knows better.
+                // Too short for the victims to record: there is no better knowledge.
                 let wasQueued =
                     near.isEmpty
                     || near.contains { episode in
@@ -166,7 +167,7 @@ extension Episode {
         stops(in: all).reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// What is known of it, to look into a wrong verdict. Microseconds, stops from its beginning on.
+    /// Details for looking into a wrong verdict. Microseconds, suspensions from its beginning on.
     func described(_ all: [Range<UInt64>]) -> String {
         let near = all.filter {
             $0.upperBound + 200_000 > began && $0.lowerBound < began + UInt64(duration) + 200_000
@@ -177,17 +178,18 @@ extension Episode {
 
     private func own(_ all: [Range<UInt64>]) -> Int64 { duration - queued - stopped(all) }
 
-    /// Its own time is at least the threshold. The agent looks at half the threshold and then every eighth of it: so much of
-    /// the time before each stop may have been stopped as well, for all it knows, and the eighth after it.
+    /// Its own time is at least the threshold. The agent polls at half the threshold and then at every eighth of it:
+    /// the time up to the poll before each suspension may have been suspended as well, for all it knows, and the eighth
+    /// after it.
     func mustBeCalledStall(_ all: [Range<UInt64>]) -> Bool {
         let count = Int64(stops(in: all).count)
         let unknown = count == 0 ? 0 : limit / 2 + count * limit / 4
         return own(all) >= limit + unknown
     }
 
-    /// All but a sixty-fourth of the threshold is its own time: what the agent neglects. A thread is woken up to be stopped, and
-    /// what it queues for a CPU on the way to that is in both accounts: with stops in it, no queueing is taken off. And it stops
-    /// when the signal has reached it, not when the signal was sent: half a millisecond a stop.
+    /// All but a sixty-fourth of the threshold is its own time: the agent's tolerance. A thread is woken to be stopped,
+    /// and its wait for a CPU on the way is in both accounts: with suspensions, no waits are subtracted. And it stops
+    /// when the signal has reached it, not when it was sent: half a millisecond per suspension.
     func mayBeCalledStall(_ all: [Range<UInt64>]) -> Bool {
         let count = Int64(stops(in: all).count)
         let own = count == 0 ? own(all) : duration - stopped(all) + count * 500

@@ -1,4 +1,4 @@
-// A watched loop whose owner knows what it did: each callout notes its own beginning and end, and what was planned.
+// A watched loop that records what it did: each callout records its own begin and end, and what was planned.
 //
 //     driver thread: choose an item -> put it on the loop as some kind of callout -> wait for its end -> pause
 
@@ -15,7 +15,7 @@ struct Episode {
     /// Wall clock and duration, in microseconds.
     var start: Int64
     var duration: Int64
-    /// The same, on the clock that nobody sets.
+    /// The same, on the monotonic clock.
     var began: UInt64
     /// The part of the duration in which its thread queued for a CPU, by the kernel's account.
     var queued: Int64
@@ -123,7 +123,7 @@ final class VictimLoop: @unchecked Sendable {
         }
     }
 
-    /// One callout that takes this long, by its own clock, and notes what it took.
+    /// One callout of this duration, by its own clock, which records its actual duration.
     func item(lasting length: Duration, isStall: Bool, computes: Bool) {
         let kinds = CalloutKind.allCases.filter { $0 != .mainQueue || loop === EventRunLoop.main }
         noteOnLoop(kinds.randomElement(using: &random)!, isStall: isStall) { began in
@@ -184,7 +184,7 @@ final class VictimLoop: @unchecked Sendable {
             var byte: UInt8 = 1
             _ = write(pipe.write, &byte, 1)
         case .observer:
-            // Whatever comes next: a wake-up is dropped while the loop is about to look anyway.
+            // A later wake-up is dropped while the loop is about to check anyway.
             let observer = LoopObserver(repeats: false) { _, _ in work() }
             loop.add(observer, toMode: .default)
             loop.wakeUp()
@@ -241,6 +241,6 @@ extension VictimLoop {
 }
 
 extension StallMonitor.Configuration {
-    /// Every stall is to be seen, however many there are at one place.
+    /// Every stall must be reported, however many there are at one location.
     mutating func prepareForTruth() { limits = .none }
 }

@@ -1,4 +1,4 @@
-// The Swift cooperative pool and a Dispatch queue as victims: what is put into them notes its own times.
+// The Swift cooperative pool and a Dispatch queue as victims: their items record their own times.
 
 import CMishaps
 import Dispatch
@@ -22,7 +22,7 @@ final class VictimPool: Sendable {
         while monotonic() < deadline {
             exhaust(for: threshold * Double.random(in: 1.3...8))
             usleep(.random(in: 20_000...120_000))
-            // All threads taken, and nobody waits.
+            // All threads are occupied, and no task waits.
             block(for: threshold * Double.random(in: 0.2...3), waiters: 0)
             truth.countHealthy(1)
             usleep(.random(in: 20_000...60_000))
@@ -49,7 +49,8 @@ final class VictimPool: Sendable {
                 duration: Int64(ended - began) / 1000, began: began / 1000, queued: 0))
     }
 
-    /// Takes every thread; those that wait came after. Returns from when all were taken until the first one was free.
+    /// Occupies every thread; the waiting tasks come after. Returns from when all were occupied until the first was
+    /// free.
     @discardableResult
     private func block(for length: Duration, waiters: Int) -> (began: UInt64, ended: UInt64) {
         let (group, all) = (DispatchGroup(), DispatchSemaphore(value: 0))

@@ -1,12 +1,12 @@
-// Is every stall found, and nothing else called one? Victims that measure themselves, an agent that watches them, and
-// whatever machines do to processes: CPU hogs, SIGSTOP, debuggers, freezers, quotas, clocks that jump, forks.
+// Is every stall detected, and nothing else reported as one? Victims that measure themselves, an agent that watches
+// them, and what machines do to processes: CPU hogs, SIGSTOP, debuggers, freezers, quotas, clock changes, forks.
 //
-//     stall-truth [--seconds N] [PART...]    plays the parts, each in a process of its own, for about N seconds each
+//     stall-truth [--seconds N] [PART...]    runs the parts, each in its own process, for about N seconds each
 //
 // The last line is the result: truth stalls missed=N of=M false=N of=M median_error_ms=X p99_error_ms=X afterwards=N
-// It fails when a stall was missed, something else was called one, an incident has the wrong verdict, or more than one stall in a
-// thousand was seen only afterwards, by the loop's own count. With SABOTAGE=1 every 20th report is left out, and the result must
-// say so.
+// It fails if a stall was missed, something else was reported as one, an incident has the wrong verdict, or more than
+// one stall in a thousand was detected only afterwards, by the loop's own count. With SABOTAGE=1 every 20th report is
+// left out, and the result must show it.
 
 import Foundation
 import StallAgent
@@ -94,7 +94,7 @@ func playInProcess(_ part: Part) throws -> PartResult {
     return try JSONDecoder().decode(PartResult.self, from: data)
 }
 
-/// Plays one part in this process and prints its result.
+/// Runs one part in this process and prints its result.
 func playPart(_ name: String, seconds: Double) throws -> Never {
     let part = parts.first { $0.name == name }!
     let directory = FileManager.default.temporaryDirectory.appending(path: "truth-\(UUID())")

@@ -126,7 +126,7 @@ load_costs load_uv_descriptors(const int *descriptors, uint32_t present, uint32_
     load_costs costs = {0};
     void **polls = calloc(present + count, sizeof *polls);
     for (uint32_t i = 0; i < present; i++) add_uv_poll(&loop, &polls[i], descriptors[i]);
-    // It asks the kernel for what is new when it next polls.
+    // Applies changes to the kernel at its next poll.
     uv_run(&loop, UV_RUN_NOWAIT);
     begin();
     for (uint32_t i = present; i < present + count; i++) add_uv_poll(&loop, &polls[i], descriptors[i]);
@@ -212,7 +212,7 @@ static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data) {
     return G_SOURCE_CONTINUE;
 }
 static GSourceFuncs idle_functions = {never_prepared, never, dispatch, NULL, NULL, NULL};
-/// Lets GLib itself look at ready times and descriptors.
+/// Lets GLib itself check ready times and descriptors.
 static GSourceFuncs plain_functions = {NULL, NULL, dispatch, NULL, NULL, NULL};
 
 static void end_glib(GMainContext *context, void **sources, uint32_t count) {

@@ -8,7 +8,7 @@ import StallRunLoop
 /// What one contestant's loop does with many items.
 struct LoadedLoop {
     let name: String
-    /// The largest size that it is played at; beyond it a round would take minutes, or more descriptors than there are.
+    /// The largest size to run; beyond it a round would take minutes, or more descriptors than there are.
     var limit = 1_000_000
     /// An operation costs so much at large sizes that few are enough.
     var isLinear = false

@@ -58,7 +58,7 @@ func playTimersNIO(_ size: Int, _ phase: TimerPhase) -> Double {
     }.wait()
 }
 
-/// A loop of its own, whose end cancels what is left: to cancel one is linear in their number.
+/// A separate loop, whose end cancels the rest: cancelling one is linear in their number.
 func loadTimersNIO(_ present: Int, _ count: Int) -> load_costs {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     defer { try! group.syncShutdownGracefully() }

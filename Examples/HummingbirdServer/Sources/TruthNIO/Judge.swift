@@ -1,4 +1,4 @@
-// Holds the reports against the plants. A plant is owed a report when its own time reached the threshold.
+// Compares the reports with the planted stalls. A plant must be reported if its own time reached the threshold.
 
 import Foundation
 import StallAgent

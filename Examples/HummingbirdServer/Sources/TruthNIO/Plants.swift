@@ -1,4 +1,5 @@
-// What is planted: a function for each place, so that a report can be held against it, and what each really took.
+// The planted stalls: one function per location, so that reports can be matched, and the durations measured by the
+// plants.
 
 import Foundation
 import Synchronization

@@ -14,7 +14,7 @@ let delegate = TickDelegate()
 let ownGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: delegate)
 let plants = Plants()
 
-/// What NIO says of its loop: how long its tasks ran at most.
+/// NIO's own measurement: the longest duration of its tasks.
 final class TickDelegate: NIOEventLoopMetricsDelegate {
     private let longest = Mutex<Int64>(0)
     func processedTick(info: NIOEventLoopTickInfo) {

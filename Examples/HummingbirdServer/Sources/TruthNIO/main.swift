@@ -83,7 +83,7 @@ func plant(_ place: Place, _ milliseconds: Int) {
         }
         try? task.futureResult.wait()
     case .threadPool:
-        // All threads are taken, and one more item waits.
+        // All threads are occupied, and one more item waits.
         let (pool, done) = (NIOThreadPool.singleton, DispatchGroup())
         plants.note(.threadPool, loop: "files") {
             for _ in 0..<pool.numberOfThreads + 1 {

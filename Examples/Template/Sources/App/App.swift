@@ -8,7 +8,7 @@ import Foundation
 import StallAgent
 #endif
 
-/// Stands for what an app does; once it takes too long.
+/// Placeholder for the app's work; one call takes too long.
 func refresh(_ round: Int) {
     usleep(round == 5 ? 400_000 : 10_000)
 }

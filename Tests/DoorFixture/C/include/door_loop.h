@@ -1,4 +1,4 @@
-// A loop of one descriptor, waiting by whichever call.
+// A loop of one descriptor, waiting by the given call.
 #pragma once
 
 typedef struct {

@@ -1,4 +1,4 @@
-// Sites in C and C++. Each is a function that somebody would call the culprit; it waits or computes itself.
+// Sites in C and C++. Each is a function that a developer would hold responsible; it waits or computes itself.
 #pragma once
 #include <stdint.h>
 

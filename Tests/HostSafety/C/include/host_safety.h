@@ -1,5 +1,5 @@
-// What the plays of host safety need and Swift cannot do: to stand in malloc, to be the process that was forked, to break files
-// under a running program.
+// What the host-safety plays need and Swift cannot do: block in malloc, continue in a forked child, corrupt files under
+// a running program.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@ uint64_t host_heap_frees(void);
 /// Called for each that was counted.
 void host_counted(void);
 
-/// Locks the heap's only arena for `ns`, as a thread does that is stopped in malloc. With MALLOC_ARENA_MAX=1 all allocations that
-/// no thread's cache serves wait for it. False where the arena is not where this library looks for it.
+/// Locks the heap's only arena for `ns`, like a thread stopped in malloc. With MALLOC_ARENA_MAX=1 all allocations that
+/// no thread's cache serves wait for it. False if the arena is not where this library expects it.
 bool host_hold_heap(uint64_t ns);
 
 /// The same through the counting malloc itself: every allocation and free of every thread waits until `ns` have passed, whatever
@@ -41,7 +41,7 @@ void host_spin(uint64_t ns);
 /// The program has many thread-local variables; this uses the last one.
 void host_touch_large_variable(void);
 
-/// Puts an empty directory in the place of /proc, for this process. False where that is not allowed.
+/// Mounts an empty directory over /proc, for this process. False if that is not allowed.
 bool host_hide_proc(void);
 
 /// Mounts a directory over itself, read-only, for this process. False where that is not allowed.
@@ -70,7 +70,7 @@ void host_die(const char *_Nonnull how);
 /// A handler of SIGSEGV that is to be called once. After the third call the process exits.
 void host_handle_one_fault(void);
 
-/// Takes SIGPROF every 5 ms of CPU time, as profilers do.
+/// Requests SIGPROF every 5 ms of CPU time, as profilers do.
 void host_profile_itself(void);
 
 /// PR_SET_DUMPABLE 0, as after setuid.

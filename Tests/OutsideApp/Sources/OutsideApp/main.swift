@@ -1,4 +1,4 @@
-// Uses everything that the agent's API offers, with one import of ours. It stalls once, so that the report can be looked at:
+// Uses the agent's whole API with one import. It stalls once, so that the report can be checked:
 //
 //     OutsideApp STORE
 

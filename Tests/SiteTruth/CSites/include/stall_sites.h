@@ -44,7 +44,7 @@ int site_gethostbyname(const char *_Nonnull name);
 int site_system(const char *_Nonnull command);
 pid_t site_spawn_sleep(const char *_Nonnull seconds);
 
-/// A child that holds a write lock on a range of the file; NULL when it could not be taken.
+/// A child that holds a write lock on a range of the file; NULL if it could not be locked.
 typedef struct site_child site_child;
 site_child *_Nullable site_child_locking(const char *_Nonnull path, long start, long length);
 void site_child_end(site_child *_Nonnull child);

@@ -8,7 +8,7 @@ extern "C" {
 
 typedef int (*_Nonnull victim_body)(int argument);
 
-/// Calls `body` with a variable amount of stack taken first (alloca).
+/// Calls `body` with a variable amount of stack allocated first (alloca).
 int victim_with_alloca(int count, victim_body body);
 /// Calls `body` from a frame that is aligned to 64 bytes.
 int victim_realigned(int argument, victim_body body);
@@ -18,7 +18,7 @@ int victim_with_many_arguments(int argument, victim_body body);
 int victim_on_alternate_stack(int argument, victim_body body);
 /// Calls `body` in a destructor that runs while a C++ exception unwinds the stack.
 int victim_while_throwing(int depth, victim_body body);
-/// Throws and catches C++ exceptions for ever.
+/// Throws and catches C++ exceptions forever.
 int victim_throw_forever(void);
 /// Throws through `depth` frames and catches; returns `depth`.
 int victim_throw_once(int depth);
@@ -32,8 +32,8 @@ void stress_own_sigprof(void);
 int stress_profile_itself(void);
 /// Keeps SIGURG from arriving at the calling thread.
 void victim_block_sigurg(void);
-/// When a SIGURG is pending there: calls its handler as the kernel would. Returns how long that took, in nanoseconds;
-/// 0 when none was pending.
+/// If a SIGURG is pending: calls its handler as the kernel would. Returns the duration in nanoseconds; 0 if none was
+/// pending.
 uint64_t victim_run_sigurg_handler(void);
 /// A descriptor that never becomes readable.
 int stress_empty_pipe(void);
@@ -50,7 +50,7 @@ int agreement_prepare(void);
 /// Interrupts `thread` and waits until it is blocked in the handler. Returns the number of addresses that libunwind
 /// found; element 0 is the interrupted instruction.
 uint32_t agreement_park(int32_t thread, uint64_t *_Nonnull addresses, uint32_t capacity);
-/// How long libunwind took the last time, in nanoseconds.
+/// The duration of libunwind's last run, in nanoseconds.
 uint64_t agreement_unwind_ns(void);
 /// Loads libdw, privately, and shows it this process. False when there is no libdw.
 int libdw_prepare(void);

@@ -20,7 +20,7 @@ load_costs load_uv_observers(uint32_t present, uint32_t count);
 load_costs load_uv_descriptors(const int *descriptors, uint32_t present, uint32_t count);
 load_costs load_glib_descriptors(const int *descriptors, uint32_t present, uint32_t count);
 
-/// One iteration with work at hand and `present` sources that have none.
+/// One iteration with pending work and `present` idle sources.
 double load_uv_idle(uint32_t present, uint32_t iterations);
 double load_glib_idle(uint32_t present, uint32_t iterations);
 /// One iteration that serves `ready` sources.

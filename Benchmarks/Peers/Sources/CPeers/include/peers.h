@@ -1,9 +1,9 @@
-// The same work as in Benchmarks/LoopBenchmark, on libuv and on GLib. Each function returns the nanoseconds it took.
+// The same work as in Benchmarks/LoopBenchmark, on libuv and on GLib. Each function returns the elapsed nanoseconds.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-/// `count` iterations with work at hand.
+/// `count` iterations with pending work.
 uint64_t peers_uv_iterate(uint64_t count);
 uint64_t peers_glib_iterate(uint64_t count);
 
