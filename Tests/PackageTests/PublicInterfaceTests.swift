@@ -22,7 +22,7 @@ import Testing
         #expect(recorded == interface)
     }
 
-    @Test func `a declaration is taken with what it is in, without its body`() {
+    @Test func `a declaration includes its context, not its body`() {
         let lines = """
             public struct A: Sendable {
                 /// public in words

@@ -22,7 +22,7 @@ import Testing
         #expect([queue.pop(), queue.pop(), queue.pop()] == [1, 2, nil])
     }
 
-    @Test func `a newer word on the same incident takes the older one's place`() {
+    @Test func `a newer report of the same incident replaces the older one`() {
         let queue = BoundedQueue<Int>(capacity: 2)
         queue.push(10)
         queue.push(20)

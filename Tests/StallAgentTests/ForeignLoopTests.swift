@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Its mode is not observed until the watchdog asks: its exit is seen, its entry was not.
-    @Test func `the callout around a nested run in a mode of its own goes on after it`() async {
+    @Test func `the callout around a nested run in a custom mode continues after it`() async {
         let (statuses, reported) = AsyncStream.makeStream(of: UInt64.self)
         let play = NestedPlay()
         let thread = Thread {

@@ -86,7 +86,7 @@ import Testing
         MonotonicInstant(nanoseconds: UInt64(100 + seconds) * 1_000_000_000)
     }
 
-    @Test func `an absence is told once, and its end`() {
+    @Test func `a gap is reported once, and its end`() {
         var health = WatchdogHealth()
         #expect(health.poll(delay: .seconds(1), at: at(0)) == nil)
         #expect(health.poll(delay: .seconds(6), at: at(10)) == nil)

@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The operator's environment goes before all that the app says, his file before both.
-    @Test func `the environment's threshold goes before what watch was told`() throws {
+    @Test func `the environment's threshold overrides the one given to watch`() throws {
         let configuration = StallMonitor.Configuration(app: "photos", version: "1")
             .environment(["STALLWATCH_THRESHOLD_MS": "75"])
         var book = PolicyResolver(configuration)
@@ -71,7 +71,7 @@ import Testing
         #expect(later[tracking.number].threshold == .milliseconds(30))
     }
 
-    @Test func `short timeouts in a row are a threshold that is looked at from the first one on`() {
+    @Test func `consecutive short timeouts are a threshold that is polled from the first one on`() {
         var book = book
         book.change(.consecutive(5, of: .milliseconds(50)), of: "main")
         let policy = book.policies(for: "main", asked: nil).base

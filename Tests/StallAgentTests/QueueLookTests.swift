@@ -18,7 +18,7 @@ import Testing
         withExtendedLifetime(queue) { stall_queue_find_drainer(queue.dispatchObject!) }
     }
 
-    @Test func `a queue tells the thread that runs its items`() {
+    @Test func `a queue shows the thread that runs its items`() {
         let queue = DispatchQueue(label: "test")
         #expect(poll(queue).is_known && poll(queue).is_empty && poll(queue).drainer == 0)
         queue.sync { #expect(poll(queue).drainer == stall_gettid()) }

@@ -72,7 +72,7 @@ import Testing
         #expect(queue.pendingProbes == 0 && status != busy)
     }
 
-    @Test func `an item that stays is busy from between the looks that it began between`() {
+    @Test func `an item that stays is busy from between the polls before and after its begin`() {
         tick(.idle)
         tick(.working(head: 0))  // at 20 ms
         #expect(queue.pendingProbes == 1 && status != busy)
@@ -114,7 +114,7 @@ import Testing
         (queue.time.load(ordering: .relaxed) - 1_000_000_000) / 1_000_000 - since
     }
 
-    @Test func `a queue that is suspended in the middle is not busy until it goes on`() {
+    @Test func `a queue that is suspended midway is not busy until it resumes`() {
         tick(.idle)
         for _ in 0..<3 { tick(.working(head: 7)) }
         #expect(status == busy)
@@ -124,7 +124,7 @@ import Testing
         #expect(status == busy && since == 55)
     }
 
-    @Test func `a queue that has long been idle is looked at half as often, until it works`() {
+    @Test func `a queue that has long been idle is polled half as often, until it is busy`() {
         func spacing() -> Double {
             let now = queue.time.load(ordering: .relaxed)
             return (heartbeat.nextTick - MonotonicInstant(nanoseconds: now)).milliseconds
@@ -139,14 +139,14 @@ import Testing
         #expect(status == busy && since == 410, "the middle of the longer time")
     }
 
-    @Test func `a thread that was kept from ticking blames nobody for that time`() {
+    @Test func `a thread that could not poll attributes that time to no queue`() {
         tick(.idle)
         tick(.working(head: 0), after: 500)
         tick(.working(head: 0))
         #expect(status == busy && since == 510)
     }
 
-    @Test func `a main queue that nobody serves yet is asked, and not busy`() {
+    @Test func `a main queue that is not served yet is probed, and not busy`() {
         let test = QueueProbeTests(mustAnswerFirst: true)
         for _ in 0..<10 { test.tick(.unknown) }
         #expect(test.queue.pendingProbes == 1 && test.status != busy)

@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [RateLimits(perPlace: 2, perHour: 9), RateLimits(perPlace: 9, perHour: 2)])
-    mutating func `an open stall that proves to be news is taken out of the counts again`(
+    mutating func `an open stall that is reported after all is removed from the counts`(
         limits: RateLimits
     ) {
         limiter.limits = limits

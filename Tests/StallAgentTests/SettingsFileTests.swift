@@ -29,7 +29,9 @@ import Testing
         }
     }
 
-    @Test func `a file is followed, nonsense leaves the settings, and deleting it takes them back`()
+    @Test
+    func
+        `a file is followed, an invalid one changes nothing, and deleting it restores the settings`()
         async throws
     {
         let directory = FileManager.default.temporaryDirectory.appending(path: "\(UUID())")

@@ -66,7 +66,7 @@ import Testing
         #expect(seen.withLock { $0 } == [false, true])
     }
 
-    @Test func `everyone who wants to hear is told, in order, before the end`() async {
+    @Test func `every callback is called, in order, before the end`() async {
         let hear = hear
         notifier.add(state: .ended) { hear.yield(Int($0.duration.milliseconds)) }
         notifier.add(state: .ended) { hear.yield(-Int($0.duration.milliseconds)) }

@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `callbacks hear of a report when it is in the store, and not before`() throws {
+    @Test func `callbacks are called when the report is in the store, and not before`() throws {
         try withTemporaryDirectory { directory in
             let obstacle = directory.appending(path: "state")
             try Data().write(to: obstacle)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a store that was deleted is made anew, and has what came since`() throws {
+    @Test func `a store that was deleted is created again, and has later reports`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite")
             let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// Method: a column has another name, so that every report is refused, as on a full disk.
-    @Test func `a store that opens and takes nothing has not recovered`() throws {
+    @Test func `a store that opens and cannot be written has not recovered`() throws {
         try withTemporaryDirectory { directory in
             let path = directory.appending(path: "stalls.sqlite").path
             let run = ProcessRun.current(app: "photos", version: "1", buildID: nil)

@@ -215,7 +215,8 @@ import Testing
         #expect(isOverloaded || reports[0].duration > .milliseconds(350))
     }
 
-    @Test func `an exhausted pool is told with the jobs that hold it, and not once more`() throws {
+    @Test func `an exhausted pool is reported with the jobs that occupy it, and not again`() throws
+    {
         let reports = try #require(play(["tasks-exhausted"]).values.first).reports
         let count = ProcessInfo.processInfo.activeProcessorCount
         #expect(reports.count == count && Set(reports.map(\.loop)) == ["tasks"])
@@ -224,7 +225,7 @@ import Testing
         #expect(last.threads.filter { $0.role == .member }.count == count)
     }
 
-    @Test func `systemd hears of the app while its loops make progress`() throws {
+    @Test func `systemd is notified while the app's loops make progress`() throws {
         let (output, reports) = try #require(play(["systemd"]).values.first)
         #expect(
             output == """

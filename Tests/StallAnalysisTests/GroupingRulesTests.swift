@@ -87,7 +87,7 @@ import Testing
         #expect(try grouped("merge path * into saving", stack).keyFrames == ["saving"])
     }
 
-    @Test func `a split tells groups apart by what it says`() throws {
+    @Test func `a split separates groups by its key`() throws {
         let other = stack.replacing(
             "Foundation/FileHandle.synchronize()", with: "Foundation/rename(_:)")
         let deeper = stack.replacing("closure #1 in tick()", with: "a() <- b() <- c()")

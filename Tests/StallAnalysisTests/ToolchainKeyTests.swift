@@ -27,7 +27,7 @@ import Testing
             "\(misses.count) of \(compared) differ: \(misses.prefix(20))")
     }
 
-    @Test func `a symbol tells the module that its full name begins with`() throws {
+    @Test func `a symbol contains the module that its full name begins with`() throws {
         var compared = 0
         var misses: [String] = []
         for symbol in try Toolchain.functionSymbols.get() {

@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a late answer that nobody takes is in nobody's way`() throws {
+    @Test func `a late answer that is never read does no harm`() throws {
         for _ in 0..<20 {
             var sampler = try StackSampler(signalUse: .chained)
             let victim = Victim(.longSystemCall)
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    @Test func `a process that takes the signals later keeps them as well`() async {
+    @Test func `a process that handles the signals later keeps them as well`() async {
         await #expect(processExitsWith: .success) {
             var sampler = try StackSampler(signalUse: .unlessOwned)
             testing_own_signal()

@@ -398,7 +398,9 @@ private let outermost = CraftedImage.Function(
             ("behind the frame", framedInTheMiddle, 13, 30),
             ("with room made at run time", withRunTimeRoom, 0, 12),
         ] as [(String, [UInt8], Int, Int)])
-    func `the way to the return tells the frame`(_: String, code: [UInt8], at: Int, top: Int) {
+    func `the instructions up to the return show the frame`(
+        _: String, code: [UInt8], at: Int, top: Int
+    ) {
         let image = CraftedImage([
             .init(range: 0x100..<0x180, instructions: [], commonInstructions: entry), outermost,
         ])

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `a thread that is gone is told as such`() {
+    @Test func `a thread that has ended is reported as such`() {
         let victim = Victim(.nothing)
         victim.waitForEnd()
         #expect(throws: CaptureError.threadEnded(victim.thread.id)) {

@@ -152,7 +152,7 @@ import Testing
         #expect(cause.cause == .disk)
     }
 
-    @Test func `who holds a file lock is told`() {
+    @Test func `the holder of a file lock is reported`() {
         var wait = Self.wait("flock", on: (.file, "/var/lock/photos"))
         wait.fileLockHolder = HoldingProcess(process: 4719, name: "backup")
         let evidence = decideCause(Self.facts(wait, ["flock"])).evidence

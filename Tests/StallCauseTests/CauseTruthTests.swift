@@ -6,7 +6,7 @@ import Testing
 /// Method: `make truth-cause`'s program with each kind of stall once, in its own process. Bars are lower than the
 /// tool's, since one mistake of forty is two in a hundred, and a busy machine starves threads.
 @Suite struct CauseTruthTests {
-    @Test func `planted stalls are told apart, holders named and deadlocks called`() throws {
+    @Test func `planted stalls get their causes, holders and deadlocks`() throws {
         try withTemporaryDirectory { directory in
             let run = try BuiltProgram("cause-truth", ["run", directory.path, "1"]).finish()
             let result = try #require(

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `busy time, iterations and micro-stalls are counted while somebody watches`() {
+    @Test func `busy time, iterations and micro-stalls are counted while the loop is watched`() {
         let pointer = stall_beacon_create()!
         defer { stall_beacon_release(pointer) }
         let beacon = LoopBeacon(pointer)

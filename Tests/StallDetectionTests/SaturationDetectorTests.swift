@@ -36,7 +36,7 @@ import Testing
         #expect(end.incident?.duration == .milliseconds(2_600))
     }
 
-    @Test mutating func `a rest between two looks is a rest`() {
+    @Test mutating func `a wait between two polls is a wait`() {
         for now in stride(from: 0, through: 10_000, by: 100) {
             #expect(poll(now, rests: UInt64(now / 1_500)).incident == nil)
         }

@@ -20,7 +20,7 @@ import Testing
 
     private var wasWoken: [Bool] { [one, other].map { $0.pointee.sleep == STALL_WATCHDOG_AWAKE } }
 
-    @Test func `a loop that wakes rings all who watch it, and nobody else`() {
+    @Test func `a loop that wakes wakes all its watchdogs, and no others`() {
         let beacon = LoopBeacon(pointer)
         defer { stall_beacon_release(pointer) }
         wake()

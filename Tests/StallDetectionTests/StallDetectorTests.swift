@@ -72,7 +72,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         }
     }
 
-    @Test mutating func `it wants to look exactly at half the threshold and at the threshold`() {
+    @Test mutating func `it polls exactly at half the threshold and at the threshold`() {
         _ = detector.poll(busy(since: 0), blocked, at: at(1))
         #expect(detector.nextPoll == at(125))
         var times: [Int] = []
@@ -118,7 +118,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident == nil && step.dropsSuspicion)
     }
 
-    @Test mutating func `a stall that ended between two looks is still told`() {
+    @Test mutating func `a stall that ended between two polls is still reported`() {
         _ = detector.poll(busy(since: 0), blocked, at: at(130))
         let step = detector.poll(busy(since: 400), blocked, at: at(460), end: at(400))
         #expect(step.incident?.duration == .milliseconds(400))
@@ -151,7 +151,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// Between two waits for the disk it waits for a CPU, as most polls see it.
-    @Test mutating func `time in the disk counts also when a look finds the thread in the queue`() {
+    @Test
+    mutating func `time in disk waits counts also if a poll finds the thread in the run queue`() {
         func queueing(_ milliseconds: Int) -> ThreadEvidence {
             ThreadEvidence(
                 cpuTime: .zero, runDelay: .milliseconds(milliseconds / 4),
@@ -199,7 +200,8 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// A processor of a virtual machine that stands still: the thread waits on it, and the kernel books nothing.
-    @Test mutating func `a wait for the CPU that two looks see counts, whatever is booked of it`() {
+    @Test
+    mutating func `a wait for the CPU that two polls see counts, whatever the kernel accounts`() {
         let queueing = ThreadEvidence(
             cpuTime: .milliseconds(12), runDelay: .zero, state: UInt8(ascii: "R"),
             waitsForCPU: true)
@@ -212,7 +214,10 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// The watchdog lost its CPU between two readings of the thread, found that it had moved, and missed that it queued again.
-    @Test mutating func `a wait for the CPU that a look missed is taken off when it is booked`() {
+    @Test
+    mutating func
+        `a wait for the CPU that a poll missed is subtracted when the kernel accounts it`()
+    {
         func computing(_ cpu: Int, queued: Int) -> ThreadEvidence {
             ThreadEvidence(
                 cpuTime: .milliseconds(cpu), runDelay: .milliseconds(queued),
@@ -243,7 +248,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     @Test
-    func `a stall that nobody looked at is judged by what the thread did since the look before`() {
+    func `a stall between polls is judged by what the thread did since the previous poll`() {
         func judged(
             _ delay: Int, length: Int = 300, cpu: Int = 20, busyElsewhere: Int = 0,
             suspendedIntervals: SuspendedIntervals = SuspendedIntervals()
@@ -283,7 +288,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
 
     /// A poll reads the beacon before 0; then the process exhausts its quota, and the poll reads the thread at 290. A
     /// callout with 6 ms of CPU, from 0 to 266, is in between.
-    @Test mutating func `what a look without a CPU read late is no evidence from before`() {
+    @Test mutating func `what a poll that lost its CPU read late is no earlier evidence`() {
         func counters(_ cpu: Int, _ delay: Int, _ throttles: Int) -> ThreadEvidence {
             ThreadEvidence(
                 cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay),
@@ -305,7 +310,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
-    @Test mutating func `what comes after the first look is the stall's own`() {
+    @Test mutating func `time after the first poll is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {
             ThreadEvidence(
                 cpuTime: .milliseconds(40 + milliseconds / 8),
@@ -326,7 +331,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     @Test(arguments: [(isProven: true, reported: 250), (false, 500)])
-    mutating func `a loop that may be waiting unseen is not told before twice the threshold`(
+    mutating func `a loop that may be waiting unseen is not reported before twice the threshold`(
         isProven: Bool, reported: Int
     ) {
         var first: Int?
@@ -339,7 +344,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// The thread answered when its one long call returned, and the loop resumed before the next poll.
-    @Test mutating func `a stack that came late is told at the next look`() {
+    @Test mutating func `a stack that came late is reported at the next poll`() {
         _ = detector.poll(busy(since: 0), blocked, at: at(250))
         #expect(detector.poll(busy(since: 0), blocked, at: at(260)).incident == nil)
         detector.refresh()
@@ -369,7 +374,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
     }
 
     /// SIGSTOP for two seconds in a callback that needs 20 ms: the watchdog slept as well.
-    @Test mutating func `a process that was stopped is told apart`() {
+    @Test mutating func `a process that was suspended gets its own verdict`() {
         _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
         _ = detector.poll(busy(since: 0), running(10), at: at(10))
         _ = detector.poll(
@@ -421,7 +426,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled)
     }
 
-    @Test mutating func `a stop in a callout is not added to what the callout took`() {
+    @Test mutating func `a suspension in a callout is not added to its duration`() {
         _ = detector.poll(waiting(since: -1), running(0), at: at(-1))
         _ = detector.poll(busy(since: 0), blocked, at: at(125))
         let step = detector.poll(
@@ -485,7 +490,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(end.incident?.verdict == .stalled)
     }
 
-    @Test mutating func `five timeouts of 50 ms are a stall of 250 that is looked at from 50 on`() {
+    @Test mutating func `five timeouts of 50 ms are a stall of 250 that is polled from 50 on`() {
         detector = StallDetector(policy: DetectionPolicy(timeout: .milliseconds(50), count: 5))
         var (samples, stalls): ([Int], [Int]) = ([], [])
         follow(until: 260, evidence: { _ in blocked }) { now, step in

@@ -35,7 +35,9 @@ import Testing
         suspensionTracker.suspendedIntervals.time(from: Self.at(from), to: Self.at(to)).milliseconds
     }
 
-    @Test mutating func `a sleep that ends on time is no absence, nor is one that somebody ended`()
+    @Test
+    mutating func
+        `a sleep that ends on time is no suspension, nor is one that was ended by a wake-up`()
     {
         sleep(until: 500, wake: 500.1)
         sleep(until: nil, wake: 9_000)
@@ -54,8 +56,7 @@ import Testing
 
     /// A stop after the instant that a poll accounts for, and before the suspension probe was read, must not be lost.
     @Test
-    mutating func `what may have happened while the sentinel was looked at belongs to both sides`()
-    {
+    mutating func `a suspension while the probe was read may belong to both polls`() {
         check(at: 100, wasDisturbed: true)
         #expect(missed(from: 100, to: 100.5) == 0.5)
     }

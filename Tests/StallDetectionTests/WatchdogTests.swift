@@ -38,7 +38,8 @@ import Testing
 
     var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
-    @Test func `a stall is told while it lasts and ends with the loop's own time`() async throws {
+    @Test func `a stall is reported while it lasts and ends with the loop's own time`() async throws
+    {
         let beacon = Beacon()
         let (stream, reported) = AsyncStream.makeStream(of: (StallIncident, Int).self)
         let watchdog = try #require(Watchdog())
@@ -142,7 +143,7 @@ import Testing
         #expect(ended.isEmpty)
     }
 
-    @Test func `a stall that ends in the first look at it is reported by that look`() async throws {
+    @Test func `a stall that ends during its first poll is reported by that poll`() async throws {
         let ended = try await verdicts(busy: .milliseconds(600), delay: .zero, movesAtLook: 1)
         #expect(ended == [.stalled])
     }

@@ -100,7 +100,9 @@ import Testing
         (good.replacing(#""loop":"main""#, with: #""loop":null"#), "has null in loop"),
         (good.replacing(#""pid""#, with: #""seq":5,"pid""#), "has a seq and no store"),
     ])
-    func `a bad line is told of, and the next one is read`(line: String, reason: String) throws {
+    func `an invalid line is reported, and the next one is read`(line: String, reason: String)
+        throws
+    {
         let found = try read("\n\(line)\n\(Self.good)\r\n")
         // An empty line is nothing at all.
         guard !line.isEmpty else { return #expect(found == ["demo"]) }
@@ -108,7 +110,7 @@ import Testing
         #expect(found[0].hasPrefix("line 2: ") && found[0].contains(reason), "\(found)")
     }
 
-    @Test func `bytes that are no text are told of`() throws {
+    @Test func `bytes that are not text are reported`() throws {
         let bytes = Array(Self.good.utf8)
         let found = try read(bytes.prefix(60) + [0xff, 0xc0] + bytes.dropFirst(60) + [10] + bytes)
         #expect(found == ["line 1: is not UTF-8", "demo"])

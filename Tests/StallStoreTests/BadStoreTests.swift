@@ -27,7 +27,7 @@ import TestSupport
         return directory(name)
     }
 
-    @Test func `a reader is told what lies at the path instead of a store`() throws {
+    @Test func `the error names what is at the path instead of a store`() throws {
         func expect(_ path: String, _ error: StoreError) {
             #expect(throws: error) { try ReportStore.open(path: path) }
             #expect(!error.description.contains("\n") && error.description.hasPrefix(path))
@@ -147,7 +147,7 @@ import TestSupport
     }
 
     /// Bad files among good ones: each is skipped with its reason, and the good ones are whole.
-    @Test func `ingest skips what is broken, says why, and takes the rest`() throws {
+    @Test func `ingest skips what is broken, reports why, and imports the rest`() throws {
         let good = try makeStore("a-good.sqlite", seed: 1)
         let last = try makeStore("z-good.sqlite", seed: 2)
         let truncated = try makeStore("truncated.sqlite", seed: 3, count: 60)
@@ -243,7 +243,7 @@ import TestSupport
     }
 
     /// Method: another user runs ingest, where this one may become another; rights do not bind root.
-    @Test func `a store that may not be read is named, and the rest is taken`() throws {
+    @Test func `a store that may not be read is named, and the rest is imported`() throws {
         let secret = try makeStore("a-secret.sqlite", seed: 1)
         let good = try makeStore("good.sqlite", seed: 2)
         try FileManager.default.setAttributes([.posixPermissions: 0o000], ofItemAtPath: secret)

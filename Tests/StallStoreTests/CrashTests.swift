@@ -110,7 +110,7 @@ import TestSupport
     }
 
     @Test(arguments: [1, 30, 59])
-    func `ingest killed half-way and run again takes everything once`(files count: Int) throws {
+    func `ingest killed half-way and run again imports everything once`(files count: Int) throws {
         try FileManager.default.createDirectory(
             atPath: directory("in"), withIntermediateDirectories: false)
         var ids: [UniqueID] = []

@@ -11,7 +11,8 @@ import TestSupport
 @Suite struct FileSystemTests {
     let directory = try! TemporaryDirectory()
 
-    @Test func `what was recorded before the disk was full is there, and recording goes on after`()
+    @Test
+    func `what was recorded before the disk was full is there, and recording continues after`()
         throws
     {
         guard mountSmallDisk() else { return }

@@ -139,7 +139,8 @@ import TestSupport
         #expect(try known() == [frame("tick()", line: 7)])
     }
 
-    @Test func `reports that are too many to be read ahead at once are taken all the same`() throws
+    @Test func `reports that are too many to be prefetched at once are imported all the same`()
+        throws
     {
         var generator = ReportGenerator(seed: 7)
         let path = directory("agent.sqlite")
@@ -194,7 +195,7 @@ import TestSupport
         #expect(try ReportStore.open(path: central).reports(ReportFilter()).count == 100)
     }
 
-    @Test func `what was read ahead is not taken again when a copy of the store came before`()
+    @Test func `prefetched reports are not imported again if a copy of the store came before`()
         throws
     {
         var generator = ReportGenerator(seed: 8)
@@ -220,7 +221,8 @@ import TestSupport
     }
 
     /// An agent that starts again while a long job is still at other files keeps its store.
-    @Test func `a store is finished only while nobody has it open and it is as it was taken`()
+    @Test
+    func `a store is finished only if no process has it open and it is unchanged since import`()
         throws
     {
         var generator = ReportGenerator(seed: 3)

@@ -65,7 +65,7 @@ import Testing
         #expect(try store.rename([elsewhere: names(elsewhere, "wrong()")]).isEmpty)
     }
 
-    @Test func `ingest takes over names that came after it took the reports`() throws {
+    @Test func `ingest imports symbols that came after the reports`() throws {
         let all = try writeStore(seed: 3).filter { $0.buildID != nil }
         func ingest() throws {
             let ingest = try Ingest(into: directory("central.sqlite"))

@@ -39,7 +39,7 @@ import TestSupport
         #expect(isOver { $0.bootID = "00000000-0000-0000-0000-000000000000" })
     }
 
-    @Test func `a number that nobody has is over`() {
+    @Test func `a pid without a process has ended`() {
         // Beyond the largest that Linux gives.
         #expect(isOver { $0.pid = 1 << 22 + 1 })
     }

@@ -275,7 +275,7 @@ import TestSupport
         #expect(try database.number("select count(*) from rollup") == 2)
     }
 
-    @Test func `other rules group all anew`() throws {
+    @Test func `other rules regroup all reports`() throws {
         var generator = ReportGenerator(seed: 43)
         let path = directory("agent.sqlite")
         let store = try AgentStore(path: path, run: generator.run)

@@ -61,7 +61,7 @@ import TestSupport
         return (try #require(size.flatMap { Int($0) }), given, stored.map(\.weight))
     }
 
-    @Test func `a stall that goes on moves the weight of its last sample`() throws {
+    @Test func `a stall that continues changes the weight of its last sample`() throws {
         var generator = ReportGenerator(seed: 4)
         var report = generator.report(state: .open)
         report.duration = .milliseconds(300)

@@ -124,7 +124,7 @@ import TestSupport
     }
 
     @Test(arguments: [600, 1 << 40, 1 << 60])
-    func `a store that claims another's name mutes nobody`(revision: Int) throws {
+    func `a store that claims another's identity suppresses no reports`(revision: Int) throws {
         try write(3, to: "good.sqlite", seed: 1)
         try copy("good.sqlite", to: "bad.sqlite")
         try RawDatabase(directory("bad.sqlite")).query(
@@ -201,7 +201,7 @@ import TestSupport
     }
 
     /// Only JSON lines filled the first central store, so it has no watermarks of its sources.
-    @Test func `a central store of lines goes on into another one`() throws {
+    @Test func `a central store of lines can be imported into another one`() throws {
         let reports = try write(4, to: "a.sqlite", seed: 1)
         let origins = try ReportStore.open(path: directory("a.sqlite")).origins(ReportFilter())
         let first = try Ingest(into: directory("first.sqlite"))
@@ -282,7 +282,7 @@ import TestSupport
         insert into exposure select 1, 1, id, 1, 9223372036854775807, 1, 1, 1, 1, 1, x'' from loop
         """,
     ])
-    func `values out of range are refused, told of and removed`(change: String) throws {
+    func `values out of range are rejected, reported and removed`(change: String) throws {
         try write(2, to: "bad.sqlite", seed: 1)
         try write(3, to: "good.sqlite", seed: 2)
         let spoil =

@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `the version is told, and an option of that name still selects reports`() throws {
+    @Test func `the version is printed, and an option of that name still selects reports`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func `a file that is no store is called what it seems to be`() throws {
+    @Test func `a file that is not a store is described`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
@@ -358,7 +358,7 @@ import Testing
             ([], ["TERM": "dumb"], false), (["--color", "never"], [:], false),
             (["--color", "always"], ["NO_COLOR": "1", "TERM": "dumb"], true),
         ] as [([String], [String: String], Bool)])
-    func `a terminal gets its width, and colour unless it is told otherwise`(
+    func `a terminal gets its width, and color unless disabled`(
         options: [String], environment: [String: String], isColored: Bool
     ) throws {
         try withTemporaryDirectory { directory in
@@ -392,7 +392,7 @@ import Testing
 
     // MARK: ingest
 
-    @Test func `ingest takes what it can, names the rest, and takes nothing twice`() throws {
+    @Test func `ingest imports what it can, names the rest, and imports nothing twice`() throws {
         try withTemporaryDirectory { directory in
             let stores = directory.appending(path: "stores")
             try FileManager.default.createDirectory(at: stores, withIntermediateDirectories: true)
@@ -503,14 +503,14 @@ import Testing
             (["export", "--format", "json", "--rows", "groups"], 64),
             (["list", "--until", "7d", "--since", "2d"], 64), (["diff", "1..2", "3d.."], 64),
         ] as [([String], Int32)])
-    func `wrong usage is told from failure`(arguments: [String], status: Int32) throws {
+    func `usage errors are distinguished from failures`(arguments: [String], status: Int32) throws {
         let result = try stallctl(arguments)
         #expect(result.status == status)
         #expect((status == 0) == result.errors.isEmpty)
     }
 
     @Test(arguments: [("tpo", "top"), ("shwo", "show"), ("exports", "export")])
-    func `a mistyped command is answered with the one that was meant`(word: String, meant: String)
+    func `a mistyped command gets a suggestion`(word: String, meant: String)
         throws
     {
         for words in [[word], ["help", word]] {

@@ -17,7 +17,7 @@ import Testing
         UnixTime(microseconds: now.microseconds + ((number - 21) * 24 + hour - 14) * 3_600_000_000)
     }
 
-    @Test func `versions, ranges and stores are told apart`() throws {
+    @Test func `versions, ranges and stores are distinguished`() throws {
         #expect(try set("2.3.0") == .version("2.3.0"))
         #expect(try set("2.3.0", files: ["2.3.0"]) == .store(path: "2.3.0"))
         #expect(try set("old.sqlite") == .store(path: "old.sqlite"))

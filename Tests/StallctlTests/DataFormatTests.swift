@@ -30,7 +30,7 @@ let hostileNames = [
         ("=1+1", "'=1+1"), ("-x", "'-x"), (" @x", "' @x"), ("a=b", "a=b"), ("'tis", "''tis"),
         ("a\n-b", "\"a\n'-b\""), ("libUIKit`-[UIView layout]", "libUIKit`-[UIView layout]"),
     ])
-    func `cells that a spreadsheet would run are told to be text`(text: String, cell: String) {
+    func `cells that a spreadsheet would run are marked as text`(text: String, cell: String) {
         #expect(CSVWriter().row([.text(text)]) == cell + "\r\n")
         #expect(
             !CSVWriter(isRaw: true).row([.text(text)]).contains(text.hasPrefix("'") ? "''" : "'"))

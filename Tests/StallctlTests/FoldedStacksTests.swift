@@ -16,7 +16,7 @@ import Testing
         #expect(stacks.lines(weight: .ms)[0].hasPrefix("photos;main;__libc_start_call_main;main;"))
     }
 
-    @Test func `late samples and delays that are not the app's are nobody's time`() {
+    @Test func `late samples and delays that are not the app's do not count`() {
         var stacks = FoldedStacks()
         stacks.add(SampleReports.report(verdict: .starved))
         let late = SampleReports.sample(at: 1, for: 1, SampleReports.waiting, isLate: true)

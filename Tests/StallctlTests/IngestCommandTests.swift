@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `patterns are expanded, and what was taken goes to the archive`() throws {
+    @Test func `globs are expanded, and imported files are archived`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...2)
             try writeStore("b.sqlite", in: directory, 3...3)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `a broken file is told of once, until it changes`() throws {
+    @Test func `a broken file is reported once, until it changes`() throws {
         try withTemporaryDirectory { directory in
             let bad = directory.appending(path: "bad.sqlite")
             try "SQLite format 3\u{0} and no more".write(
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `bad lines are told of with their numbers, and the rest is taken`() throws {
+    @Test func `invalid lines are reported with their numbers, and the rest is imported`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...1)
             let good = try stallctl(
@@ -192,7 +192,10 @@ import Testing
         }
     }
 
-    @Test func `a daemon takes what comes, and ends on SIGTERM with all of it kept`() throws {
+    @Test
+    func `a watching ingest imports what comes, and ends on SIGTERM with all of it committed`()
+        throws
+    {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...2)
             let daemon = Process()
@@ -276,7 +279,7 @@ import Testing
         }
     }
 
-    @Test func `what is named as a source and is none is told of once`() throws {
+    @Test func `a source that is not a regular file is reported once`() throws {
         try withTemporaryDirectory { directory in
             try writeStore("a.sqlite", in: directory, 1...1)
             let folder = directory.appending(path: "folder")

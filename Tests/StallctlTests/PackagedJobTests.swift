@@ -35,7 +35,9 @@ import Testing
         return try #require(attributes[.posixPermissions] as? Int)
     }
 
-    @Test func `the systemd unit takes what lies in its folder, and writes its metrics`() throws {
+    @Test func `the systemd unit imports the stores in its directory, and writes its metrics`()
+        throws
+    {
         let unit = try String(
             contentsOf: Repository.root.appending(
                 path: "packaging/systemd/stallctl-ingest.service"),
@@ -91,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `the cron line takes what its pattern matches, and says nothing`() throws {
+    @Test func `the cron line imports what its glob matches, and prints nothing`() throws {
         let page = try String(
             contentsOf: Repository.root.appending(path: "docs/ingest.md"), encoding: .utf8)
         let line = try #require(page.firstMatch(of: /\* \* \* \* \*\s+(stallctl ingest .*)/))

@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [["timed.sqlite", "untimed.sqlite"], ["untimed.sqlite", "timed.sqlite"]])
-    func `stalls of runs that nobody timed are in no rate`(names: [String]) throws {
+    func `stalls of runs without watched time are in no rate`(names: [String]) throws {
         try writeStores()
         try ingest(names)
         for ranking in try rankings("central.sqlite") {
@@ -106,7 +106,7 @@ import Testing
         #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
     }
 
-    @Test func `a version that nobody timed is compared without rates`() throws {
+    @Test func `a version without watched time is compared without rates`() throws {
         try writeStores()
         try ingest(["timed.sqlite", "untimed.sqlite"])
         for ranking in try rankings("central.sqlite", by: .version) {

@@ -6,7 +6,7 @@ import Testing
 /// Method: `make truth-sites`' program with every fifth site, not optimized, held against what the sites noted. Bars are lower than
 /// its own, since one mistake of thirty is three in a hundred, and a busy machine starves.
 @Suite struct SiteTruthTests {
-    @Test func `stalls at planted sites are told apart`() throws {
+    @Test func `stalls at planted sites are distinguished`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "sites.sqlite").path
             let sites = try BuiltProgram("site-truth", [store, "5"]).finish()

@@ -7,7 +7,7 @@ import Testing
 
 /// What a new user types first, and the answers.
 extension CommandTests {
-    @Test func `with no store at all, each place that was looked at is named`() throws {
+    @Test func `with no store at all, each path that was tried is named`() throws {
         try withTemporaryDirectory { directory in
             let said = try stallctl(["top"], in: directory)
             #expect(said.status == 1)
@@ -41,7 +41,7 @@ extension CommandTests {
         }
     }
 
-    @Test func `what was taken is told although the metrics cannot be written`() throws {
+    @Test func `the summary is printed although the metrics cannot be written`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(
                 at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])

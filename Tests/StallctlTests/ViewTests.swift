@@ -18,7 +18,7 @@ import Testing
         return terminal
     }
 
-    @Test func `a report is told as a sentence, a timeline and stacks`() throws {
+    @Test func `a report is shown as a sentence, a timeline and stacks`() throws {
         let view = ReportView(report: SampleReports.report(), stackLimit: 3, terminal: .plain)
         try expectSnapshot(view.lines, "show")
     }
@@ -135,7 +135,7 @@ import Testing
             "list-hosts")
     }
 
-    @Test func `why tells which rule kept or dropped each frame`() throws {
+    @Test func `why shows which rule kept or dropped each frame`() throws {
         let explanation = Explanation(SampleReports.report())
         try expectSnapshot(WhyView(explanation: explanation, terminal: .plain).lines, "why")
         try expectSnapshot(JSONLines.line(WhyRow(explanation)), "why-json")
