@@ -309,6 +309,22 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict != .stalled)
     }
 
+    /// A poll reads the beacon before 0 and the thread at 100, of which the callout that begins at 0 has waited 90 for a CPU.
+    @Test mutating func `a wait for the CPU that earlier evidence contains is not the stall's own`()
+    {
+        func computing(_ cpu: Int, queued: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .milliseconds(queued),
+                state: UInt8(ascii: "R"))
+        }
+        _ = detector.poll(waiting(since: -500), computing(0, queued: 0), at: at(-400))
+        _ = detector.poll(waiting(since: -500), computing(10, queued: 90), at: at(100))
+        let early = detector.poll(busy(since: 0), computing(170, queued: 90), at: at(260))
+        #expect(early.incident == nil)
+        let step = detector.poll(busy(since: 0), computing(260, queued: 90), at: at(350))
+        #expect(step.incident?.verdict == .stalled, "and what it computes counts")
+    }
+
     /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
     @Test mutating func `time after the first poll is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {

@@ -63,6 +63,9 @@ struct StallClock: Hashable, Sendable {
     /// Time waiting for a CPU that cannot belong to the stall, because it exceeds the stall's length. Zero after the
     /// first final poll.
     private var delayedElsewhere = Duration.zero
+    /// Time waiting for a CPU that `lastEvidence` already contains and that may belong to the stall. Zero after the
+    /// first final poll.
+    private var delayedInside: Duration
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between polls that both found the thread runnable without a CPU, since `last`, whether the kernel counts it
@@ -97,17 +100,15 @@ struct StallClock: Hashable, Sendable {
     /// The thread's CPU time since `began`, as far as known.
     var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
-    /// - Parameter before: The last evidence from before `began`, if any. It bounds the CPU time of the first interval.
-    /// - Parameter busyElsewhere: How long the loop was busy with other callouts since `before` was read. Their CPU
-    ///   time is not the stall's.
-    init(
-        began: MonotonicInstant, before: ThreadEvidence?, busyElsewhere: Duration = .zero
-    ) {
+    /// - Parameter prior: What is known from before `began`. It bounds the CPU time of the first interval, of which the
+    ///   CPU time of other callouts is no part.
+    init(began: MonotonicInstant, _ prior: PriorEvidence) {
         self.began = began
         last = began
-        usedElsewhere = max(.zero, busyElsewhere)
+        usedElsewhere = max(.zero, prior.busyElsewhere)
+        delayedInside = prior.delayedInside
         // The state from before `began` does not hold any more.
-        lastEvidence = before?.counters
+        lastEvidence = prior.evidence?.counters
     }
 
     /// Accounts for the time since the last poll.
@@ -134,7 +135,7 @@ struct StallClock: Hashable, Sendable {
         guard evidence.isStopped || !evidence.mayWaitForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
-        (usedElsewhere, delayedElsewhere) = (.zero, .zero)
+        (usedElsewhere, delayedElsewhere, delayedInside) = (.zero, .zero, .zero)
         last = now
         observedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
@@ -229,7 +230,8 @@ struct StallClock: Hashable, Sendable {
         let present = max(.zero, interval - suspendedInterval)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // The current wait for the CPU is not in the counters yet; it may be the whole interval.
-            let delayed = max(delay - before - delayedElsewhere, observedDelay)
+            let known = delay - before - delayedElsewhere + delayedInside
+            let delayed = max(known, observedDelay)
             return evidence.mayWaitForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at one end: the wait was the thread's own. Runnable at both ends, with little CPU time: starved.

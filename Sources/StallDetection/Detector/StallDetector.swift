@@ -152,11 +152,11 @@ struct StallDetector: Sendable {
     }
 
     private func newSuspicion(of reading: LoopReading, busyBefore: Duration) -> Suspicion {
-        let (before, busyElsewhere) = history.evidence(
+        let prior = history.evidence(
             before: reading.since, busy: busyBefore, slack: policy.suspicion)
         return Suspicion(
             word: reading.word,
-            clock: StallClock(began: reading.since, before: before, busyElsewhere: busyElsewhere),
+            clock: StallClock(began: reading.since, prior),
             nextSample: reading.since + policy.suspicion, spacing: policy.firstSpacing)
     }
 
@@ -174,10 +174,10 @@ struct StallDetector: Sendable {
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals
     ) -> StallIncident? {
-        let (before, busyElsewhere) = history.evidence(
+        let prior = history.evidence(
             before: began, busy: busyElsewhere, slack: policy.suspicion)
-        guard length >= threshold, let before else { return nil }
-        var clock = StallClock(began: began, before: before, busyElsewhere: busyElsewhere)
+        guard length >= threshold, prior.evidence != nil else { return nil }
+        var clock = StallClock(began: began, prior)
         clock.advance(to: began + length, evidence.counters, suspendedIntervals: suspendedIntervals)
         let verdict = clock.verdict(threshold: threshold)
         let starvation = DetectionPolicy(threshold: threshold).starvation

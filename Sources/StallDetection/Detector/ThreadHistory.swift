@@ -3,6 +3,16 @@
 
 internal import StallModel
 
+/// What is known of a thread from before a span.
+struct PriorEvidence: Hashable, Sendable {
+    /// The latest evidence. It may be a little later than the beginning of the span.
+    var evidence: ThreadEvidence?
+    /// How long the loop was busy with other callouts since.
+    var busyElsewhere: Duration
+    /// How long the thread may have waited for a CPU within the span before the evidence was read.
+    var delayedInside = Duration.zero
+}
+
 /// The evidence of the last polls, with their times.
 struct ThreadHistory: Sendable {
     private struct Entry {
@@ -32,13 +42,17 @@ struct ThreadHistory: Sendable {
     /// - Parameters:
     ///   - busy: How long the loop was busy since the last poll, without the span.
     ///   - slack: Evidence from up to this long after the beginning is accepted: the poll of a span was not late then.
-    /// - Returns: The evidence, and how long the loop was busy with other callouts since.
     func evidence(
         before began: MonotonicInstant, busy: Duration, slack: Duration
-    ) -> (evidence: ThreadEvidence?, busyElsewhere: Duration) {
-        if let last, let older, last.at > began + slack {
-            return (older.evidence, last.busy + busy)
+    ) -> PriorEvidence {
+        guard let last else { return PriorEvidence(busyElsewhere: busy) }
+        if let older, last.at > began + slack {
+            return PriorEvidence(evidence: older.evidence, busyElsewhere: last.busy + busy)
         }
-        return (last?.evidence, busy)
+        var prior = PriorEvidence(evidence: last.evidence, busyElsewhere: busy)
+        if let delay = last.evidence.runDelay, let before = older?.evidence.runDelay {
+            prior.delayedInside = max(.zero, min(delay - before, last.at - began))
+        }
+        return prior
     }
 }
