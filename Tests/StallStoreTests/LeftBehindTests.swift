@@ -22,7 +22,7 @@ import TestSupport
     }
 
     private func leave(_ slots: [stall_open_slot], ending: UInt64 = 0) throws -> URL {
-        var page = stall_last_words()
+        var page = stall_process_record()
         page.magic = 0x3153_444f_574c_4c53
         page.run = generator.run.id.words
         page.ending = ending

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stall_last_words.h"
+#include "stall_process_record.h"
 
 /// Not running: between runs, or never run. Not counted.
 #define STALL_LOOP_IDLE 0

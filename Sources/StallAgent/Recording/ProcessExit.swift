@@ -39,7 +39,7 @@ enum ProcessExit {
             state.process == getpid() ? state.monitors : []
         }
         guard !monitors.isEmpty else { return }
-        stall_last_words_note_exit()
+        stall_process_record_note_exit()
         // A stuck disk or callback must not keep the process alive. What is not in the store by then is in the process
         // record.
         let thread = AgentThread(name: "stall-exit") {

@@ -110,7 +110,7 @@ private struct Recording {
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
-        stall_last_words_prepare(watchdog.lastWords, run.id.words.high, run.id.words.low)
+        stall_process_record_prepare(watchdog.processRecord, run.id.words.high, run.id.words.low)
         store = StoreConnection(
             path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
             logger: configuration.logger)
@@ -207,9 +207,9 @@ private struct Recording {
         countLosses()
         let isWritten = store.close()
         if isWritten {
-            stall_last_words_remove(watchdog.lastWords)
+            stall_process_record_remove(watchdog.processRecord)
         } else {
-            stall_last_words_release(watchdog.lastWords, store.knowsRun)
+            stall_process_record_release(watchdog.processRecord, store.knowsRun)
         }
         return isWritten
     }
@@ -236,9 +236,9 @@ private struct Recording {
             let began = pending.incident.began.nanoseconds
             if report.state == .open {
                 let none = STALL_REPORT_COUNTED
-                stall_last_words_name(watchdog.lastWords, began, none, none)
+                stall_process_record_name(watchdog.processRecord, began, none, none)
             } else {
-                stall_last_words_close(watchdog.lastWords, began)
+                stall_process_record_close(watchdog.processRecord, began)
             }
             return
         }
@@ -285,8 +285,8 @@ private struct Recording {
         _ report: StallReport, _ images: ImageTable, of pending: PendingReport
     ) {
         let began = pending.incident.began.nanoseconds
-        stall_last_words_name(
-            watchdog.lastWords, began, report.id.words.high, report.id.words.low)
+        stall_process_record_name(
+            watchdog.processRecord, began, report.id.words.high, report.id.words.low)
         store.record(report, images: images)
         if report.state != .open { ended.append((report.id, began)) }
         freeSlots()
@@ -295,9 +295,9 @@ private struct Recording {
     /// Frees the slots of stalls whose end is in the store, or was given up.
     private mutating func freeSlots() {
         while let oldest = ended.first,
-            store.hasWritten(oldest.report) || ended.count > Int(STALL_LAST_WORDS_SLOTS)
+            store.hasWritten(oldest.report) || ended.count > Int(STALL_PROCESS_RECORD_SLOTS)
         {
-            stall_last_words_close(watchdog.lastWords, oldest.began)
+            stall_process_record_close(watchdog.processRecord, oldest.began)
             ended.removeFirst()
         }
     }

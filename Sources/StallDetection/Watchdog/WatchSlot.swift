@@ -6,7 +6,7 @@ internal import StallModel
 
 /// Where a watchdog records what readers of the store need once the process is gone: its monitor's slot and wake-up
 /// word.
-struct LastWordsPlace {
+struct ProcessRecordEntry {
     let monitor: Int32
     let wakeup: UnsafeMutablePointer<stall_wakeup>
 }
@@ -120,7 +120,7 @@ final class WatchSlot: @unchecked Sendable {
     /// Updates the record of the open stall. While there is one, the loop is polled often enough that at most a
     /// sixteenth of the stall's time is lost if the process is killed.
     func keepOpenSlot(
-        at now: MonotonicInstant, open incident: StallIncident?, _ place: LastWordsPlace
+        at now: MonotonicInstant, open incident: StallIncident?, _ place: ProcessRecordEntry
     ) {
         guard detector.isStalled else {
             guard openSlot != nil else { return }
@@ -131,12 +131,12 @@ final class WatchSlot: @unchecked Sendable {
         if openSlot == nil, let incident, !incident.hasEnded {
             openFacts.threshold_ns = UInt64(max(0, incident.threshold.nanoseconds))
             openFacts.verdict = UInt32(incident.verdict.rawValue)
-            openSlot = stall_last_words_open(
+            openSlot = stall_process_record_open(
                 place.monitor, incident.began.nanoseconds, now.nanoseconds, &openFacts)
             loop.beacon.setOpenSlot(openSlot, of: place.wakeup)
         }
         guard let slot = openSlot else { return }
-        stall_open_slot_see(slot, now.nanoseconds)
+        stall_open_slot_update(slot, now.nanoseconds)
         let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
         let next = now + max(.milliseconds(10), elapsed / 16)
         nextPoll = nextPoll.map { min($0, next) } ?? next

@@ -16,7 +16,7 @@ package final class Watchdog: Sendable {
     private let pulse = WatchdogPulse()
     /// The index of the monitor's slot in the process record; -1 without one. `join` does not release it, because the
     /// store's writer still uses it.
-    package let lastWords = stall_last_words_reserve()
+    package let processRecord = stall_process_record_reserve()
     /// Allocated in advance, because stopping must not allocate.
     private let stopRequest = WatchdogInbox.Entry(.stop)
 
@@ -30,12 +30,12 @@ package final class Watchdog: Sendable {
         }
         wakeup = Wakeup(pointer: pointer)
         self.suspensionProbe = suspensionProbe
-        let thread = AgentThread(name: "stall-watchdog") { [inbox, wakeup, pulse, lastWords] in
+        let thread = AgentThread(name: "stall-watchdog") { [inbox, wakeup, pulse, processRecord] in
             stall_thread_wake_on_time()
             var watch = WatchdogThread(
                 inbox: inbox, wakeup: wakeup.pointer, suspensionProbe: suspensionProbe,
                 pulse: pulse,
-                monitor: lastWords)
+                monitor: processRecord)
             watch.run()
         }
         guard let thread else {
@@ -82,7 +82,7 @@ package final class Watchdog: Sendable {
     package func stop() {
         beginStop()
         join()
-        stall_last_words_release(lastWords, false)
+        stall_process_record_release(processRecord, false)
     }
 
     private func send(_ request: WatchdogRequest) {

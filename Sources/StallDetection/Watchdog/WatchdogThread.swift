@@ -12,7 +12,7 @@ struct WatchdogThread: ~Copyable {
     private let inbox: WatchdogInbox
     private let wakeup: UnsafeMutablePointer<stall_wakeup>
     private let pulse: WatchdogPulse
-    private let lastWords: LastWordsPlace
+    private let processRecord: ProcessRecordEntry
     /// The first slot of a linked list.
     private var first: WatchSlot?
     private var ownThread = SchedulerStatistics()
@@ -36,7 +36,7 @@ struct WatchdogThread: ~Copyable {
         suspensionProbe: SuspensionProbe,
         pulse: WatchdogPulse, monitor: Int32
     ) {
-        lastWords = LastWordsPlace(monitor: monitor, wakeup: wakeup)
+        processRecord = ProcessRecordEntry(monitor: monitor, wakeup: wakeup)
         self.suspensionProbe = suspensionProbe
         self.inbox = inbox
         self.wakeup = wakeup
@@ -170,9 +170,9 @@ struct WatchdogThread: ~Copyable {
         let evidence = loop.responder.evidence(isSuspect: true)
         let incident = post.detector.stop(
             evidence, at: now(), suspendedIntervals: suspensionTracker.suspendedIntervals,
-            ending: stall_last_words_is_exiting() ? .exit : .stop)
+            ending: stall_process_record_is_exiting() ? .exit : .stop)
         if let incident { loop.responder.stallChanged(incident) }
-        post.keepOpenSlot(at: now(), open: nil, lastWords)
+        post.keepOpenSlot(at: now(), open: nil, processRecord)
         if let incident = post.saturation.finish(evidence, at: now()).incident {
             loop.responder.stallChanged(incident)
         }
@@ -210,7 +210,7 @@ struct WatchdogThread: ~Copyable {
         let beacon = post.loop.beacon
         let start = now()
         // The time of a crash reporter is no part of the stall, and its functions are not the app's.
-        guard !stall_last_words_is_ending() || stall_last_words_is_exiting() else {
+        guard !stall_process_record_is_ending() || stall_process_record_is_exiting() else {
             return post.nextPoll = start + .seconds(1)
         }
         // The report in the store has no stack so far.
@@ -274,7 +274,7 @@ struct WatchdogThread: ~Copyable {
             upTo: stallCount, history: history, busy: busy.all, evidence, at: now,
             suspendedIntervals: suspensionTracker.suspendedIntervals)
         post.setAlarm()
-        post.keepOpenSlot(at: self.now(), open: step.incident, lastWords)
+        post.keepOpenSlot(at: self.now(), open: step.incident, processRecord)
         if step.takesSample {
             post.sampleCount += 1
             responder.takeSample(.stall, of: reading, within: captureLimit(post))

@@ -121,16 +121,16 @@ package final class AgentStore {
             try writer.closeAbandoned { $0.end(in: file.path, here) }
             var gone: [ProcessRun] = []
             for run in try writer.latestRuns(256) {
-                let words = LastWords(of: run, besideStore: file.path)
-                guard words.isThere, let ending = here.ending(of: run, words) else { continue }
-                try words.stalls(otherwise: ending).forEach(writer.record)
+                let record = ProcessRecord(of: run, besideStore: file.path)
+                guard record.exists, let ending = here.ending(of: run, record) else { continue }
+                try record.stalls(otherwise: ending).forEach(writer.record)
                 gone.append(run)
             }
             return gone
         }
         // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing
         // to say.
-        for run in runs { LastWords.remove(of: run) }
+        for run in runs { ProcessRecord.remove(of: run) }
     }
 
     /// Deletes the oldest reports where the store is larger or older than it may be. Recording does

@@ -53,9 +53,9 @@ package struct OpenReport {
 
     /// What became of it, if its process is over.
     package func end(in store: String, _ here: ProcessLife) -> OpenStallEnd? {
-        let words = LastWords(of: run, besideStore: store)
-        return here.ending(of: run, words).map {
-            words.end(of: id, otherwise: $0, known_ns: duration_ns)
+        let record = ProcessRecord(of: run, besideStore: store)
+        return here.ending(of: run, record).map {
+            record.end(of: id, otherwise: $0, known_ns: duration_ns)
         }
     }
 }

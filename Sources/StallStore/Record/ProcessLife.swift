@@ -18,11 +18,11 @@ package struct ProcessLife {
     }
 
     /// How the process ended, when that is certain; nil while it may live.
-    func ending(of run: ProcessRun, _ words: LastWords) -> StallEnding? {
+    func ending(of run: ProcessRun, _ record: ProcessRecord) -> StallEnding? {
         if isOver(run) { return .killed }
         // It lives, and the agent that has written in it does not: another program runs in it now.
         let isHere = run.host == host && run.bootID == bootID
-        return isHere && words.isThere && !words.isOfLivingAgent(in: run.pid) ? .exec : nil
+        return isHere && record.exists && !record.isOfLivingAgent(in: run.pid) ? .exec : nil
     }
 
     /// True only when it is certain: another machine's processes cannot be seen from here.

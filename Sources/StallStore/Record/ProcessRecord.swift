@@ -1,4 +1,4 @@
-// What a process left behind about the stalls that were open when it went (CLinux/stall_last_words.h). A stranger's
+// What a process left behind about the stalls that were open when it went (CLinux/stall_process_record.h). A stranger's
 // page: each number is checked before it is used, and a report's own row counts where it makes no sense.
 
 internal import CLinux
@@ -28,8 +28,8 @@ struct AbandonedStall {
     /// - Parameter slot: Nothing of it is believed before it was checked.
     fileprivate init?(_ slot: stall_open_slot, of run: ProcessRun, _ end: OpenStallEnd) {
         let now_ns = stall_monotonic_ns()
-        guard slot.began_ns < now_ns, now_ns - slot.began_ns < UInt64(LastWords.longest),
-            slot.facts.threshold_ns < UInt64(LastWords.longest), let duration = end.duration_ns,
+        guard slot.began_ns < now_ns, now_ns - slot.began_ns < UInt64(ProcessRecord.longest),
+            slot.facts.threshold_ns < UInt64(ProcessRecord.longest), let duration = end.duration_ns,
             duration >= Int64(slot.facts.threshold_ns),
             let verdict = StallVerdict(rawValue: UInt8(truncatingIfNeeded: slot.facts.verdict))
         else { return nil }
@@ -49,26 +49,26 @@ struct AbandonedStall {
 }
 
 /// The page of one run, if it left one.
-struct LastWords {
+struct ProcessRecord {
     private let run: ProcessRun
-    private let page: stall_last_words?
-    var isThere: Bool { page != nil }
+    private let page: stall_process_record?
+    var exists: Bool { page != nil }
 
     /// - Parameter store: The file that its reports are in: only its owner's page is believed.
     init(of run: ProcessRun, besideStore store: String) {
-        var page = stall_last_words()
-        let isThere =
+        var page = stall_process_record()
+        let exists =
             FileFacts(store).map {
-                stall_last_words_read(run.id.words.high, run.id.words.low, $0.owner, &page)
+                stall_process_record_read(run.id.words.high, run.id.words.low, $0.owner, &page)
             } ?? false
         self.run = run
-        self.page = isThere ? page : nil
+        self.page = exists ? page : nil
     }
 
     /// Whether the agent that made the page can still be in the process; true where that cannot be seen.
     func isOfLivingAgent(in process: Int32) -> Bool {
         if process == getpid() {
-            return stall_last_words_is_own(run.id.words.high, run.id.words.low)
+            return stall_process_record_is_own(run.id.words.high, run.id.words.low)
         }
         return stall_process_has_thread(process, "stall-watchdog")
     }
@@ -96,12 +96,12 @@ struct LastWords {
         }
     }
 
-    private func processEnding(_ page: stall_last_words) -> StallEnding? {
+    private func processEnding(_ page: stall_process_record) -> StallEnding? {
         StallEnding(rawValue: UInt8(truncatingIfNeeded: page.ending))
     }
 
     private func end(
-        of slot: stall_open_slot, in page: stall_last_words, otherwise: StallEnding,
+        of slot: stall_open_slot, in page: stall_process_record, otherwise: StallEnding,
         known_ns known: Int64
     ) -> OpenStallEnd {
         let processEnding = processEnding(page)
@@ -125,7 +125,7 @@ struct LastWords {
     /// A year; no number of a page that says more is believed.
     fileprivate static let longest = Int64(366) * 86400 * 1_000_000_000
 
-    private func slots(of page: stall_last_words) -> [stall_open_slot] {
+    private func slots(of page: stall_process_record) -> [stall_open_slot] {
         withUnsafeBytes(of: page.slots) { bytes in
             bytes.bindMemory(to: stall_open_slot.self).filter { $0.began_ns != 0 }
         }
@@ -134,7 +134,7 @@ struct LastWords {
     /// Removes the page: the store has what it says.
     static func remove(of run: ProcessRun) {
         var path = [CChar](repeating: 0, count: 64)
-        stall_last_words_path(run.id.words.high, run.id.words.low, &path)
+        stall_process_record_path(run.id.words.high, run.id.words.low, &path)
         unlink(path)
     }
 }

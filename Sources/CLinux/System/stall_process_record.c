@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "stall_last_words.h"
+#include "stall_process_record.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,89 +16,89 @@
 #include "stall_clock.h"
 
 enum { PAGE = 4096 };
-_Static_assert(sizeof(stall_last_words) <= PAGE, "one page");
+_Static_assert(sizeof(stall_process_record) <= PAGE, "one page");
 
 // One of the process's monitors. An entry with another process's id is free: a forked child starts over.
 typedef struct {
     pid_t owner;
     uint32_t is_prepared;
     uint64_t run[2];
-    stall_last_words *page;  // stays mapped: a loop may store into it at any moment
-} place;
+    stall_process_record *page;  // stays mapped: a loop may store into it at any moment
+} entry;
 
-enum { PLACES = 8, CLAIMED = -1 };
-static place places[PLACES];
+enum { ENTRY_LIMIT = 8, CLAIMED = -1 };
+static entry entries[ENTRY_LIMIT];
 static uint64_t process_ending;  // the process << 32 | STALL_PROCESS_*
 static uint32_t is_exiting;
 
-void stall_last_words_path(uint64_t high, uint64_t low, char *path) {
+void stall_process_record_path(uint64_t high, uint64_t low, char *path) {
     static const char digits[] = "0123456789abcdef";
     size_t length = 0;
-    for (const char *part = STALL_LAST_WORDS_DIRECTORY "stallwatch-"; *part; part++) path[length++] = *part;
+    for (const char *part = STALL_PROCESS_RECORD_DIRECTORY "stallwatch-"; *part; part++) path[length++] = *part;
     for (int shift = 60; shift >= 0; shift -= 4) path[length++] = digits[high >> shift & 15];
     for (int shift = 60; shift >= 0; shift -= 4) path[length++] = digits[low >> shift & 15];
     path[length] = 0;
 }
 
-static bool is_own(const place *place) { return __atomic_load_n(&place->owner, __ATOMIC_ACQUIRE) == getpid(); }
+static bool is_own(const entry *entry) { return __atomic_load_n(&entry->owner, __ATOMIC_ACQUIRE) == getpid(); }
 
-static place *own_place(int32_t monitor) {
-    return monitor >= 0 && monitor < PLACES && is_own(&places[monitor]) ? &places[monitor] : NULL;
+static entry *own_entry(int32_t monitor) {
+    return monitor >= 0 && monitor < ENTRY_LIMIT && is_own(&entries[monitor]) ? &entries[monitor] : NULL;
 }
 
-static stall_last_words *page_of(const place *place) { return __atomic_load_n(&place->page, __ATOMIC_ACQUIRE); }
+static stall_process_record *page_of(const entry *entry) { return __atomic_load_n(&entry->page, __ATOMIC_ACQUIRE); }
 
-int32_t stall_last_words_reserve(void) {
+int32_t stall_process_record_reserve(void) {
     const pid_t own = getpid();
-    for (int32_t i = 0; i < PLACES; i++) {
-        pid_t owner = __atomic_load_n(&places[i].owner, __ATOMIC_ACQUIRE);
+    for (int32_t i = 0; i < ENTRY_LIMIT; i++) {
+        pid_t owner = __atomic_load_n(&entries[i].owner, __ATOMIC_ACQUIRE);
         if (owner == own || owner == CLAIMED) continue;
         if (!__atomic_compare_exchange_n(
-                &places[i].owner, &owner, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-        __atomic_store_n(&places[i].is_prepared, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&places[i].page, NULL, __ATOMIC_RELAXED);
-        __atomic_store_n(&places[i].owner, own, __ATOMIC_RELEASE);
+                &entries[i].owner, &owner, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+        __atomic_store_n(&entries[i].is_prepared, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&entries[i].page, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&entries[i].owner, own, __ATOMIC_RELEASE);
         return i;
     }
     return -1;
 }
 
-static void give_back(place *place) {
-    __atomic_store_n(&place->is_prepared, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->owner, 0, __ATOMIC_RELEASE);
+static void release_entry(entry *entry) {
+    __atomic_store_n(&entry->is_prepared, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
 }
 
-static void remove_page(const place *place) {
-    if (!page_of(place)) return;
+static void remove_page(const entry *entry) {
+    if (!page_of(entry)) return;
     char path[64];
-    stall_last_words_path(place->run[0], place->run[1], path);
+    stall_process_record_path(entry->run[0], entry->run[1], path);
     unlink(path);
 }
 
 // Whether the page contains a stall that a store does not have to its end.
-static bool is_page_wanted(const place *place) {
-    const stall_last_words *words = page_of(place);
-    for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
-        const stall_open_slot *slot = &words->slots[i];
+static bool is_page_wanted(const entry *entry) {
+    const stall_process_record *record = page_of(entry);
+    for (int i = 0; record && i < STALL_PROCESS_RECORD_SLOTS; i++) {
+        const stall_open_slot *slot = &record->slots[i];
         if (__atomic_load_n(&slot->began_ns, __ATOMIC_ACQUIRE) != 0
             && __atomic_load_n(&slot->report[1], __ATOMIC_ACQUIRE) != STALL_REPORT_COUNTED) return true;
     }
     return false;
 }
 
-void stall_last_words_release(int32_t monitor, bool is_run_known) {
-    place *place = own_place(monitor);
-    if (!place) return;
-    if (!is_run_known || !is_page_wanted(place)) remove_page(place);
-    give_back(place);
+void stall_process_record_release(int32_t monitor, bool is_run_known) {
+    entry *entry = own_entry(monitor);
+    if (!entry) return;
+    if (!is_run_known || !is_page_wanted(entry)) remove_page(entry);
+    release_entry(entry);
 }
 
-static stall_last_words *make_page(place *place) {
-    if (!__atomic_load_n(&place->is_prepared, __ATOMIC_ACQUIRE)) return NULL;
-    stall_last_words *words = page_of(place);
-    if (words) return words;
+static stall_process_record *make_page(entry *entry) {
+    if (!__atomic_load_n(&entry->is_prepared, __ATOMIC_ACQUIRE)) return NULL;
+    stall_process_record *record = page_of(entry);
+    if (record) return record;
     char path[64];
-    stall_last_words_path(place->run[0], place->run[1], path);
+    stall_process_record_path(entry->run[0], entry->run[1], path);
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return NULL;
     // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
@@ -109,20 +109,20 @@ static stall_last_words *make_page(place *place) {
         unlink(path);
         return NULL;
     }
-    words = memory;
-    words->run[0] = place->run[0];
-    words->run[1] = place->run[1];
-    __atomic_store_n(&words->magic, STALL_LAST_WORDS_MAGIC, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->page, words, __ATOMIC_RELEASE);
-    return words;
+    record = memory;
+    record->run[0] = entry->run[0];
+    record->run[1] = entry->run[1];
+    __atomic_store_n(&record->magic, STALL_PROCESS_RECORD_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->page, record, __ATOMIC_RELEASE);
+    return record;
 }
 
-stall_open_slot *stall_last_words_open(
+stall_open_slot *stall_process_record_open(
     int32_t monitor, uint64_t began_ns, uint64_t now_ns, const stall_open_facts *facts) {
-    place *place = own_place(monitor);
-    stall_last_words *words = place ? make_page(place) : NULL;
-    for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++) {
-        stall_open_slot *slot = &words->slots[i];
+    entry *entry = own_entry(monitor);
+    stall_process_record *record = entry ? make_page(entry) : NULL;
+    for (int i = 0; record && i < STALL_PROCESS_RECORD_SLOTS; i++) {
+        stall_open_slot *slot = &record->slots[i];
         if (__atomic_load_n(&slot->began_ns, __ATOMIC_ACQUIRE) != 0) continue;
         slot->seen_ns = now_ns;
         __atomic_store_n(&slot->ended_ns, 0, __ATOMIC_RELAXED);
@@ -138,58 +138,58 @@ void stall_open_slot_end(stall_open_slot *slot, uint64_t now_ns) {
     // Only the first end counts: a late watchdog may not have removed the slot from the beacon yet. The page of a
     // forked child's parent must not be written.
     const uint64_t offset = (uintptr_t)slot % PAGE;
-    const stall_last_words *words = (const stall_last_words *)((uintptr_t)slot - offset);
+    const stall_process_record *record = (const stall_process_record *)((uintptr_t)slot - offset);
     bool is_ours = false;
-    for (int i = 0; i < PLACES && !is_ours; i++) is_ours = is_own(&places[i]) && page_of(&places[i]) == words;
+    for (int i = 0; i < ENTRY_LIMIT && !is_ours; i++) is_ours = is_own(&entries[i]) && page_of(&entries[i]) == record;
     if (is_ours && __atomic_load_n(&slot->ended_ns, __ATOMIC_RELAXED) == 0)
         __atomic_store_n(&slot->ended_ns, now_ns, __ATOMIC_RELEASE);
 }
 
 static stall_open_slot *find(int32_t monitor, uint64_t began_ns) {
-    place *place = own_place(monitor);
-    stall_last_words *words = place ? page_of(place) : NULL;
-    for (int i = 0; words && i < STALL_LAST_WORDS_SLOTS; i++)
-        if (__atomic_load_n(&words->slots[i].began_ns, __ATOMIC_ACQUIRE) == began_ns) return &words->slots[i];
+    entry *entry = own_entry(monitor);
+    stall_process_record *record = entry ? page_of(entry) : NULL;
+    for (int i = 0; record && i < STALL_PROCESS_RECORD_SLOTS; i++)
+        if (__atomic_load_n(&record->slots[i].began_ns, __ATOMIC_ACQUIRE) == began_ns) return &record->slots[i];
     return NULL;
 }
 
-void stall_last_words_name(int32_t monitor, uint64_t began_ns, uint64_t high, uint64_t low) {
+void stall_process_record_name(int32_t monitor, uint64_t began_ns, uint64_t high, uint64_t low) {
     stall_open_slot *slot = find(monitor, began_ns);
     if (!slot) return;
     slot->report[0] = high;
     __atomic_store_n(&slot->report[1], low, __ATOMIC_RELEASE);
 }
 
-void stall_last_words_close(int32_t monitor, uint64_t began_ns) {
+void stall_process_record_close(int32_t monitor, uint64_t began_ns) {
     stall_open_slot *slot = find(monitor, began_ns);
     if (slot) __atomic_store_n(&slot->began_ns, 0, __ATOMIC_RELEASE);
 }
 
-void stall_last_words_remove(int32_t monitor) {
-    place *place = own_place(monitor);
-    if (!place) return;
-    remove_page(place);
-    give_back(place);
+void stall_process_record_remove(int32_t monitor) {
+    entry *entry = own_entry(monitor);
+    if (!entry) return;
+    remove_page(entry);
+    release_entry(entry);
 }
 
 static void note(uint64_t ending) {
     const uint64_t now_ns = stall_monotonic_ns();
     __atomic_store_n(&process_ending, (uint64_t)(uint32_t)getpid() << 32 | ending, __ATOMIC_RELEASE);
-    for (int i = 0; i < PLACES; i++) {
-        stall_last_words *words = is_own(&places[i]) ? page_of(&places[i]) : NULL;
-        if (!words) continue;
-        __atomic_store_n(&words->ending_ns, now_ns, __ATOMIC_RELAXED);
-        __atomic_store_n(&words->ending, ending, __ATOMIC_RELEASE);
+    for (int i = 0; i < ENTRY_LIMIT; i++) {
+        stall_process_record *record = is_own(&entries[i]) ? page_of(&entries[i]) : NULL;
+        if (!record) continue;
+        __atomic_store_n(&record->ending_ns, now_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->ending, ending, __ATOMIC_RELEASE);
     }
 }
 
-bool stall_last_words_is_ending(void) {
+bool stall_process_record_is_ending(void) {
     const uint64_t ending = __atomic_load_n(&process_ending, __ATOMIC_ACQUIRE);
     return (uint32_t)ending != STALL_PROCESS_LIVES && (pid_t)(ending >> 32) == getpid();
 }
-bool stall_last_words_is_exiting(void) { return __atomic_load_n(&is_exiting, __ATOMIC_RELAXED) != 0; }
+bool stall_process_record_is_exiting(void) { return __atomic_load_n(&is_exiting, __ATOMIC_RELAXED) != 0; }
 
-void stall_last_words_note_exit(void) {
+void stall_process_record_note_exit(void) {
     __atomic_store_n(&is_exiting, 1, __ATOMIC_RELAXED);
     note(STALL_PROCESS_EXITED);
 }
@@ -246,31 +246,31 @@ static void install(void) {
     watch_for_crashes();
 }
 
-void stall_last_words_prepare(int32_t monitor, uint64_t high, uint64_t low) {
+void stall_process_record_prepare(int32_t monitor, uint64_t high, uint64_t low) {
     pthread_once(&once, install);
-    place *place = own_place(monitor);
-    if (!place) return;
-    place->run[0] = high;
-    place->run[1] = low;
-    __atomic_store_n(&place->is_prepared, 1, __ATOMIC_RELEASE);
+    entry *entry = own_entry(monitor);
+    if (!entry) return;
+    entry->run[0] = high;
+    entry->run[1] = low;
+    __atomic_store_n(&entry->is_prepared, 1, __ATOMIC_RELEASE);
 }
 
-bool stall_last_words_read(uint64_t high, uint64_t low, uint32_t user, stall_last_words *words) {
+bool stall_process_record_read(uint64_t high, uint64_t low, uint32_t user, stall_process_record *record) {
     char path[64];
-    stall_last_words_path(high, low, path);
+    stall_process_record_path(high, low, path);
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return false;
     struct stat facts;
     bool is_read = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == user
-        && pread(file, words, sizeof *words, 0) == (ssize_t)sizeof *words;
+        && pread(file, record, sizeof *record, 0) == (ssize_t)sizeof *record;
     close(file);
-    return is_read && words->magic == STALL_LAST_WORDS_MAGIC && words->run[0] == high && words->run[1] == low;
+    return is_read && record->magic == STALL_PROCESS_RECORD_MAGIC && record->run[0] == high && record->run[1] == low;
 }
 
-bool stall_last_words_is_own(uint64_t high, uint64_t low) {
-    for (int i = 0; i < PLACES; i++) {
-        if (!is_own(&places[i]) || !__atomic_load_n(&places[i].is_prepared, __ATOMIC_ACQUIRE)) continue;
-        if (places[i].run[0] == high && places[i].run[1] == low) return true;
+bool stall_process_record_is_own(uint64_t high, uint64_t low) {
+    for (int i = 0; i < ENTRY_LIMIT; i++) {
+        if (!is_own(&entries[i]) || !__atomic_load_n(&entries[i].is_prepared, __ATOMIC_ACQUIRE)) continue;
+        if (entries[i].run[0] == high && entries[i].run[1] == low) return true;
     }
     return false;
 }
