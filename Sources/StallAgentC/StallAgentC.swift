@@ -11,7 +11,7 @@ public func start(
     _ error: UnsafeMutablePointer<CChar>?, _ capacity: Int
 ) -> OpaquePointer? {
     guard let given = configuration?.pointee else {
-        say("there is no configuration", in: error, capacity)
+        write("there is no configuration", in: error, capacity)
         return nil
     }
     var wanted = StallMonitor.Configuration(
@@ -22,7 +22,7 @@ public func start(
     do {
         return try retained(StallMonitor.start(wanted))
     } catch let reason {
-        say(reason.description, in: error, capacity)
+        write(reason.description, in: error, capacity)
         return nil
     }
 }
@@ -86,7 +86,7 @@ private func duration(_ milliseconds: UInt32) -> Duration? {
     milliseconds == 0 ? nil : .milliseconds(milliseconds)
 }
 
-private func say(_ message: String, in buffer: UnsafeMutablePointer<CChar>?, _ capacity: Int) {
+private func write(_ message: String, in buffer: UnsafeMutablePointer<CChar>?, _ capacity: Int) {
     guard let buffer, capacity > 0 else { return }
     let bytes = message.utf8.prefix(capacity - 1)
     for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }

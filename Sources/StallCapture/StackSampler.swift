@@ -24,7 +24,7 @@ package struct StackSampler: ~Copyable {
     private let sampler: OpaquePointer
     /// For a round over many threads: their ids, and whether each was captured.
     let roundIDs: UnsafeMutableBufferPointer<Int32>
-    let roundSeen: UnsafeMutableBufferPointer<Bool>
+    let roundCaptured: UnsafeMutableBufferPointer<Bool>
     static let longestRound = 2048
 
     /// Allocates the sampler and installs the signal handler, which then stays for the life of the process.
@@ -50,13 +50,13 @@ package struct StackSampler: ~Copyable {
         else { throw .system(call: "mmap", errno: errno) }
         self.sampler = sampler
         roundIDs = .allocate(capacity: Self.longestRound)
-        roundSeen = .allocate(capacity: Self.longestRound)
+        roundCaptured = .allocate(capacity: Self.longestRound)
     }
 
     deinit {
         stall_sampler_destroy(sampler)
         roundIDs.deallocate()
-        roundSeen.deallocate()
+        roundCaptured.deallocate()
     }
 
     /// Captures the call stack of one thread, innermost frame first.
@@ -93,7 +93,7 @@ package struct StackSampler: ~Copyable {
     /// Neither waits nor allocates: the result is in the sampler's memory until its next capture.
     package mutating func copyLateStack(of thread: RegisteredThread) -> LateStackCopy? {
         var stack = stall_stack()
-        guard thread.withC({ stall_sampler_take_late(sampler, $0, &stack) }) else { return nil }
+        guard thread.withC({ stall_sampler_collect_late(sampler, $0, &stack) }) else { return nil }
         return LateStackCopy(
             asked: MonotonicInstant(nanoseconds: stack.sent_ns),
             answered: MonotonicInstant(nanoseconds: stack.answered_ns),

@@ -6,7 +6,7 @@ internal import Glibc
 package import StallModel
 
 /// A captured thread, or why the capture failed.
-package struct SeenThread: Sendable {
+package struct CapturedThread: Sendable {
     package let id: ThreadID
     /// The thread's name in the kernel (`comm`).
     package let name: String?
@@ -22,11 +22,11 @@ package struct SeenThread: Sendable {
 /// One round over many threads.
 package struct ThreadRound: Sendable {
     /// In order of thread id.
-    package var threads: [SeenThread] = []
+    package var threads: [CapturedThread] = []
     /// The number of threads skipped for lack of room or time.
     package var skippedCount = 0
 
-    package init(threads: [SeenThread] = [], skippedCount: Int = 0) {
+    package init(threads: [CapturedThread] = [], skippedCount: Int = 0) {
         self.threads = threads
         self.skippedCount = skippedCount
     }
@@ -55,20 +55,20 @@ extension StackSampler {
         let count = Int(
             stall_threads_list(roundIDs.baseAddress!, UInt32(Self.longestRound), &total))
         var skipped = Int(total) - count
-        var (looked, running, index) = (0, 0, 0)
+        var (visited, running, index) = (0, 0, 0)
         while index < count {
             let id = ThreadID(rawValue: roundIDs[index])
-            roundSeen[index] = true
+            roundCaptured[index] = true
             defer { index += 1 }
             guard id.rawValue != own, !isExcluded(id) else { continue }
-            guard looked < limit, ContinuousClock.now < deadline else {
+            guard visited < limit, ContinuousClock.now < deadline else {
                 skipped += 1
                 continue
             }
-            looked += 1
+            visited += 1
             let stack = copyStack(ofFound: id, timeout: .zero)
             if stack.isOfMovingThread {
-                roundSeen[index] = false
+                roundCaptured[index] = false
                 running += 1
             } else if !stack.isOfEndedThread {
                 visit(stack)
@@ -77,7 +77,7 @@ extension StackSampler {
         index = 0
         while index < count {
             defer { index += 1 }
-            guard !roundSeen[index] else { continue }
+            guard !roundCaptured[index] else { continue }
             let left = ContinuousClock.now.duration(to: deadline)
             guard left > .zero else {
                 skipped += 1
@@ -104,10 +104,10 @@ extension StackSampler {
     package mutating func captureThreads(
         except excluded: Set<ThreadID>, limit: Int = 512, budget: Duration = .milliseconds(200)
     ) -> ThreadRound {
-        var threads: [SeenThread] = []
+        var threads: [CapturedThread] = []
         let skipped = visitThreads(
             except: { excluded.contains($0) }, limit: limit, budget: budget
-        ) { threads.append(SeenThread($0, name: threadName($0.header.thread))) }
+        ) { threads.append(CapturedThread($0, name: threadName($0.header.thread))) }
         threads.sort { $0.id.rawValue < $1.id.rawValue }
         return ThreadRound(threads: threads, skippedCount: skipped)
     }
@@ -126,7 +126,7 @@ extension StackSampler {
     }
 }
 
-extension SeenThread {
+extension CapturedThread {
     /// Decodes a captured thread.
     package init(_ copy: StackCopy, name: String?) {
         let stack = Result { () throws(CaptureError) in try copy.decoded() }

@@ -83,7 +83,7 @@ package func explainStall(_ facts: CauseFacts) -> ExplainedStall {
 func decideCause(_ facts: CauseFacts) -> StallCause {
     let findings = facts.samples.map { (finding(of: $0, in: facts), $0) }
     var shares = shares(of: facts, findings)
-    if facts.verdict == .debugger || facts.verdict == .stopped && !facts.heldStill {
+    if facts.verdict == .debugger || facts.verdict == .stopped && !facts.wasBlockedThroughout {
         shares = [.stopped: 1]
     }
     if facts.verdict == .throttled { shares = [.throttled: 1] }
@@ -299,7 +299,7 @@ private let faultCost = Duration.microseconds(60)
 extension CauseFacts {
     /// Blocked in one uninterrupted wait in all samples: a stop interrupts the wait, and the context switch would have
     /// been counted. However late the samples were, this wait lasted the whole time.
-    fileprivate var heldStill: Bool {
+    fileprivate var wasBlockedThroughout: Bool {
         let waits = samples.map(\.observation)
         guard waits.count >= 2, let first = waits.first, growth.waits <= 1 else { return false }
         return waits.allSatisfy { snapshot in

@@ -121,7 +121,7 @@ package final class SuspectSearch {
 
     /// Runs one search for a thread that waits for itself, so that the Swift runtime creates its metadata at first use
     /// now.
-    package func rehearse(_ thread: ThreadID, _ snapshot: WaitSnapshot, _ visitor: some Visitor) {
+    package func warmUp(_ thread: ThreadID, _ snapshot: WaitSnapshot, _ visitor: some Visitor) {
         snapshot.clear()
         snapshot.pointer.pointee.detail = STALL_WAIT_FUTEX
         snapshot.pointer.pointee.thread.arguments.1 = UInt64(futexLock)

@@ -39,10 +39,10 @@ extension StallMonitor {
 ///
 /// **Thread safety:** may be used on any thread. Releasing it does not end the watch.
 public final class WatchedWaits: Sendable {
-    private let watch: OutsideWatch?
+    private let watch: ExternalWatch?
     private let door: Door?
 
-    init(_ watch: OutsideWatch?, _ door: Door?) {
+    init(_ watch: ExternalWatch?, _ door: Door?) {
         self.watch = watch
         self.door = door
     }

@@ -54,13 +54,13 @@ import Testing
         let ring = try #require(HandoverRing(capacity: 1 << 12))
         #expect(write(1, length: 1000, to: ring))
         ring.begin()
-        for _ in 0..<8 { ring.append(.forget, Value(number: 0, length: 0), from: 7) }
+        for _ in 0..<8 { ring.append(.discard, Value(number: 0, length: 0), from: 7) }
         let large = [UInt8](repeating: 0, count: 4000)
         large.withUnsafeBytes { ring.append(.sample, Value(number: 0, length: 0), from: 7, $0) }
         #expect(!ring.commit())
         // Space reserved for more important records is not used either.
         ring.begin(reserve: 3000)
-        ring.append(.forget, Value(number: 0, length: 0), from: 7)
+        ring.append(.discard, Value(number: 0, length: 0), from: 7)
         #expect(!ring.commit())
         #expect(write(2, length: 1000, to: ring))
         for number in 1...2 {

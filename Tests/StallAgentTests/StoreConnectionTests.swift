@@ -57,7 +57,7 @@ import Testing
                 start: run.started, duration: .milliseconds(300), threshold: .milliseconds(250),
                 state: .ended)
             connection.record(report, images: ImageTable(images: []))
-            connection.noticeOnceDurable(report)
+            connection.notifyOnceDurable(report)
             #expect(connection.takeDurable().isEmpty)
             try FileManager.default.removeItem(at: obstacle)
             connection.flushForEnd()

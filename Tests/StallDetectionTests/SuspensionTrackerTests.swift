@@ -26,9 +26,9 @@ import Testing
             counters(7 + ran, queued.map { 5 + $0 }))
     }
 
-    mutating func check(at now: Double, wasDisturbed: Bool) {
+    mutating func check(at now: Double, wasInterrupted: Bool) {
         suspensionTracker.check(
-            from: Self.at(now), to: Self.at(now + 0.5), wasDisturbed: wasDisturbed)
+            from: Self.at(now), to: Self.at(now + 0.5), wasInterrupted: wasInterrupted)
     }
 
     func missed(from: Double = 0, to: Double = 10_000) -> Double {
@@ -47,9 +47,9 @@ import Testing
 
     /// SIGSTOP and SIGCONT long before the watchdog wanted to wake up, or while it queued for a CPU.
     @Test mutating func `a stop is known by the sentinel, since it was last known to sleep`() {
-        check(at: 300, wasDisturbed: false)
-        check(at: 400, wasDisturbed: true)
-        check(at: 600, wasDisturbed: false)
+        check(at: 300, wasInterrupted: false)
+        check(at: 400, wasInterrupted: true)
+        check(at: 600, wasInterrupted: false)
         #expect(missed() == 100.5)
         #expect(missed(to: 300) == 0 && missed(from: 350, to: 380) == 30 && missed(from: 401) == 0)
     }
@@ -57,7 +57,7 @@ import Testing
     /// A stop after the instant that a poll accounts for, and before the suspension probe was read, must not be lost.
     @Test
     mutating func `a suspension while the probe was read may belong to both polls`() {
-        check(at: 100, wasDisturbed: true)
+        check(at: 100, wasInterrupted: true)
         #expect(missed(from: 100, to: 100.5) == 0.5)
     }
 
@@ -94,8 +94,8 @@ import Testing
         var files = suspensionProbe.files()
         while files == nil { files = suspensionProbe.files() }
         // Its first turns are those of its start.
-        while files?.wasDisturbed() != false {}
-        let disturbances = (0..<100).filter { _ in files?.wasDisturbed() != false }
+        while files?.wasInterrupted() != false {}
+        let disturbances = (0..<100).filter { _ in files?.wasInterrupted() != false }
         #expect(disturbances == [])
         suspensionProbe.stop()
     }

@@ -21,7 +21,7 @@ import Testing
         func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
             samples += 1
         }
-        func forgetSamples(_ kind: IncidentKind) { samples = 0 }
+        func discardSamples(_ kind: IncidentKind) { samples = 0 }
         func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
         func stallChanged(_ incident: StallIncident) { reported.yield((incident, samples)) }
     }
@@ -110,7 +110,7 @@ import Testing
                 cpuTime: .zero, runDelay: .zero, state: UInt8(ascii: "R"), waitsForCPU: true)
         }
         func takeSample(_: IncidentKind, of _: LoopReading, within _: Duration) {}
-        func forgetSamples(_ kind: IncidentKind) {}
+        func discardSamples(_ kind: IncidentKind) {}
         func measured(from first: LoopCounters, to last: LoopCounters) -> Bool { true }
         func stallChanged(_ incident: StallIncident) { incidents.append(incident) }
     }

@@ -73,8 +73,8 @@ int32_t stall_task_thread(int32_t number) {
 }
 
 // A cache of numbers: thread << 32 | number. Entries may be outdated and are checked.
-enum { REMEMBERED = 256 };
-static uint64_t remembered[REMEMBERED];
+enum { CACHE_SIZE = 256 };
+static uint64_t cached[CACHE_SIZE];
 
 static int32_t search(int32_t thread) {
     stall_numbers threads;
@@ -85,7 +85,7 @@ static int32_t search(int32_t thread) {
         const int32_t inner = stall_task_thread(number);
         if (inner == 0) continue;
         __atomic_store_n(
-            &remembered[inner % REMEMBERED], (uint64_t)(uint32_t)inner << 32 | (uint32_t)number, __ATOMIC_RELAXED);
+            &cached[inner % CACHE_SIZE], (uint64_t)(uint32_t)inner << 32 | (uint32_t)number, __ATOMIC_RELAXED);
         if (inner == thread) found = number;
     }
     const int error = found == 0 ? errno : 0;
@@ -97,7 +97,7 @@ static int32_t search(int32_t thread) {
 static int32_t find_number(int32_t thread) {
     int32_t process, own;
     if (thread == stall_gettid() && read_own(&process, &own)) return own;
-    const uint64_t known = __atomic_load_n(&remembered[(uint32_t)thread % REMEMBERED], __ATOMIC_RELAXED);
+    const uint64_t known = __atomic_load_n(&cached[(uint32_t)thread % CACHE_SIZE], __ATOMIC_RELAXED);
     if ((int32_t)(known >> 32) == thread && stall_task_thread((int32_t)known) == thread) return (int32_t)known;
     return search(thread);
 }

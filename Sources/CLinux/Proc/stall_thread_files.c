@@ -25,10 +25,10 @@ static int open_error(int32_t thread, int error) {
 }
 
 // Errors that may be over at the next poll; all others are permanent.
-static bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+static bool is_out_of_resources(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 // The descriptor of a file that is opened on first use; -1 with errno.
-static int kept_number(stall_thread_files *files, stall_thread_file file) {
+static int open_number(stall_thread_files *files, stall_thread_file file) {
     int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
     if (kept >= 0) return kept;
     if (file == STALL_THREAD_SYSCALL) {  // only attempted at the registration, with its privileges
@@ -44,7 +44,7 @@ static int kept_number(stall_thread_files *files, stall_thread_file file) {
 }
 
 int stall_thread_files_read(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
-    const int number = kept_number(files->shared ? files->shared : files, file);
+    const int number = open_number(files->shared ? files->shared : files, file);
     return number < 0 ? errno : read_text(number, text, capacity);
 }
 
@@ -62,13 +62,13 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
     uint64_t ticks;
     stall_thread_files_begin(files, 0);
     int error = stall_thread_start_ticks(thread, &ticks);
-    if (error == ESRCH || is_shortage(error)) return error;
+    if (error == ESRCH || is_out_of_resources(error)) return error;
     if (error == 0 && start_ticks != 0 && ticks != start_ticks) return ESRCH;  // another thread has its id
     error = 0;
     const int number = stall_task_open(thread, names[STALL_THREAD_SYSCALL]);
     if (number < 0) {
         error = errno;
-        if (is_shortage(error)) return error;
+        if (is_out_of_resources(error)) return error;
         if (open_error(thread, error) == ESRCH) return ESRCH;
     }
     files->numbers[STALL_THREAD_SYSCALL] = number;

@@ -110,7 +110,7 @@ static stall_watcher *find_watcher(stall_beacon *beacon, const stall_wakeup *wak
     return NULL;
 }
 
-static stall_watcher *take_place(stall_beacon *beacon, stall_wakeup *wakeup) {
+static stall_watcher *take_entry(stall_beacon *beacon, stall_wakeup *wakeup) {
     for (int i = 0; i < STALL_WATCHER_LIMIT; i++) {
         stall_wakeup *none = NULL;
         if (__atomic_compare_exchange_n(
@@ -123,7 +123,7 @@ static stall_watcher *take_place(stall_beacon *beacon, stall_wakeup *wakeup) {
 
 bool stall_beacon_join(stall_beacon *beacon, stall_wakeup *wakeup, uint64_t stall_ns) {
     stall_watcher *watcher = find_watcher(beacon, wakeup);
-    if (!watcher) watcher = take_place(beacon, wakeup);
+    if (!watcher) watcher = take_entry(beacon, wakeup);
     if (!watcher) return false;
     __atomic_store_n(&watcher->stall_ns, stall_ns, __ATOMIC_SEQ_CST);
     apply_watchers(beacon);
@@ -147,7 +147,7 @@ void stall_counters_add_long_span(stall_counters *counters, uint64_t now_ns, uin
     uint64_t stall_ns = __atomic_load_n(&counters->stall_ns, __ATOMIC_RELAXED);
     if (span_ns >= stall_ns) {
         if (stall_ns == 0) return;
-        uint64_t number = __atomic_load_n(&counters->stalls, __ATOMIC_RELAXED), place = number % STALL_KEPT_SPANS;
+        uint64_t number = __atomic_load_n(&counters->stalls, __ATOMIC_RELAXED), place = number % STALL_STORED_SPANS;
         __atomic_store_n(&counters->last_stalls[place].began_ns, now_ns - span_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&counters->last_stalls[place].length_ns, span_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&counters->stalls, number + 1, __ATOMIC_RELEASE);

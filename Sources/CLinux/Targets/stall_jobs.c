@@ -80,7 +80,7 @@ static void sit_down(stall_worker *worker) {
 }
 
 // A reused or a new entry; NULL if there is none.
-static stall_worker *take_place(void) {
+static stall_worker *take_entry(void) {
     int32_t count = __atomic_load_n(&worker_count, __ATOMIC_ACQUIRE);
     for (int32_t i = 0; i < count; i++) {
         uint32_t is_free = 0;
@@ -156,7 +156,7 @@ static const swift_executor global_executor = {NULL, 0};
 
 static void stall_jobs_run(void *context) {
     swift_job *job = context;
-    stall_worker *worker = this_worker ? this_worker : take_place();
+    stall_worker *worker = this_worker ? this_worker : take_entry();
     // A job that runs inside of another one on this thread belongs to that one.
     if (!worker || worker->job != 0) return swift_job_run(job, global_executor);
     __atomic_store_n(&worker->queue, stall_current_queue(), __ATOMIC_RELAXED);

@@ -49,7 +49,7 @@ typedef struct stall_watcher {
 #define STALL_MICRO_STALL_NS UINT64_C(100000000)
 
 /// How many of the last long spans are stored individually.
-#define STALL_KEPT_SPANS 8
+#define STALL_STORED_SPANS 8
 
 /// The loop's counters, updated by its own thread while it is watched.
 typedef struct stall_counters {
@@ -63,7 +63,7 @@ typedef struct stall_counters {
     uint64_t stalls;          ///< spans of at least `stall_ns`
     struct {
         uint64_t began_ns, length_ns;
-    } last_stalls[STALL_KEPT_SPANS];  ///< indexed by the span's number modulo STALL_KEPT_SPANS
+    } last_stalls[STALL_STORED_SPANS];  ///< indexed by the span's number modulo STALL_STORED_SPANS
     uint32_t lengths[STALL_LENGTH_BUCKETS];  ///< iterations by their busy time
 } stall_counters;
 
@@ -166,23 +166,23 @@ static inline void stall_beacon_publish(stall_beacon *_Nonnull beacon, uint8_t s
         if (status != STALL_LOOP_BUSY) STALL_COUNTER_ADD(beacon->counters.rests, 1);
         if (status == STALL_LOOP_IDLE) stall_counters_add_iteration(beacon);
     }
-    bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
+    bool wakes = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
         && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_store_n(&beacon->word, stall_beacon_pack(status, now_ns), __ATOMIC_RELEASE);
-    if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
+    if (__builtin_expect(wakes, 0)) stall_beacon_wake_watchdog(beacon);
 }
 /// Publishes BUSY at the end of a wait or at the entry of a run, and wakes a watchdog that waits without a deadline.
 /// The exchange orders the store before the read of the wake-up word; `stall_wakeup_prepare` does the same on the other
 /// side, so one of the two sees the other.
 static inline void stall_beacon_publish_awake(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
     if (stall_beacon_is_watched(beacon)) stall_counters_add_span(beacon, now_ns);
-    bool rings = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
+    bool wakes = __builtin_expect(__atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0, 0)
         && stall_beacon_answer_alarm(beacon, now_ns);
     __atomic_exchange_n(&beacon->word, stall_beacon_pack(STALL_LOOP_BUSY, now_ns), __ATOMIC_SEQ_CST);
     stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
     if (wakeup && __atomic_load_n(&wakeup->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_WAITING)
         stall_wakeup_signal_waiting(wakeup);
-    if (__builtin_expect(rings, 0)) stall_beacon_wake_watchdog(beacon);
+    if (__builtin_expect(wakes, 0)) stall_beacon_wake_watchdog(beacon);
 }
 /// Replaces a word that does not show the loop's real state, from a thread that determined it. Returns false if the
 /// loop has made progress since.
@@ -262,7 +262,7 @@ static inline uint64_t stall_counters_stalls(const stall_beacon *_Nonnull beacon
 /// One of the last stalls, by number.
 static inline void stall_counters_stall(
     const stall_beacon *_Nonnull beacon, uint64_t number, uint64_t *_Nonnull began_ns, uint64_t *_Nonnull length_ns) {
-    uint64_t place = number % STALL_KEPT_SPANS;
+    uint64_t place = number % STALL_STORED_SPANS;
     *began_ns = __atomic_load_n(&beacon->counters.last_stalls[place].began_ns, __ATOMIC_RELAXED);
     *length_ns = __atomic_load_n(&beacon->counters.last_stalls[place].length_ns, __ATOMIC_RELAXED);
 }

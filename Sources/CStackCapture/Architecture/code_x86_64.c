@@ -108,13 +108,13 @@ unsigned stall_x86_64_instruction_length(const uint8_t *code, uint64_t length) {
 typedef struct {
     uint8_t base;
     int64_t offset;
-} stack_place;
+} stack_position;
 
 typedef struct {
-    stack_place stack, frame;  // rsp and rbp as positions
+    stack_position stack, frame;  // rsp and rbp as positions
     code_row *row;
     bool has_popped;           // the last instruction released stack space
-} way_out;
+} exit_path;
 
 static bool is_code(const uint8_t *code, unsigned length, const char *bytes, unsigned count) {
     return length >= count && memcmp(code, bytes, count) == 0;
@@ -127,7 +127,7 @@ static int32_t last_bytes(const uint8_t *code, unsigned length, unsigned count) 
     return value;
 }
 
-static void pop(way_out *way, unsigned encoded) {
+static void pop(exit_path *way, unsigned encoded) {
     static const uint8_t numbers[16] = {RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, 8, 9, 10, 11, 12, 13, 14, 15};
     const uint8_t number = numbers[encoded];
     code_row *row = way->row;
@@ -144,7 +144,7 @@ static void pop(way_out *way, unsigned encoded) {
     way->has_popped = true;
 }
 
-static void take_stack_from_frame(way_out *way, int32_t offset) {
+static void take_stack_from_frame(exit_path *way, int32_t offset) {
     if (way->stack.base != way->frame.base) way->row->saved_count = 0;  // relative to another register
     way->stack = way->frame;
     way->stack.offset += offset;
@@ -164,7 +164,7 @@ static bool sets_stack_pointer(const uint8_t *code, unsigned length) {
 }
 
 // Whether the path continues after this instruction, which is not a jump.
-static bool follow(way_out *way, const uint8_t *code, unsigned length) {
+static bool follow(exit_path *way, const uint8_t *code, unsigned length) {
     const unsigned extension = length == 2 && code[0] == 0x41 ? 1 : 0;
     const uint8_t opcode = code[extension];
     way->has_popped = false;
@@ -202,7 +202,7 @@ static bool is_jump_table(const uint8_t *code, unsigned length, const uint8_t *b
     return code[0] == 0x3e || follows_add || (length >= 7 && (code[length - 6] & 0x07) == 4);
 }
 
-static bool finish(const way_out *way) {
+static bool finish(const exit_path *way) {
     code_row *row = way->row;
     const int64_t cfa = way->stack.offset + 8;
     if (way->stack.base == RAX || cfa < 8 || cfa > FRAME_LIMIT || row->saved_count == SAVED_REGISTER_LIMIT) return false;
@@ -215,7 +215,7 @@ static bool finish(const way_out *way) {
 }
 
 bool stall_x86_64_follow_to_exit(const uint8_t *code, uint64_t length, uint64_t at, code_row *row) {
-    way_out way = {.stack = {RSP, 0}, .frame = {RBP, 0}, .row = row};
+    exit_path way = {.stack = {RSP, 0}, .frame = {RBP, 0}, .row = row};
     const uint8_t *before = (const uint8_t *)"\x90\x90";  // nop
     *row = (code_row){0};
     for (unsigned steps = 0; steps < STEP_LIMIT && at < length; steps++) {

@@ -195,7 +195,7 @@ static int make_buffers(uint32_t stack_capacity) {
 static atomic_flag is_dropping = ATOMIC_FLAG_INIT;  // the pending signals of one kind
 
 // A forked child has none of the threads with requests.
-static void begin_anew_after_fork(void) {
+static void reset_after_fork(void) {
     const pid_t own = getpid();
     if (atomic_exchange(&process, own) == own) return;
     for (int i = 0; i < REQUEST_LIMIT; i++) {
@@ -210,7 +210,7 @@ int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     static atomic_flag preparing = ATOMIC_FLAG_INIT;
     if (use == STALL_SIGNAL_NEVER) return 0;
     if (atomic_flag_test_and_set(&preparing)) return 0;
-    begin_anew_after_fork();
+    reset_after_fork();
     int error = shared_buffer ? 0 : make_buffers(stack_capacity);
     for (int i = 0; i < SIGNAL_COUNT && error == 0; i++) {
         if (!atomic_load(&is_installed[i])) error = install(i, use);
@@ -235,12 +235,12 @@ static bool has_signal(uint64_t set, int number) { return set >> (number - 1) & 
 
 // Called immediately before the signal is sent: in between the app can still remove the handler, or the thread can
 // block the signal. With SIGURG that is harmless.
-static int choose_signal(const signal_question *question, bool *is_blocked) {
+static int choose_signal(const signal_parameters *parameters, bool *is_blocked) {
     *is_blocked = false;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
-        if (signals[i] != SIGURG && !question->knows_blocked) continue;
+        if (signals[i] != SIGURG && !parameters->knows_blocked) continue;
         if (!can_send(i)) continue;
-        if (!has_signal(question->blocked, signals[i])) return signals[i];
+        if (!has_signal(parameters->blocked, signals[i])) return signals[i];
         *is_blocked = true;
     }
     return 0;
@@ -299,7 +299,7 @@ static bool take_shared_buffer(void) {
 }
 
 // The answer will not be collected, or will not come.
-static bool is_left_behind(signal_request *request, uint32_t state) {
+static bool is_abandoned(signal_request *request, uint32_t state) {
     if (phase_of(state) == (LATE | COPIED)) return monotonic_ns() - request->answered_ns > LONGEST_STORAGE_NS;
     if (phase_of(state) != (LATE | REQUESTED)) return false;
     return syscall(SYS_tgkill, getpid(), atomic_load(&request->thread), 0) != 0 && errno == ESRCH;
@@ -311,7 +311,7 @@ static signal_request *find_free_request(void) {
     }
     for (int i = 0; i < REQUEST_LIMIT; i++) {
         uint32_t state = atomic_load(&requests[i].state);
-        if (!is_left_behind(&requests[i], state)) continue;
+        if (!is_abandoned(&requests[i], state)) continue;
         if (atomic_compare_exchange_strong(&requests[i].state, &state, next_generation(state))) return &requests[i];
     }
     return NULL;
@@ -339,29 +339,29 @@ static signal_result give_up(signal_request *request, uint32_t requested, int er
 }
 
 signal_result stall_signal_copy_request(
-    const signal_question *question, stall_registers *registers, stall_stack_copy *copy, uint64_t *answered_ns
+    const signal_parameters *parameters, stall_registers *registers, stall_stack_copy *copy, uint64_t *answered_ns
 ) {
     if (atomic_exchange(&is_busy, true)) return SIGNAL_UNAVAILABLE;
     bool is_blocked;
     signal_request *request = take_shared_buffer() ? find_free_request() : NULL;
-    const int number = request ? choose_signal(question, &is_blocked) : 0;
+    const int number = request ? choose_signal(parameters, &is_blocked) : 0;
     if (number == 0) {
         atomic_store(&is_busy, false);
         return request && is_blocked ? SIGNAL_BLOCKED : SIGNAL_UNAVAILABLE;
     }
     const uint32_t requested = atomic_load(&request->state) + REQUESTED;
-    request->owner = question->owner;
+    request->owner = parameters->owner;
     request->signal = number;
-    request->stack_low = question->thread->stack_low;
-    request->stack_high = question->thread->stack_high;
-    atomic_store(&request->thread, question->thread->id);
+    request->stack_low = parameters->thread->stack_low;
+    request->stack_high = parameters->thread->stack_high;
+    atomic_store(&request->thread, parameters->thread->id);
     atomic_store(&shared_user, request);
     request->sent_ns = monotonic_ns();
     atomic_store(&request->state, requested);
     const int error = send(request, requested);
-    if (error == 0) wait_while(request, requested, question->deadline_ns);
+    if (error == 0) wait_while(request, requested, parameters->deadline_ns);
     if (atomic_load(&request->state) != requested + 2) {
-        const signal_result result = give_up(request, requested, error, question->deadline_ns);
+        const signal_result result = give_up(request, requested, error, parameters->deadline_ns);
         if (result != SIGNAL_COPIED) return result;
     }
     *registers = request->registers;

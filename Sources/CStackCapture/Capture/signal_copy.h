@@ -25,12 +25,12 @@ typedef struct {
     uint64_t deadline_ns;  ///< CLOCK_MONOTONIC
     uint64_t blocked;      ///< its blocked signals, signal 1 in bit 0
     bool knows_blocked;    ///< if false, only the signal that is harmless when it stays pending is sent
-} signal_question;
+} signal_parameters;
 
 /// Requests a thread's registers and stack. After SIGNAL_COPIED the copy belongs to the caller until
 /// stall_signal_copy_release, which wipes it. `answered_ns`: when the thread ran the handler.
 signal_result stall_signal_copy_request(
-    const signal_question *_Nonnull question, stall_registers *_Nonnull registers, stall_stack_copy *_Nonnull copy,
+    const signal_parameters *_Nonnull parameters, stall_registers *_Nonnull registers, stall_stack_copy *_Nonnull copy,
     uint64_t *_Nonnull answered_ns);
 void stall_signal_copy_release(void);
 

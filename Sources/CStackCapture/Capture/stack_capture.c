@@ -230,14 +230,14 @@ static int capture_running(
     if (earlier) stall_signal_copy_end(earlier, false);
     const bool knows_status = stall_thread_read_status(files, &status) == 0;
     if (!keeps_running(files, knows_status ? &status : NULL, since)) return EAGAIN;
-    const signal_question question = {
+    const signal_parameters parameters = {
         .thread = thread,
         .owner = sampler,
         .deadline_ns = deadline_ns,
         .blocked = knows_status ? status.blocked : 0,
         .knows_blocked = knows_status,
     };
-    switch (stall_signal_copy_request(&question, &registers, &copy, &stack->answered_ns)) {
+    switch (stall_signal_copy_request(&parameters, &registers, &copy, &stack->answered_ns)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is active, or an answer is late
     case SIGNAL_THREAD_ENDED: return ESRCH;
@@ -299,7 +299,7 @@ int stall_sampler_capture(
     return error;
 }
 
-bool stall_sampler_take_late(stall_sampler *sampler, const stall_thread *thread, stall_stack *stack) {
+bool stall_sampler_collect_late(stall_sampler *sampler, const stall_thread *thread, stall_stack *stack) {
     signal_request *request = stall_signal_copy_open_request(sampler, thread->id);
     stall_registers registers;
     stall_stack_copy copy;

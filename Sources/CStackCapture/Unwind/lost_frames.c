@@ -42,7 +42,7 @@ static call_evidence examine_return_address(walk *walk, uint64_t return_address,
     stall_unwinder *unwinder = walk->unwinder;
     return_address &= walk->architecture->address_mask;
     if (return_address < 8 || !stall_cfi_image_containing(&unwinder->tables, return_address - 1)) return NO_CALL;
-    cached_call *cached = &unwinder->calls[stall_place(return_address ^ function, 8)];
+    cached_call *cached = &unwinder->calls[stall_table_index(return_address ^ function, 8)];
     if (cached->return_address != return_address || cached->function != function) {
         *cached = (cached_call){return_address, function, read_call(walk, return_address, function)};
     }
@@ -50,7 +50,7 @@ static call_evidence examine_return_address(walk *walk, uint64_t return_address,
 }
 
 static bool find_frame_size(walk *walk, uint64_t function, uint64_t *size) {
-    cached_frame_size *cached = &walk->unwinder->frame_sizes[stall_place(function, 8)];
+    cached_frame_size *cached = &walk->unwinder->frame_sizes[stall_table_index(function, 8)];
     if (cached->function != function) {
         uint8_t code[64];
         size_t length = stall_read_memory(code, function, sizeof code);

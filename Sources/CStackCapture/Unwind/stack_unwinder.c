@@ -193,7 +193,7 @@ static step_result step(walk *walk) {
     stall_unwinder *unwinder = walk->unwinder;
     const uint64_t counter = walk->registers.value[walk->architecture->program_counter];
     const uint64_t address = walk->is_interrupted ? counter : counter - 1;
-    cached_row *cached = &unwinder->rows[stall_place(address, 12)];
+    cached_row *cached = &unwinder->rows[stall_table_index(address, 12)];
     if (cached->address == address) return step_by_cached_row(walk, cached);
 
     cfi_function function;

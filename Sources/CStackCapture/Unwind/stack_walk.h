@@ -93,7 +93,7 @@ typedef struct walk {
 } walk;
 
 /// The index of an address in a table with 2^bits entries.
-static inline uint64_t stall_place(uint64_t address, unsigned bits) {
+static inline uint64_t stall_table_index(uint64_t address, unsigned bits) {
     return address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
 }
 

@@ -92,7 +92,7 @@ int stall_sampler_capture(
 /// Collects the late answer of a registered thread, if it has come. The thread has executed no user code between
 /// `sent_ns` and `answered_ns`, because a signal is delivered before the first instruction: the stack is valid for
 /// every instant in between. Returns false at once without an answer. Neither allocates nor locks.
-bool stall_sampler_take_late(
+bool stall_sampler_collect_late(
     stall_sampler *_Nonnull sampler, const stall_thread *_Nonnull thread, stall_stack *_Nonnull stack);
 
 /// Whether this process is dumpable. After a change of user or with file capabilities it is not, and then parts of

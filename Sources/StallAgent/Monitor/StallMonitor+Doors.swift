@@ -9,7 +9,7 @@ package import StallModel
 internal import Synchronization
 
 /// A watch that another module of the package requested.
-package final class OutsideWatch: Sendable {
+package final class ExternalWatch: Sendable {
     private let end: @Sendable () -> Void
 
     fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
@@ -33,7 +33,7 @@ extension StallMonitor {
     package func watchThisThread(
         _ beacon: UnsafeMutablePointer<stall_beacon>, as name: String, threshold: Duration?,
         way: String, detach: @escaping @Sendable () -> Void
-    ) -> OutsideWatch {
+    ) -> ExternalWatch {
         let thread = RegisteredThread.current()
         stall_beacon_publish_thread(beacon, thread.id.rawValue)
         let shared = SharedBeacon(beacon)
@@ -42,7 +42,7 @@ extension StallMonitor {
         watch(
             target, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
             thread: thread.id, detach: detach)
-        let outside = OutsideWatch { [weak self] in self?.unwatch(key) }
+        let outside = ExternalWatch { [weak self] in self?.unwatch(key) }
         // By the target, since the same thread may have other watches of this monitor.
         ThreadEnd.run(for: target) { outside.stop() }
         return outside
@@ -58,7 +58,7 @@ extension StallMonitor {
         thread: ThreadID, as name: String, threshold: Duration?, way: String,
         idleCheck: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-    ) -> OutsideWatch {
+    ) -> ExternalWatch {
         watchByPolling(
             .one(thread), as: name, threshold: threshold, way: way, idleCheck: idleCheck, post: post
         )
@@ -70,7 +70,7 @@ extension StallMonitor {
     package func watchThreads(
         named text: StaticString, as name: String, threshold: Duration?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-    ) -> OutsideWatch {
+    ) -> ExternalWatch {
         watchByPolling(
             .named(text), as: name, threshold: threshold, way: "looks", idleCheck: { false },
             post: post)
@@ -80,8 +80,8 @@ extension StallMonitor {
         _ threads: PolledTarget.Threads, as name: String, threshold: Duration?, way: String,
         idleCheck: @escaping @Sendable () -> Bool?,
         post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-    ) -> OutsideWatch {
-        guard let agent, let beacon = SharedBeacon() else { return OutsideWatch {} }
+    ) -> ExternalWatch {
+        guard let agent, let beacon = SharedBeacon() else { return ExternalWatch {} }
         let target = PolledTarget(
             threads, beacon: beacon, way: way, idleCheck: idleCheck, post: post)
         let probe = QueueProbe(
@@ -91,7 +91,7 @@ extension StallMonitor {
             target, LoopBeacon(beacon.pointer), as: name, threshold: threshold, key: key,
             thread: nil, detach: { agent.probeThread.remove(probe) })
         agent.probeThread.add(probe)
-        return OutsideWatch { [weak self] in self?.unwatch(key) }
+        return ExternalWatch { [weak self] in self?.unwatch(key) }
     }
 }
 

@@ -26,13 +26,13 @@ extension StallMonitor {
     }
 
     private func changePolicies(_ change: (inout PolicyResolver) -> Void) {
-        let book = policies.withLock { book in
-            change(&book)
-            return book
+        let resolver = policies.withLock { resolver in
+            change(&resolver)
+            return resolver
         }
         for watch in watches.all {
             agent?.watchdog.setPolicies(
-                book.policies(for: watch.name, asked: watch.threshold), of: watch.loop)
+                resolver.policies(for: watch.name, asked: watch.threshold), of: watch.loop)
         }
     }
 }

@@ -119,11 +119,11 @@ public final class StallMonitor: Sendable {
         guard configuration.isEnabled else { return }
         let logger = configuration.logger
         guard let watchdog = Watchdog() else {
-            return logger.error("stalls will not be recorded: \(AgentThread.whatFailed)")
+            return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }
         guard let recorder = Recorder(configuration, watchdog: watchdog) else {
             watchdog.stop()
-            return logger.error("stalls will not be recorded: \(AgentThread.whatFailed)")
+            return logger.error("stalls will not be recorded: \(AgentThread.failureText)")
         }
         var sampler: SharedSampler?
         let controlGroup = ControlGroup()
@@ -305,7 +305,7 @@ public final class StallMonitor: Sendable {
         guard let agent = anyAgent, agent.generation == stall_fork_generation() else { return true }
         let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
         if agent.isStopped.claim() {
-            agent.recorder.notifier.leaveIfCurrent()
+            agent.recorder.notifier.detachIfCurrent()
             agent.watchdog.beginStop()
             agent.recorder.beginStop()
             agent.recorder.detach()

@@ -15,7 +15,7 @@ struct PendingReport: Sendable {
     let incident: StallIncident
     let samples: [RawSample]
     /// The threads of the pool that runs the work, if it is a pool's.
-    let members: [SeenThread]
+    let members: [CapturedThread]
     /// The app's other threads, if all are configured.
     let others: ThreadRound
     let othersCost: Duration
@@ -53,12 +53,12 @@ final class IncidentAssembly: @unchecked Sendable {
         var observations: [Observation?] = []
         /// The holder of the file lock when it was queried, and the number of queries.
         var lock: (arguments: [UInt64], holder: HoldingProcess)?
-        var lockQuestions = 0
+        var lockQueryCount = 0
 
         /// Limits the queries: none once the holder is known, and four at most. Each may take the recorder seconds on a
         /// loaded machine.
-        func mayAsk(about snapshot: stall_wait_snapshot) -> Bool {
-            guard snapshot.waits_for_file, lockQuestions < 4 else { return false }
+        func mayQueryLock(about snapshot: stall_wait_snapshot) -> Bool {
+            guard snapshot.waits_for_file, lockQueryCount < 4 else { return false }
             guard let lock else { return true }
             return snapshot.detail == STALL_WAIT_FILE_LOCK
                 && withUnsafeBytes(of: snapshot.thread.arguments) {
@@ -68,7 +68,7 @@ final class IncidentAssembly: @unchecked Sendable {
     }
 
     private struct Others {
-        var members: [SeenThread] = []
+        var members: [CapturedThread] = []
         var round = ThreadRound()
         var cost = Duration.zero
     }
@@ -101,7 +101,7 @@ final class IncidentAssembly: @unchecked Sendable {
             let round = record.value.load(as: RoundRecord.self)
             others.round.skippedCount = round.skippedCount
             others.cost = round.cost
-        case .forget: seen[record.value.load(as: ForgetRecord.self).kind] = nil
+        case .discard: seen[record.value.load(as: DiscardRecord.self).kind] = nil
         case .incident: return .record(report(record.value.load(as: IncidentRecord.self)))
         case .measure:
             let measure = record.value.load(as: MeasureRecord.self)
@@ -157,8 +157,8 @@ final class IncidentAssembly: @unchecked Sendable {
         guard var all = seen[last], !all.observations.isEmpty else { return }
         let found = descriptors.bindMemory(to: stall_descriptor_snapshot.self)
         var snapshot = record.wait
-        if all.mayAsk(about: snapshot) {
-            all.lockQuestions += 1
+        if all.mayQueryLock(about: snapshot) {
+            all.lockQueryCount += 1
             stall_wait_find_file_lock(&snapshot, record.thread.rawValue)
         }
         var wait = Wait(WaitCopy(snapshot: snapshot, descriptors: found))
@@ -206,7 +206,7 @@ final class IncidentAssembly: @unchecked Sendable {
     }
 
     private func add(_ record: ThreadRecord, _ frames: UnsafeRawBufferPointer) {
-        let thread = SeenThread(
+        let thread = CapturedThread(
             StackCopy(record.stack, frames: frames), name: record.name.string)
         if record.role == .member {
             others.members.append(thread)

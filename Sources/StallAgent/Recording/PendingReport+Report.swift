@@ -64,7 +64,7 @@ extension ThreadSnapshot {
     }
 
     /// A thread from a round over many threads.
-    init(_ seen: SeenThread, _ role: ThreadRole, images: ImageTable) {
+    init(_ seen: CapturedThread, _ role: ThreadRole, images: ImageTable) {
         var failure: String?
         if case .failure(let error) = seen.stack { failure = error.description }
         self.init(

@@ -56,7 +56,7 @@ final class Recorder: Sendable {
     /// Makes the recorder write pending reports, run the callbacks that are due, end the agent's other parts and then
     /// itself. Neither allocates nor waits.
     func beginStop() {
-        end.ask()
+        end.request()
         stall_wakeup_signal(handover.wakeup)
     }
 
@@ -124,10 +124,10 @@ private struct Recording {
         while true {
             while let request = requests.poll() ?? nextHandedOver() { handle(request) }
             if lost > 0 { countLosses() }
-            if end.isWanted { return }
+            if end.isRequested { return }
             let deadline = checkWatchdog()
             stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_TIMED_WAIT))
-            guard requests.isEmpty, ring.isEmpty, !end.isWanted else {
+            guard requests.isEmpty, ring.isEmpty, !end.isRequested else {
                 stall_wakeup_prepare(wakeup, UInt32(STALL_WATCHDOG_AWAKE))
                 continue
             }
@@ -248,7 +248,7 @@ private struct Recording {
         guard configuration.symbolizes else {
             pending.explain(&report, images: images) { _ in [] }
             keep(report, images, of: pending)
-            return store.noticeOnceDurable(report)
+            return store.notifyOnceDurable(report)
         }
         if names.count > 20_000 { names = [:] }
         let locations = Set(report.locations + pending.suspectLocations(images))
@@ -276,7 +276,7 @@ private struct Recording {
         for index in report.threads.indices {
             report.threads[index].frames = frames(of: report.threads[index].locations)
         }
-        store.noticeOnceDurable(report)
+        store.notifyOnceDurable(report)
     }
 
     /// Writes the report. Before that, notes its id in the process record, because the process may be killed before the

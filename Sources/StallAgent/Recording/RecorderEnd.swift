@@ -9,7 +9,7 @@ internal import Synchronization
 /// forever.
 final class RecorderEnd: @unchecked Sendable {
     // Unchecked because of the gate, which is a futex.
-    private let isAsked = Atomic<Bool>(false)
+    private let wasRequested = Atomic<Bool>(false)
     private let wasFlushed = Atomic<Bool>(false)
     private let gate: UnsafeMutablePointer<stall_gate>
     private let teardown = Mutex<(@Sendable () -> Void)?>(nil)
@@ -27,8 +27,8 @@ final class RecorderEnd: @unchecked Sendable {
         self.teardown.withLock { $0 = teardown }
     }
 
-    func ask() { isAsked.store(true, ordering: .sequentiallyConsistent) }
-    var isWanted: Bool { isAsked.load(ordering: .sequentiallyConsistent) }
+    func request() { wasRequested.store(true, ordering: .sequentiallyConsistent) }
+    var isRequested: Bool { wasRequested.load(ordering: .sequentiallyConsistent) }
 
     func runTeardown() { teardown.withLock { $0.take() }?() }
 

@@ -9,10 +9,10 @@ struct ReportLimiter {
     var debuggerPolicy: DebuggerPolicy
     private var hourEnds = MonotonicInstant(nanoseconds: 0)
     private var admittedThisHour = 0
-    private var places: [Int64: Place] = [:]
+    private var locations: [Int64: Location] = [:]
     private var open: [UniqueID: Decision] = [:]
 
-    private struct Place {
+    private struct Location {
         var seen = 0
         var longestReported = Duration.zero
         /// The number of the next stall that is reported although the limit is reached.
@@ -49,7 +49,7 @@ struct ReportLimiter {
         var decision = open[report.id] ?? decide(report, place: place())
         let countedBefore = decision.counted
         if decision.reason == .place || decision.reason == .hour,
-            let known = places[decision.place], known.longestReported > .zero,
+            let known = locations[decision.place], known.longestReported > .zero,
             report.duration > known.longestReported * 2
         {
             decision.reason = nil
@@ -67,7 +67,7 @@ struct ReportLimiter {
                 answer.count = (-1, .zero - counted.time, counted.reason)
             }
             decision.counted = nil
-            places[decision.place]?.longestReported.raise(to: report.duration)
+            locations[decision.place]?.longestReported.raise(to: report.duration)
         }
         open[report.id] = report.state == .open ? decision : nil
         return answer
@@ -77,14 +77,14 @@ struct ReportLimiter {
         guard now >= hourEnds else { return }
         hourEnds = now + .seconds(3600)
         admittedThisHour = 0
-        places = [:]
+        locations = [:]
     }
 
     private mutating func decide(_ report: StallReport, place hash: Int64) -> Decision {
         if report.verdict == .debugger, debuggerPolicy == .ignore {
             return Decision(place: hash, reason: .debugger)
         }
-        var place = places[hash] ?? Place(nextReported: limits.perPlace.doubled)
+        var place = locations[hash] ?? Location(nextReported: limits.perPlace.doubled)
         place.seen += 1
         var reason: SuppressionReason?
         if place.seen > limits.perPlace, place.seen < place.nextReported {
@@ -95,7 +95,7 @@ struct ReportLimiter {
             admittedThisHour += 1
         }
         if place.seen >= place.nextReported { place.nextReported = place.nextReported.doubled }
-        places[hash] = place
+        locations[hash] = place
         return Decision(place: hash, reason: reason)
     }
 }

@@ -72,7 +72,7 @@ final class StallNotifier: Sendable {
 
     func notify(_ report: StallReport) {
         guard isWanted(report.state) else { return }
-        giveUpOverdue()
+        abandonOverdue()
         queue.push(report)
     }
 
@@ -90,12 +90,12 @@ final class StallNotifier: Sendable {
         queue.close()
         while let thread = state.withLock({ $0.thread }) {
             if thread.join(within: remainingTime) { return }
-            giveUpOverdue()
+            abandonOverdue()
         }
     }
 
     /// Called from a callback that stops the agent: its own thread cannot be joined.
-    func leaveIfCurrent() {
+    func detachIfCurrent() {
         state.withLock { state in
             guard let thread = state.thread, thread.isCurrent else { return }
             thread.detach()
@@ -110,7 +110,7 @@ final class StallNotifier: Sendable {
     }
 
     /// Abandons a callback that has exceeded its deadline, and continues without it.
-    private func giveUpOverdue() {
+    private func abandonOverdue() {
         state.withLock { state in
             guard let call = state.call, clock() - call.began >= deadline else { return }
             state.handlers.removeAll { $0 === call.handler }
@@ -150,12 +150,12 @@ final class StallNotifier: Sendable {
             }
             guard mayCall else { return false }
             handler.mask.run { handler.body(report) }
-            let goesOn = state.withLock { state in
+            let isCurrent = state.withLock { state in
                 guard state.generation == generation else { return false }
                 state.call = nil
                 return true
             }
-            guard goesOn else { return false }
+            guard isCurrent else { return false }
         }
         return true
     }

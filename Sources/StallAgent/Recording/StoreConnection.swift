@@ -17,7 +17,7 @@ struct StoreConnection {
     private var store: AgentStore?
     private var nextAttempt = MonotonicInstant(nanoseconds: 0)
     private var pause = Duration.seconds(1)
-    private var lastComplaint: String?
+    private var lastError: String?
     /// Reports that could not be written yet, in order of arrival.
     private var waiting: [(report: StallReport, images: ImageTable)] = []
     /// Reports to pass to callbacks once they are written, by id.
@@ -79,7 +79,7 @@ struct StoreConnection {
     }
 
     /// Passes the report to `takeDurable` once it is written, now or later.
-    mutating func noticeOnceDurable(_ report: StallReport) {
+    mutating func notifyOnceDurable(_ report: StallReport) {
         if waiting.contains(where: { $0.report.id == report.id }) {
             notices[report.id] = report
         } else {
@@ -114,13 +114,13 @@ struct StoreConnection {
 
     private mutating func flushCounts() {
         while store != nil, let next = waitingCounts.first {
-            let isKept = attempt { connection throws(StoreError) in
+            let isWritten = attempt { connection throws(StoreError) in
                 guard let store = connection.store else { return false }
                 try next(store)
                 if connection.waiting.isEmpty { connection.recovered() }
                 return true
             }
-            guard isKept == true else { return }
+            guard isWritten == true else { return }
             waitingCounts.removeFirst()
         }
     }
@@ -128,13 +128,13 @@ struct StoreConnection {
     /// Writes what waits, oldest first, until a write fails.
     private mutating func flush() {
         while store != nil, let next = waiting.first {
-            let isKept = attempt { connection throws(StoreError) in
+            let isWritten = attempt { connection throws(StoreError) in
                 guard let store = connection.store else { return false }
                 try store.record(next.report, images: next.images.images)
                 connection.recovered()
                 return true
             }
-            guard isKept == true else { return }
+            guard isWritten == true else { return }
             waiting.removeFirst()
             if let notice = notices.removeValue(forKey: next.report.id) { durable.append(notice) }
         }
@@ -210,14 +210,14 @@ struct StoreConnection {
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }
 
     private mutating func recovered() {
-        if lastComplaint != nil { logger.notice("\(path): can be written again") }
-        lastComplaint = nil
+        if lastError != nil { logger.notice("\(path): can be written again") }
+        lastError = nil
         pause = .seconds(1)
     }
 
     /// SQLite shares its state of a file among all connections of a process, including descriptor numbers that belong
     /// to the app by now. So use another file.
-    private mutating func goElsewhere() {
+    private mutating func switchFile() {
         closures += 1
         path = firstPath.withMark("-reopened\(closures)")
     }
@@ -230,16 +230,16 @@ struct StoreConnection {
         do throws(StoreError) {
             return try body(&self)
         } catch {
-            let complaint = error.description
-            if complaint != lastComplaint {
-                logger.warning("\(complaint); stalls are counted until it can be written")
+            let message = error.description
+            if message != lastError {
+                logger.warning("\(message); stalls are counted until it can be written")
             }
-            lastComplaint = complaint
+            lastError = message
             store = nil
             switch error {
             case .moved: return nil  // A new one can be made at once.
             case .descriptorsClosed:
-                goElsewhere()
+                switchFile()
                 return nil
             default: break
             }

@@ -13,12 +13,12 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
     // Unchecked because of `queue`, which only the runtime changes, to nil and atomically.
     private weak var queue: DispatchQueue?
     /// The main and the global queues are never freed, but each access creates a new Swift object.
-    private let immortal: DispatchQueue?
+    private let permanent: DispatchQueue?
     /// Dispatch's own object, valid while `queue` is.
     private let object: UnsafeRawPointer?
     private let isMain: Bool
     /// The address of a retained reference that the watchdog passed to the probe thread, or 0.
-    private let lent = Atomic<UInt>(0)
+    private let passedOn = Atomic<UInt>(0)
     private let beacon: SharedBeacon
     private let postProbe: @Sendable (DispatchQueue, @escaping @Sendable () -> Void) -> Void
 
@@ -30,19 +30,19 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
         self.queue = queue
         object = queue.dispatchObject
         isMain = object == DispatchQueue.main.dispatchObject
-        immortal = isMain || object == DispatchQueue.global().dispatchObject ? queue : nil
+        permanent = isMain || object == DispatchQueue.global().dispatchObject ? queue : nil
         self.beacon = beacon
         postProbe = post
         let phase = isMain ? LoopPhase.mainQueue : .block
         stall_beacon_publish_callout(beacon.pointer, phase.rawValue)
     }
 
-    deinit { collectLent() }
+    deinit { releasePassedOn() }
 
     // MARK: The probe thread's side
 
     func poll() -> ProbeResult? {
-        collectLent()
+        releasePassedOn()
         guard let queue else { return nil }
         return withExtendedLifetime(queue) {
             guard let poll = object.map({ stall_queue_read($0) }), poll.is_known else {
@@ -74,7 +74,7 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
 
     func findThread() -> RegisteredThread? {
         guard let queue else { return nil }
-        lend(queue)
+        passOn(queue)
         let drainer = withExtendedLifetime(queue) {
             object.map { stall_queue_find_drainer($0) } ?? 0
         }
@@ -97,16 +97,16 @@ final class DispatchQueueTarget: MonitoredTarget, ProbeTarget, @unchecked Sendab
 
     /// Passes a reference to the queue to the probe thread, which releases it. The watchdog's reference must not be the
     /// last, since the end of a queue frees memory and runs the app's finalizer.
-    private func lend(_ queue: DispatchQueue) {
+    private func passOn(_ queue: DispatchQueue) {
         let address = UInt(bitPattern: Unmanaged.passRetained(queue).toOpaque())
-        let (isLent, _) = lent.compareExchange(
+        let (isPassedOn, _) = passedOn.compareExchange(
             expected: 0, desired: address, ordering: .acquiringAndReleasing)
         // A reference that was passed on before is to the same queue.
-        if !isLent { Unmanaged.passUnretained(queue).release() }
+        if !isPassedOn { Unmanaged.passUnretained(queue).release() }
     }
 
-    private func collectLent() {
-        let address = lent.exchange(0, ordering: .acquiringAndReleasing)
+    private func releasePassedOn() {
+        let address = passedOn.exchange(0, ordering: .acquiringAndReleasing)
         guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
         Unmanaged<DispatchQueue>.fromOpaque(pointer).release()
     }

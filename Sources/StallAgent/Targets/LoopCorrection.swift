@@ -19,7 +19,7 @@ final class LoopCorrection: @unchecked Sendable {
     private let probeThread = Atomic<UInt>(0)
 
     /// Long enough for a thread to wake up on a machine that is not overloaded.
-    private static let patience = Duration.milliseconds(2)
+    private static let timeout = Duration.milliseconds(2)
 
     /// - Parameter body: Corrects the beacon. Called on the probe thread, and may wait.
     init(_ body: @escaping @Sendable (UInt64, MonotonicInstant) -> Void) { self.body = body }
@@ -42,7 +42,7 @@ final class LoopCorrection: @unchecked Sendable {
         stall_wakeup_signal(probeThread)
         guard !isBusy else { return false }
         stall_wakeup_wait(
-            answered, UInt32(STALL_WATCHDOG_TIMED_WAIT), (now + Self.patience).nanoseconds)
+            answered, UInt32(STALL_WATCHDOG_TIMED_WAIT), (now + Self.timeout).nanoseconds)
         // An answer to the previous poll's query is as good: it came since then.
         return asked.load(ordering: .sequentiallyConsistent) == 0
             || settled.load(ordering: .sequentiallyConsistent) == word

@@ -92,7 +92,7 @@ final class QueueProbe: @unchecked Sendable {
     /// Polls the queue. Returns false if it is gone.
     func tick() -> Bool {
         guard let poll = target.poll() else {
-            tell(nil)
+            publish(nil)
             return false
         }
         let now = clock()
@@ -100,8 +100,8 @@ final class QueueProbe: @unchecked Sendable {
         let answer = MonotonicInstant(nanoseconds: answered.load(ordering: .sequentiallyConsistent))
         let earliest = max(lastTick ?? now, answer)
         // A thread that was delayed does not know what happened meanwhile.
-        let isBlind = lastTick != nil && now - nextTick > period
-        let estimate = isBlind ? now : earliest + (now - earliest) / 2
+        let wasDelayed = lastTick != nil && now - nextTick > period
+        let estimate = wasDelayed ? now : earliest + (now - earliest) / 2
         let isOut = state.load(ordering: .sequentiallyConsistent) != .none
 
         switch poll {
@@ -117,13 +117,13 @@ final class QueueProbe: @unchecked Sendable {
         lastPoll = poll
         nextTick = now + (idlePolls < Self.idlePollsUntilSlow ? period : period * 2)
 
-        if !isOut, poll != .halted, poll != .idle || mustAsk {
+        if !isOut, poll != .halted, poll != .idle || needsFirstAnswer {
             reportedSince = nil
             state.store(.pending, ordering: .sequentiallyConsistent)
             target.post { [self] in probe() }
             followProbe(into: poll)
         } else if isOut {
-            tell(mustAsk ? nil : began)
+            publish(needsFirstAnswer ? nil : began)
         } else {
             reportedSince = nil
         }
@@ -137,12 +137,12 @@ final class QueueProbe: @unchecked Sendable {
         lastPoll = after
     }
 
-    private var mustAsk: Bool {
+    private var needsFirstAnswer: Bool {
         target.mustAnswerFirst && answered.load(ordering: .sequentiallyConsistent) == 0
     }
 
     /// Publishes that an item has been running since `began`, or that none runs.
-    private func tell(_ began: MonotonicInstant?) {
+    private func publish(_ began: MonotonicInstant?) {
         guard reportedSince != began else { return }
         reportedSince = began
         guard let began else {
@@ -154,7 +154,7 @@ final class QueueProbe: @unchecked Sendable {
             expected: .pending, desired: .reported, ordering: .sequentiallyConsistent)
         stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)
         // The probe may have run in between, without an update or with one that came too early.
-        if state.load(ordering: .sequentiallyConsistent) == .none { tell(nil) }
+        if state.load(ordering: .sequentiallyConsistent) == .none { publish(nil) }
     }
 
     private func probe() {
@@ -164,7 +164,7 @@ final class QueueProbe: @unchecked Sendable {
             stall_beacon_publish(beacon.pointer, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
         }
         answered.store(max(1, now.nanoseconds), ordering: .sequentiallyConsistent)
-        // A concurrent `tell` finds this state and reverts its update.
+        // A concurrent `publish` finds this state and reverts its update.
         state.store(.none, ordering: .sequentiallyConsistent)
     }
 }

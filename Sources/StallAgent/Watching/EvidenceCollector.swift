@@ -61,10 +61,10 @@ struct EvidenceCollector: ~Copyable {
     }
 
     /// Runs all steps of a stall once in advance.
-    func rehearse(
+    func warmUp(
         _ id: ThreadID, into ring: HandoverRing, from sender: UInt, sampler: SharedSampler
     ) {
-        process.search.rehearse(
+        process.search.warmUp(
             id, process.snapshot, SuspectWriter(ring: ring, sender: sender, sampler: sampler))
     }
 

@@ -111,7 +111,7 @@ struct MeasureRecord {
 }
 
 /// Discard the samples so far: they belong to no incident.
-struct ForgetRecord { var kind: IncidentKind }
+struct DiscardRecord { var kind: IncidentKind }
 
 /// The sender writes no more records.
 struct UnwatchedRecord {}

@@ -68,14 +68,14 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.begin()
         let reading = beacon.read(at: now)
         addSample(.stall, of: reading, within: .zero)
-        var record = incidentRecord(.rehearsal(at: now))
+        var record = incidentRecord(.warmUp(at: now))
         causes.lastPoll(&record)
         ring.append(.incident, record, from: sender)
         addMeasure(
             from: beacon.counters(at: now, runDelay: nil),
             to: beacon.counters(at: now, runDelay: nil))
         if let sampler, let thread = account.thread {
-            causes.rehearse(thread.id, into: ring, from: sender, sampler: sampler)
+            causes.warmUp(thread.id, into: ring, from: sender, sampler: sampler)
             let stack = sampler.copyStack(of: thread, within: .zero)
             ring.append(
                 .thread,
@@ -86,7 +86,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.append(
             .late, LateRecord(asked: now, answered: now, isLate: false, stack: empty.header),
             from: sender)
-        ring.append(.forget, ForgetRecord(kind: .stall), from: sender)
+        ring.append(.discard, DiscardRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         target.forEachMember { _ in }
         // Nothing of it is committed.
@@ -155,9 +155,9 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         return ring.commit()
     }
 
-    func forgetSamples(_ kind: IncidentKind) {
+    func discardSamples(_ kind: IncidentKind) {
         ring.begin()
-        ring.append(.forget, ForgetRecord(kind: kind), from: sender)
+        ring.append(.discard, DiscardRecord(kind: kind), from: sender)
         _ = ring.commit()
     }
 
@@ -165,7 +165,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         sendUnsent()
         let kind: IncidentKind = incident.verdict == .saturated ? .saturation : .stall
         threshold = incident.threshold
-        if isNew(incident, kind), !incident.hasEnded { pollOthers() }
+        if isNew(incident, kind), !incident.hasEnded { captureOthers() }
         var record = incidentRecord(incident)
         causes.lastPoll(&record)
         if !send(record), incident.hasEnded {
@@ -205,7 +205,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         if let record = unsent, send(record) { unsent = nil }
     }
 
-    private func pollOthers() {
+    private func captureOthers() {
         guard let sampler else { return }
         let start = now
         var count = 0
@@ -263,7 +263,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
 
 extension StallIncident {
     /// An incident that is never reported.
-    fileprivate static func rehearsal(at now: MonotonicInstant) -> StallIncident {
+    fileprivate static func warmUp(at now: MonotonicInstant) -> StallIncident {
         StallIncident(
             began: now, duration: .zero, threshold: .zero, cpuTime: .zero, detectionDelay: .zero,
             verdict: .stalled, hasEnded: false)

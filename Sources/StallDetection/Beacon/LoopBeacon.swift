@@ -74,9 +74,9 @@ package final class LoopBeacon: @unchecked Sendable {
         .nanoseconds(Int64(clamping: stall_counters_busy_ns(beacon)))
     }
 
-    /// The number of busy spans as long as a stall. The last `keptStalls` of them can be read by number.
+    /// The number of busy spans as long as a stall. The last `storedStallCount` of them can be read by number.
     var stallCount: UInt64 { stall_counters_stalls(beacon) }
-    static let keptStalls = UInt64(STALL_KEPT_SPANS)
+    static let storedStallCount = UInt64(STALL_STORED_SPANS)
     func stall(number: UInt64) -> (began: MonotonicInstant, length: Duration) {
         var (began, length): (UInt64, UInt64) = (0, 0)
         stall_counters_stall(beacon, number, &began, &length)

@@ -53,7 +53,7 @@ package protocol StallResponder: AnyObject, Sendable {
     /// Hands over the stack of a thread that had not answered in time. True if the answer has come.
     func collectLateStack() -> Bool
     /// The samples since the last call belong to no incident, or to one that is over.
-    func forgetSamples(_ kind: IncidentKind)
+    func discardSamples(_ kind: IncidentKind)
     /// A stall began, continues, or ended. Its samples were handed over before.
     func stallChanged(_ incident: StallIncident)
     /// An interval of watched time is over. False if it cannot be accepted now: the next interval then has the same
@@ -68,7 +68,7 @@ extension StallResponder {
     package var isExact: Bool { true }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool { true }
     package func collectLateStack() -> Bool { false }
-    package func forgetSamples(_ kind: IncidentKind) {}
+    package func discardSamples(_ kind: IncidentKind) {}
     package func unwatched() {}
 }
 

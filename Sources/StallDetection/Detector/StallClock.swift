@@ -123,7 +123,7 @@ struct StallClock: Hashable, Sendable {
         if let count = evidence.throttleCount, let before = lastEvidence?.throttleCount {
             throttleCount = max(throttleCount, count - before)
         }
-        witness(evidence, at: now)
+        observeWait(evidence, at: now)
         narrowElsewhere(interval, evidence)
         var account = account(
             for: interval, evidence, suspendedInterval: suspendedIntervals.time(from: last, to: now)
@@ -165,7 +165,7 @@ struct StallClock: Hashable, Sendable {
     }
 
     /// A paused core of a virtual machine takes the thread's time without the kernel counting it.
-    private mutating func witness(_ evidence: ThreadEvidence, at now: MonotonicInstant) {
+    private mutating func observeWait(_ evidence: ThreadEvidence, at now: MonotonicInstant) {
         guard evidence.waitsForCPU else { return lastWait = nil }
         // No counter changed in between: it is one continuous wait.
         if let lastWait, lastWait.cpuTime == evidence.cpuTime,

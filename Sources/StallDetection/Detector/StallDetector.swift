@@ -79,7 +79,7 @@ struct StallDetector: Sendable {
         /// The last report called it stalled, not starved or stopped.
         var isReportedAsStall = false
         /// More is known of it than was reported.
-        var hasNews = false
+        var hasUpdate = false
     }
 
     /// - Parameter before: The thread's evidence when watching begins.
@@ -94,7 +94,7 @@ struct StallDetector: Sendable {
     }
 
     /// Reports an open stall at the next poll regardless of the refresh interval: its stack has come.
-    mutating func refresh() { suspicion?.hasNews = true }
+    mutating func refresh() { suspicion?.hasUpdate = true }
 
     /// Evaluates one poll of the loop.
     ///
@@ -208,7 +208,7 @@ struct StallDetector: Sendable {
         let isStall = clock.isStall(threshold: policy.threshold)
         if let last = suspicion.lastReport {
             guard
-                suspicion.hasNews || now >= last + policy.refreshInterval
+                suspicion.hasUpdate || now >= last + policy.refreshInterval
                     || isStall && !suspicion.isReportedAsStall
             else { return nil }
         } else {
@@ -217,7 +217,7 @@ struct StallDetector: Sendable {
         }
         suspicion.lastReport = now
         suspicion.isReportedAsStall = isStall
-        suspicion.hasNews = false
+        suspicion.hasUpdate = false
         return StallIncident(
             began: clock.began, duration: elapsed, threshold: policy.threshold,
             cpuTime: clock.cpuTime,

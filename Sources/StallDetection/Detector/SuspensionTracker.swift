@@ -36,9 +36,9 @@ struct SuspensionTracker {
     /// - Parameters:
     ///   - before, after: The instants between which the suspension probe was read.
     mutating func check(
-        from before: MonotonicInstant, to after: MonotonicInstant, wasDisturbed: Bool
+        from before: MonotonicInstant, to after: MonotonicInstant, wasInterrupted: Bool
     ) {
-        if wasDisturbed { suspendedIntervals.note(from: checked, to: after, after - checked) }
+        if wasInterrupted { suspendedIntervals.note(from: checked, to: after, after - checked) }
         checked = before
     }
 
@@ -68,21 +68,21 @@ struct SuspensionTracker {
 /// Intervals in which the process was suspended, entirely or in part. Inline storage: the watchdog writes it where it
 /// may not allocate.
 package struct SuspendedIntervals: Sendable {
-    private struct Stretch {
+    private struct Interval {
         var from, to: MonotonicInstant
         /// How much of the interval was missed.
         var time: Duration
         /// Observed by the suspension probe. Otherwise only the watchdog is known to have been late.
         var isStop: Bool
 
-        static let none = Stretch(
+        static let none = Interval(
             from: MonotonicInstant(nanoseconds: 0), to: MonotonicInstant(nanoseconds: 0),
             time: .zero,
             isStop: false)
     }
 
     /// The last ones, in a ring: a stall that is still open is rarely older.
-    private var stretches = InlineArray<32, Stretch>(repeating: .none)
+    private var intervals = InlineArray<32, Interval>(repeating: .none)
     private var next = 0
     /// Delays of the watchdog up to this length are ignored.
     private var negligible = Duration.zero
@@ -92,8 +92,8 @@ package struct SuspendedIntervals: Sendable {
     mutating func note(
         from: MonotonicInstant, to: MonotonicInstant, _ time: Duration, isStop: Bool = true
     ) {
-        stretches[next] = Stretch(from: from, to: to, time: min(time, to - from), isStop: isStop)
-        next = (next + 1) % stretches.count
+        intervals[next] = Interval(from: from, to: to, time: min(time, to - from), isStop: isStop)
+        next = (next + 1) % intervals.count
     }
 
     /// A copy that ignores delays of the watchdog too short to mean a pause of the machine: one core of a virtual
@@ -108,12 +108,12 @@ package struct SuspendedIntervals: Sendable {
     func time(from: MonotonicInstant, to: MonotonicInstant) -> Duration {
         var sum = Duration.zero
         var index = 0
-        while index < stretches.count {
-            let stretch = stretches[index]
+        while index < intervals.count {
+            let interval = intervals[index]
             index += 1
-            guard stretch.isStop || stretch.time > negligible else { continue }
-            let overlap = min(to, stretch.to) - max(from, stretch.from)
-            sum += max(.zero, min(overlap, stretch.time))
+            guard interval.isStop || interval.time > negligible else { continue }
+            let overlap = min(to, interval.to) - max(from, interval.from)
+            sum += max(.zero, min(overlap, interval.time))
         }
         return sum
     }

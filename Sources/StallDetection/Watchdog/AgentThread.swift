@@ -38,7 +38,7 @@ package final class AgentThread: @unchecked Sendable {
     private static let failure = Atomic<CInt>(0)
 
     /// Why the last thread that could not be started failed, as text for a log.
-    package static var whatFailed: String {
+    package static var failureText: String {
         let errno = failure.load(ordering: .relaxed)
         return errno == 0
             ? "no descriptor or no memory" : "pthread_create failed with errno \(errno)"

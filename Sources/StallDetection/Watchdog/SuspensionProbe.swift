@@ -63,7 +63,7 @@ final class SuspensionProbe: Sendable {
         /// Whether the thread has been on a CPU since the last call, or is about to be.
         ///
         /// **Cost:** two reads from `/proc`, 5 us.
-        mutating func wasDisturbed() -> Bool {
+        mutating func wasInterrupted() -> Bool {
             let before = turns
             // State before counters: a thread that falls asleep in between has run, so its count has changed.
             var (state, schedule) = (stall_thread_state(), stall_thread_schedule())

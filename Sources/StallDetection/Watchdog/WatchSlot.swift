@@ -24,18 +24,18 @@ final class WatchSlot: @unchecked Sendable {
     /// How many samples were handed over since they were last discarded.
     var sampleCount = 0
     var saturationSampleCount = 0
-    var seenWord: UInt64 = 0
+    var polledWord: UInt64 = 0
     var alarmedWord: UInt64?
     /// The record of the open stall, for readers after the process is gone.
     private var openSlot: UnsafeMutablePointer<stall_open_slot>?
     private var openFacts = stall_open_facts()
     /// The loop's total busy time at the last poll.
-    private var knownBusy = Duration.zero
+    private var busyAtLastPoll = Duration.zero
     /// How many of the loop's own long spans have been evaluated.
     var knownStalls: UInt64 = 0
     /// When the last suspicions began. Capacity: as many as the loop stores long spans.
     private let suspected = UnsafeMutablePointer<UInt64>.allocate(
-        capacity: Int(LoopBeacon.keptStalls))
+        capacity: Int(LoopBeacon.storedStallCount))
     private var suspicionCount = 0
     /// The beginning of the current interval of watched time.
     var measured: LoopCounters
@@ -47,7 +47,7 @@ final class WatchSlot: @unchecked Sendable {
         policies = loop.policies
         detector = StallDetector(policy: loop.policies.base)
         measured = loop.beacon.counters(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
-        suspected.initialize(repeating: 0, count: Int(LoopBeacon.keptStalls))
+        suspected.initialize(repeating: 0, count: Int(LoopBeacon.storedStallCount))
         withUnsafeMutableBytes(of: &openFacts.loop) { bytes in
             bytes.copyBytes(from: loop.name.utf8.prefix(bytes.count))
         }
@@ -56,7 +56,7 @@ final class WatchSlot: @unchecked Sendable {
     deinit { suspected.deallocate() }
 
     /// The loop left the suspected word: the stall is over.
-    var hasMovedOn: Bool { alarmedWord != nil && loop.beacon.word != seenWord }
+    var hasMovedOn: Bool { alarmedWord != nil && loop.beacon.word != polledWord }
 
     /// Sets the alarm on the suspected word, or clears it.
     func setAlarm() {
@@ -72,18 +72,18 @@ final class WatchSlot: @unchecked Sendable {
     ) -> (all: Duration, before: Duration) {
         let finished = loop.beacon.finishedBusyTime
         let current = reading.status == .busy ? max(.zero, now - reading.since) : .zero
-        defer { knownBusy = finished + current }
-        return (finished + current - knownBusy, max(.zero, finished - knownBusy))
+        defer { busyAtLastPoll = finished + current }
+        return (finished + current - busyAtLastPoll, max(.zero, finished - busyAtLastPoll))
     }
 
     func noteSuspicion(began: MonotonicInstant) {
-        suspected[suspicionCount % Int(LoopBeacon.keptStalls)] = began.nanoseconds
+        suspected[suspicionCount % Int(LoopBeacon.storedStallCount)] = began.nanoseconds
         suspicionCount += 1
     }
 
     private func wasSuspected(_ began: MonotonicInstant) -> Bool {
         var index = 0
-        while index < Int(LoopBeacon.keptStalls) {
+        while index < Int(LoopBeacon.storedStallCount) {
             if suspected[index] == began.nanoseconds { return true }
             index += 1
         }
@@ -95,7 +95,7 @@ final class WatchSlot: @unchecked Sendable {
     /// - Parameters:
     ///   - history: The thread's evidence from before this poll.
     ///   - busy: How long the loop has been busy since the previous poll.
-    func reportUnseen(
+    func reportMissed(
         upTo count: UInt64, history: ThreadHistory, busy: Duration, _ evidence: ThreadEvidence,
         at now: MonotonicInstant, suspendedIntervals: SuspendedIntervals
     ) {
@@ -104,7 +104,7 @@ final class WatchSlot: @unchecked Sendable {
         knownStalls = count
         // The samples of a stall that lasts would be attributed to this one.
         guard loop.responder.isExact, sampleCount == 0 else { return }
-        var next = max(known, count - min(count, LoopBeacon.keptStalls))
+        var next = max(known, count - min(count, LoopBeacon.storedStallCount))
         while next < count {
             let (began, length) = loop.beacon.stall(number: next)
             next += 1
@@ -119,12 +119,12 @@ final class WatchSlot: @unchecked Sendable {
 
     /// Updates the record of the open stall. While there is one, the loop is polled often enough that at most a
     /// sixteenth of the stall's time is lost if the process is killed.
-    func keepOpenSlot(
-        at now: MonotonicInstant, open incident: StallIncident?, _ place: ProcessRecordEntry
+    func updateOpenSlot(
+        at now: MonotonicInstant, open incident: StallIncident?, _ record: ProcessRecordEntry
     ) {
         guard detector.isStalled else {
             guard openSlot != nil else { return }
-            loop.beacon.setOpenSlot(nil, of: place.wakeup)
+            loop.beacon.setOpenSlot(nil, of: record.wakeup)
             openSlot = nil
             return
         }
@@ -132,8 +132,8 @@ final class WatchSlot: @unchecked Sendable {
             openFacts.threshold_ns = UInt64(max(0, incident.threshold.nanoseconds))
             openFacts.verdict = UInt32(incident.verdict.rawValue)
             openSlot = stall_process_record_open(
-                place.monitor, incident.began.nanoseconds, now.nanoseconds, &openFacts)
-            loop.beacon.setOpenSlot(openSlot, of: place.wakeup)
+                record.monitor, incident.began.nanoseconds, now.nanoseconds, &openFacts)
+            loop.beacon.setOpenSlot(openSlot, of: record.wakeup)
         }
         guard let slot = openSlot else { return }
         stall_open_slot_update(slot, now.nanoseconds)
@@ -142,13 +142,13 @@ final class WatchSlot: @unchecked Sendable {
         nextPoll = nextPoll.map { min($0, next) } ?? next
     }
 
-    func forgetSamples() {
-        if sampleCount > 0 { loop.responder.forgetSamples(.stall) }
+    func discardSamples() {
+        if sampleCount > 0 { loop.responder.discardSamples(.stall) }
         sampleCount = 0
     }
 
-    func forgetSaturationSamples() {
-        if saturationSampleCount > 0 { loop.responder.forgetSamples(.saturation) }
+    func discardSaturationSamples() {
+        if saturationSampleCount > 0 { loop.responder.discardSamples(.saturation) }
         saturationSampleCount = 0
     }
 

@@ -67,8 +67,8 @@ final class WatchdogInbox: Sendable {
             let entry = Unmanaged<Entry>.fromOpaque(pointer).takeRetainedValue()
             next = entry.next
             // One by one: releasing a long list at once would recurse as deep.
-            var post = entry.retired.take()
-            while let retired = post { post = retired.next.take() }
+            var slot = entry.retired.take()
+            while let retired = slot { slot = retired.next.take() }
         }
     }
 

@@ -48,7 +48,7 @@ struct WatchdogThread: ~Copyable {
     /// Returns when it receives a stop request.
     mutating func run() {
         var due: MonotonicInstant?
-        rehearse()
+        warmUp()
         while true {
             pulse.expect(at: now())
             guard receiveRequests() else { return pulse.expect(at: nil) }
@@ -61,12 +61,12 @@ struct WatchdogThread: ~Copyable {
 
     /// Runs a simulated stall through detectors of its own, so that the runtime creates its metadata at first use now,
     /// not during a stall.
-    private mutating func rehearse() {
+    private mutating func warmUp() {
         let policy = DetectionPolicy(threshold: .milliseconds(100))
         var (detector, saturation) = (StallDetector(policy: policy), SaturationDetector())
         let (start, evidence) = (now(), ThreadEvidence(cpuTime: .zero, runDelay: .zero))
         var suspensionTracker = suspensionTracker
-        suspensionTracker.check(from: start, to: start, wasDisturbed: true)
+        suspensionTracker.check(from: start, to: start, wasInterrupted: true)
         _ = wasProbeInterrupted()
         for status in [LoopStatus.busy, .busy, .waiting] {
             let reading = LoopReading(status: status, since: start)
@@ -85,98 +85,98 @@ struct WatchdogThread: ~Copyable {
 
     /// Returns false after a stop request.
     private mutating func receiveRequests() -> Bool {
-        var goesOn = true
+        var isRunning = true
         var next = inbox.takeAll()
         while let entry = next {
             next = inbox.next(after: entry)
             switch entry.request {
-            case .watch(let post): if goesOn { join(post) }
+            case .watch(let slot): if isRunning { add(slot) }
             case .setPolicies(let loop, let policies):
                 entry.retiredPolicies = setPolicies(policies, of: loop)
-            case .unwatch(let loop): entry.retired = leave(loop)
+            case .unwatch(let loop): entry.retired = remove(loop)
             case .stop:
-                entry.retired = leaveAll()
-                goesOn = false
+                entry.retired = removeAll()
+                isRunning = false
             }
             inbox.retire(entry)
         }
-        return goesOn
+        return isRunning
     }
 
     /// Returns the previous policies, because they must not be freed here.
     private func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) -> ModePolicies? {
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             if current.loop === loop {
                 let before = current.policies
                 current.policies = policies
                 loop.beacon.connect(to: wakeup, stallLength: policies.base.threshold)
                 return before
             }
-            post = current.next
+            slot = current.next
         }
         return nil
     }
 
-    private mutating func join(_ post: WatchSlot) {
+    private mutating func add(_ slot: WatchSlot) {
         let now = now()
-        let loop = post.loop
-        loop.beacon.connect(to: wakeup, stallLength: post.policies.base.threshold)
+        let loop = slot.loop
+        loop.beacon.connect(to: wakeup, stallLength: slot.policies.base.threshold)
         loop.responder.prepare()
         let evidence = loop.responder.evidence(isSuspect: false)
         if first == nil { nextMeasure = now + Self.measureInterval }
-        post.detector = StallDetector(policy: post.policies.base, before: evidence)
-        post.nextPoll = now + post.policies.grace
-        post.knownStalls = loop.beacon.stallCount
-        _ = post.busySinceLastPoll(loop.beacon.read(at: now), at: now)
-        post.measured = loop.beacon.counters(at: now, runDelay: evidence.runDelay)
-        post.next = first
-        first = post
+        slot.detector = StallDetector(policy: slot.policies.base, before: evidence)
+        slot.nextPoll = now + slot.policies.grace
+        slot.knownStalls = loop.beacon.stallCount
+        _ = slot.busySinceLastPoll(loop.beacon.read(at: now), at: now)
+        slot.measured = loop.beacon.counters(at: now, runDelay: evidence.runDelay)
+        slot.next = first
+        first = slot
     }
 
     /// Ends the watch of a loop and unlinks its slot. The thread that frees the request frees the slot.
-    private mutating func leave(_ loop: WatchedLoop) -> WatchSlot? {
+    private mutating func remove(_ loop: WatchedLoop) -> WatchSlot? {
         var previous: WatchSlot?
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             if current.loop === loop {
                 if let previous { previous.next = current.next } else { first = current.next }
                 current.next = nil
-                leave(current)
+                remove(current)
                 return current
             }
             previous = current
-            post = current.next
+            slot = current.next
         }
         return nil
     }
 
-    private mutating func leaveAll() -> WatchSlot? {
-        var post = first
-        while let current = post {
-            leave(current)
-            post = current.next
+    private mutating func removeAll() -> WatchSlot? {
+        var slot = first
+        while let current = slot {
+            remove(current)
+            slot = current.next
         }
         let all = first
         first = nil
         return all
     }
 
-    private mutating func leave(_ post: WatchSlot) {
-        let loop = post.loop
+    private mutating func remove(_ slot: WatchSlot) {
+        let loop = slot.loop
         // A stall that has ended already must end with its own time.
-        if post.detector.suspectedWord != nil { poll(at: post) }
+        if slot.detector.suspectedWord != nil { poll(at: slot) }
         _ = loop.responder.collectLateStack()
         let evidence = loop.responder.evidence(isSuspect: true)
-        let incident = post.detector.stop(
+        let incident = slot.detector.stop(
             evidence, at: now(), suspendedIntervals: suspensionTracker.suspendedIntervals,
             ending: stall_process_record_is_exiting() ? .exit : .stop)
         if let incident { loop.responder.stallChanged(incident) }
-        post.keepOpenSlot(at: now(), open: nil, processRecord)
-        if let incident = post.saturation.finish(evidence, at: now()).incident {
+        slot.updateOpenSlot(at: now(), open: nil, processRecord)
+        if let incident = slot.saturation.finish(evidence, at: now()).incident {
             loop.responder.stallChanged(incident)
         }
-        post.measure(at: now())
+        slot.measure(at: now())
         loop.beacon.clearAlarm()
         loop.beacon.disconnect(from: wakeup)
         loop.responder.unwatched()
@@ -186,98 +186,98 @@ struct WatchdogThread: ~Copyable {
 
     /// Polls every loop that is due, and every loop that moved unexpectedly.
     private mutating func pollAll() {
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             let now = now()
             let isDue =
                 if let next = current.nextPoll {
                     next <= now + Self.slack || current.hasMovedOn
                 } else {
-                    current.loop.beacon.word != current.seenWord
+                    current.loop.beacon.word != current.polledWord
                 }
             if isDue { poll(at: current) }
-            post = current.next
+            slot = current.next
         }
     }
 
     private mutating func wasProbeInterrupted() -> Bool {
         if suspensionProbeFiles == nil { suspensionProbeFiles = suspensionProbe.files() }
-        return suspensionProbeFiles?.wasDisturbed() ?? false
+        return suspensionProbeFiles?.wasInterrupted() ?? false
     }
 
-    private mutating func poll(at post: WatchSlot) {
-        let responder = post.loop.responder
-        let beacon = post.loop.beacon
+    private mutating func poll(at slot: WatchSlot) {
+        let responder = slot.loop.responder
+        let beacon = slot.loop.beacon
         let start = now()
         // The time of a crash reporter is no part of the stall, and its functions are not the app's.
         guard !stall_process_record_is_ending() || stall_process_record_is_exiting() else {
-            return post.nextPoll = start + .seconds(1)
+            return slot.nextPoll = start + .seconds(1)
         }
         // The report in the store has no stack so far.
-        if responder.collectLateStack() { post.detector.refresh() }
-        let history = post.detector.history
+        if responder.collectLateStack() { slot.detector.refresh() }
+        let history = slot.detector.history
         var stallCount = beacon.stallCount
         var reading = beacon.read(at: start)
         let rests = beacon.rests
-        let suspected = post.detector.suspectedWord
-        if suspected == nil { post.detector.policy = post.policies[beacon.mode] }
+        let suspected = slot.detector.suspectedWord
+        if suspected == nil { slot.detector.policy = slot.policies[beacon.mode] }
         var isProven = true
-        if reading.status == .busy, post.detector.isSuspect(reading, at: start) {
+        if reading.status == .busy, slot.detector.isSuspect(reading, at: start) {
             isProven = responder.correct(reading, at: start)
             reading = beacon.read(at: start)
         }
         // Time is accounted for up to here: a stop of the process from now on belongs to the next poll.
-        let threshold = post.detector.policy.threshold
+        let threshold = slot.detector.policy.threshold
         var (evidence, now) = evidence(
-            of: responder, isSuspect: post.detector.isSuspect(reading, at: start),
+            of: responder, isSuspect: slot.detector.isSuspect(reading, at: start),
             threshold: threshold)
         // If the watchdog lost its CPU meanwhile, it has read a thread that does something else by now, or one whose
         // wait for the CPU was not counted yet when it moved on.
         var attempt = 1
-        while beacon.word != reading.word, post.detector.isSuspect(reading, at: now),
+        while beacon.word != reading.word, slot.detector.isSuspect(reading, at: now),
             attempt < Self.readings
         {
             reading = beacon.read(at: self.now())
             // A stall that ended meanwhile is judged by this poll, whose evidence encloses it most closely.
             stallCount = beacon.stallCount
             (evidence, now) = self.evidence(
-                of: responder, isSuspect: post.detector.isSuspect(reading, at: now),
+                of: responder, isSuspect: slot.detector.isSuspect(reading, at: now),
                 threshold: threshold)
             attempt += 1
         }
-        let end = suspected == post.alarmedWord ? beacon.alarmAnswer : nil
-        post.seenWord = reading.word
-        let wasDisturbed = wasProbeInterrupted()
-        suspensionTracker.check(from: now, to: self.now(), wasDisturbed: wasDisturbed)
-        let busy = post.busySinceLastPoll(reading, at: now)
-        let step = post.detector.poll(
+        let end = suspected == slot.alarmedWord ? beacon.alarmAnswer : nil
+        slot.polledWord = reading.word
+        let wasInterrupted = wasProbeInterrupted()
+        suspensionTracker.check(from: now, to: self.now(), wasInterrupted: wasInterrupted)
+        let busy = slot.busySinceLastPoll(reading, at: now)
+        let step = slot.detector.poll(
             reading, evidence, at: now, suspendedIntervals: suspensionTracker.suspendedIntervals,
             end: end,
             busyBefore: busy.before, isProven: isProven)
-        post.nextPoll = post.detector.nextPoll
-        let isStalled = post.detector.isStalled || step.incident != nil
-        let saturation = post.saturation.poll(
+        slot.nextPoll = slot.detector.nextPoll
+        let isStalled = slot.detector.isStalled || step.incident != nil
+        let saturation = slot.saturation.poll(
             reading, rests: rests, evidence, at: now,
             suspendedIntervals: suspensionTracker.suspendedIntervals,
-            isStalled: isStalled, policy: post.detector.policy)
-        follow(saturation, post, reading)
+            isStalled: isStalled, policy: slot.detector.policy)
+        follow(saturation, slot, reading)
 
         // An ended stall is reported before a new suspicion collects samples of its own.
         if step.dropsSuspicion {
             if let incident = step.incident { responder.stallChanged(incident) }
-            post.forgetSamples()
+            slot.discardSamples()
         }
-        if let word = post.detector.suspectedWord, word != suspected {
-            post.noteSuspicion(began: reading.since)
+        if let word = slot.detector.suspectedWord, word != suspected {
+            slot.noteSuspicion(began: reading.since)
         }
-        post.reportUnseen(
+        slot.reportMissed(
             upTo: stallCount, history: history, busy: busy.all, evidence, at: now,
             suspendedIntervals: suspensionTracker.suspendedIntervals)
-        post.setAlarm()
-        post.keepOpenSlot(at: self.now(), open: step.incident, processRecord)
+        slot.setAlarm()
+        slot.updateOpenSlot(at: self.now(), open: step.incident, processRecord)
         if step.takesSample {
-            post.sampleCount += 1
-            responder.takeSample(.stall, of: reading, within: captureLimit(post))
+            slot.sampleCount += 1
+            responder.takeSample(.stall, of: reading, within: captureLimit(slot))
         }
         if !step.dropsSuspicion, let incident = step.incident { responder.stallChanged(incident) }
     }
@@ -305,24 +305,24 @@ struct WatchdogThread: ~Copyable {
     }
 
     /// Carries out a step of the saturation detector. Its samples need not be of one callout.
-    private func follow(_ step: StallStep, _ post: WatchSlot, _ reading: LoopReading) {
+    private func follow(_ step: StallStep, _ slot: WatchSlot, _ reading: LoopReading) {
         if step.takesSample {
-            post.saturationSampleCount += 1
-            post.loop.responder.takeSample(.saturation, of: reading, within: captureLimit(post))
+            slot.saturationSampleCount += 1
+            slot.loop.responder.takeSample(.saturation, of: reading, within: captureLimit(slot))
         }
-        if let incident = step.incident { post.loop.responder.stallChanged(incident) }
-        if step.dropsSuspicion { post.forgetSaturationSamples() }
+        if let incident = step.incident { slot.loop.responder.stallChanged(incident) }
+        if step.dropsSuspicion { slot.discardSaturationSamples() }
     }
 
     /// How long a capture may take: no loop is polled meanwhile. A late answer is as good, and the stall must be
     /// noticed in time.
-    private func captureLimit(_ post: WatchSlot) -> Duration {
+    private func captureLimit(_ slot: WatchSlot) -> Duration {
         let now = now()
         var limit = Self.longestCapture
-        if let threshold = post.detector.unreachedThreshold { limit = min(limit, threshold - now) }
+        if let threshold = slot.detector.unreachedThreshold { limit = min(limit, threshold - now) }
         var other = first
         while let current = other {
-            if current !== post {
+            if current !== slot {
                 let due = current.nextPoll ?? now + current.policies.suspicion
                 limit = min(limit, due - now)
             }
@@ -335,10 +335,10 @@ struct WatchdogThread: ~Copyable {
 
     /// Ends the interval of watched time of every loop. It wakes no thread: while all loops wait, the interval lasts.
     private mutating func measureAll() {
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             current.measure(at: now())
-            post = current.next
+            slot = current.next
         }
         nextMeasure = now() + Self.measureInterval
     }
@@ -350,15 +350,15 @@ struct WatchdogThread: ~Copyable {
     private func nextDue() -> MonotonicInstant? {
         var earliest: MonotonicInstant?
         var shortest: Duration?
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             if let next = current.nextPoll {
                 earliest = min(earliest ?? next, next)
             } else {
                 let suspicion = current.policies.suspicion
                 shortest = min(shortest ?? suspicion, suspicion)
             }
-            post = current.next
+            slot = current.next
         }
         guard let earliest else { return nil }
         return shortest.map { min(earliest, now() + $0) } ?? earliest
@@ -379,11 +379,11 @@ struct WatchdogThread: ~Copyable {
     }
 
     private func hasAnyMoved(_ due: MonotonicInstant?) -> Bool {
-        var post = first
-        while let current = post {
+        var slot = first
+        while let current = slot {
             let counts = due == nil || current.alarmedWord != nil
-            if counts, current.loop.beacon.word != current.seenWord { return true }
-            post = current.next
+            if counts, current.loop.beacon.word != current.polledWord { return true }
+            slot = current.next
         }
         return false
     }
