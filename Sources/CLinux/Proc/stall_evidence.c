@@ -64,7 +64,8 @@ void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snaps
     note(
         stall_thread_files_read(files, STALL_THREAD_WCHAN, snapshot->wait_channel, sizeof snapshot->wait_channel),
         STALL_NO_WAIT_CHANNEL, snapshot);
-    if ((snapshot->unreadable & STALL_NO_WAIT_CHANNEL) || strcmp(snapshot->wait_channel, "0") == 0) snapshot->wait_channel[0] = 0;
+    if ((snapshot->unreadable & STALL_NO_WAIT_CHANNEL) || strcmp(snapshot->wait_channel, "0") == 0)
+        snapshot->wait_channel[0] = 0;
     state = (stall_thread_state){0};
     note(stall_thread_read_state(files, &state), STALL_NO_STATE, snapshot);
     snapshot->state = state.letter;

@@ -15,7 +15,8 @@
 static int open_number(int32_t number, const char *name) {
     char path[64] = "/proc/self/task/", digits[12];
     size_t length = strlen(path), count = 0;
-    for (uint32_t rest = (uint32_t)number; count == 0 || rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+    for (uint32_t rest = (uint32_t)number; count == 0 || rest > 0; rest /= 10)
+        digits[count++] = (char)('0' + rest % 10);
     while (count > 0) path[length++] = digits[--count];
     path[length++] = '/';
     strcpy(path + length, name);

@@ -81,7 +81,8 @@ static bool sleeps_in_sqlite(const stall_wait_snapshot *snapshot) {
     return false;
 }
 
-void stall_wait_follow(stall_wait_snapshot *snapshot, stall_wait_detail detail, stall_descriptor_snapshot *descriptors) {
+void stall_wait_follow(
+    stall_wait_snapshot *snapshot, stall_wait_detail detail, stall_descriptor_snapshot *descriptors) {
     snapshot->detail = detail;
     snapshot->at_ns = stall_monotonic_ns();
     snapshot->unix_us = stall_unix_us();

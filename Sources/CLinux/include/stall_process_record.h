@@ -86,4 +86,5 @@ void stall_process_record_note_exit(void);
 /// The path of a run's page; `path` has room for 64 bytes.
 void stall_process_record_path(uint64_t run_high, uint64_t run_low, char *_Nonnull path);
 /// Reads the page of another process that belongs to `owner`. False if there is none.
-bool stall_process_record_read(uint64_t run_high, uint64_t run_low, uint32_t owner, stall_process_record *_Nonnull record);
+bool stall_process_record_read(
+    uint64_t run_high, uint64_t run_low, uint32_t owner, stall_process_record *_Nonnull record);

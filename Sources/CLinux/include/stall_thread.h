@@ -16,5 +16,5 @@ int stall_thread_start(
 /// be joined later.
 bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns);
 
-/// Disables timer slack for the calling thread: the kernel may otherwise wake it up to 50 us late.
+/// Minimizes the calling thread's timer slack: by default the kernel may wake it up to 50 us late.
 void stall_thread_wake_on_time(void);

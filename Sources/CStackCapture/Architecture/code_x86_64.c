@@ -11,7 +11,8 @@ enum {
 };
 
 // What follows an opcode: a ModRM byte, and an immediate of some length.
-enum { M = 0x10, I1 = 1, I2 = 2, I4 = 4, IZ = 5, IV = 6, IA = 7, BAD = 0xff };  // IZ: 2 or 4; IV: up to 8; IA: an address
+// IZ: 2 or 4; IV: up to 8; IA: an address.
+enum { M = 0x10, I1 = 1, I2 = 2, I4 = 4, IZ = 5, IV = 6, IA = 7, BAD = 0xff };
 
 static unsigned one_byte_form(uint8_t opcode, uint8_t next) {
     const uint8_t group = (next >> 3) & 7;
@@ -154,7 +155,8 @@ static void take_stack_from_frame(exit_path *way, int32_t offset) {
 // mov, add, sub, and, lea and the like that set rsp to a value known only at run time.
 static bool sets_stack_pointer(const uint8_t *code, unsigned length) {
     if (length < 3 || (code[0] & 0xf8) != 0x48) return false;
-    if (code[1] == 0x89 || code[1] == 0x29 || code[1] == 0x01 || code[1] == 0x21 || code[1] == 0x81 || code[1] == 0x83) {
+    if (code[1] == 0x89 || code[1] == 0x29 || code[1] == 0x01 || code[1] == 0x21 || code[1] == 0x81
+        || code[1] == 0x83) {
         return !(code[0] & 1) && (code[2] & 0xc7) == 0xc4 && (code[2] & 0x38) != 0x38;  // the last: cmp
     }
     if (code[1] == 0x8b || code[1] == 0x2b || code[1] == 0x03 || code[1] == 0x23 || code[1] == 0x8d) {
@@ -182,7 +184,8 @@ static bool follow(exit_path *way, const uint8_t *code, unsigned length) {
     } else if (is_code(code, length, "\x48\x89\xec", 3) || is_code(code, length, "\xc9", 1)) {  // mov rsp, rbp; leave
         take_stack_from_frame(way, 0);
         if (code[0] == 0xc9) pop(way, 5);
-    } else if (is_code(code, length, "\x48\x8d\x65", 3) || is_code(code, length, "\x48\x8d\xa5", 3)) {  // lea rsp, [rbp + n]
+    } else if (is_code(code, length, "\x48\x8d\x65", 3)
+        || is_code(code, length, "\x48\x8d\xa5", 3)) {  // lea rsp, [rbp + n]
         take_stack_from_frame(way, last_bytes(code, length, length - 3));
     } else if (sets_stack_pointer(code, length)) {
         way->stack.base = RAX;
@@ -205,7 +208,8 @@ static bool is_jump_table(const uint8_t *code, unsigned length, const uint8_t *b
 static bool finish(const exit_path *way) {
     code_row *row = way->row;
     const int64_t cfa = way->stack.offset + 8;
-    if (way->stack.base == RAX || cfa < 8 || cfa > FRAME_LIMIT || row->saved_count == SAVED_REGISTER_LIMIT) return false;
+    if (way->stack.base == RAX || cfa < 8 || cfa > FRAME_LIMIT || row->saved_count == SAVED_REGISTER_LIMIT)
+        return false;
     for (unsigned i = 0; i < row->saved_count; i++) row->saved_offset[i] -= (int16_t)cfa;
     row->saved_register[row->saved_count] = RETURN_ADDRESS;
     row->saved_offset[row->saved_count++] = -8;

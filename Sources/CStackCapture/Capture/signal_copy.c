@@ -76,7 +76,9 @@ static uint64_t monotonic_ns(void) {
 // The interrupted stack begins at SP, whether the handler runs on this thread's stack or on its alternate one. The red
 // zone is 128 bytes below SP, copied only within SP's page. The copy includes the gaps between variables, which
 // AddressSanitizer poisons.
-__attribute__((no_sanitize("address"))) static void copy_stack(signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity) {
+__attribute__((no_sanitize("address"))) static void copy_stack(
+    signal_request *request, uint64_t stack_pointer, uint8_t *buffer, uint64_t capacity
+) {
     uint64_t page = stack_pointer & ~UINT64_C(4095);
     uint64_t base = stack_pointer - page < 128 ? page : (stack_pointer - 128) & ~UINT64_C(7);
     request->base = base;
@@ -399,7 +401,8 @@ bool stall_signal_copy_is_answered(const signal_request *request) {
 }
 
 bool stall_signal_copy_answer(
-    signal_request *request, stall_registers *registers, stall_stack_copy *copy, uint64_t *sent_ns, uint64_t *answered_ns
+    signal_request *request, stall_registers *registers, stall_stack_copy *copy, uint64_t *sent_ns,
+    uint64_t *answered_ns
 ) {
     if (!stall_signal_copy_is_answered(request)) return false;
     *registers = request->registers;

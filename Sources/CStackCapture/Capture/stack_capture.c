@@ -138,7 +138,8 @@ static stall_registers registers_at(const stall_thread_position *position) {
 // Reads and unwinds a blocked thread. The result counts only if the thread did not run in the meantime. Returns 0,
 // EAGAIN if it ran in the meantime, EBUSY if it was running at the beginning, or an errno.
 static int capture_blocked(
-    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns,
+    stall_stack *stack
 ) {
     thread_progress before, after;
     stall_thread_position position;

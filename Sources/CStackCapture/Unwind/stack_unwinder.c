@@ -35,7 +35,9 @@ void stall_unwinder_refresh(stall_unwinder *unwinder) {
     if (stall_cfi_tables_refresh(&unwinder->tables)) forget_rows(unwinder);
 }
 
-void stall_unwinder_set_deadline(stall_unwinder *unwinder, uint64_t deadline_ns) { unwinder->deadline_ns = deadline_ns; }
+void stall_unwinder_set_deadline(stall_unwinder *unwinder, uint64_t deadline_ns) {
+    unwinder->deadline_ns = deadline_ns;
+}
 
 // MARK: One step
 
