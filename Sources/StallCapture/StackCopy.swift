@@ -100,7 +100,7 @@ package struct StackCopy {
 
 /// A late answer. The thread executed no user code between the two instants.
 package struct LateStackCopy {
-    package let asked: MonotonicInstant
+    package let requested: MonotonicInstant
     package let answered: MonotonicInstant
     package let stack: StackCopy
 }

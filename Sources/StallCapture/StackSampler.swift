@@ -95,7 +95,7 @@ package struct StackSampler: ~Copyable {
         var stack = stall_stack()
         guard thread.withC({ stall_sampler_collect_late(sampler, $0, &stack) }) else { return nil }
         return LateStackCopy(
-            asked: MonotonicInstant(nanoseconds: stack.sent_ns),
+            requested: MonotonicInstant(nanoseconds: stack.sent_ns),
             answered: MonotonicInstant(nanoseconds: stack.answered_ns),
             stack: StackCopy(thread.id, .zero, 0, stack))
     }
@@ -105,6 +105,6 @@ package struct StackSampler: ~Copyable {
         guard let late = copyLateStack(of: thread), let stack = try? late.stack.decoded() else {
             return nil
         }
-        return LateStack(asked: late.asked, answered: late.answered, stack: stack)
+        return LateStack(requested: late.requested, answered: late.answered, stack: stack)
     }
 }

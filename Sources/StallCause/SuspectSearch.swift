@@ -100,8 +100,8 @@ package final class SuspectSearch {
                         guard ownerCount < Self.limit, stall_task_exists(owner.rawValue) else {
                             return
                         }
-                        var gatherer = ThreadStateReader(owner)
-                        gatherer.snapshot(into: snapshot)
+                        var reader = ThreadStateReader(owner)
+                        reader.snapshot(into: snapshot)
                         visitor.owner(owner, snapshot, isStalledThread: owner == thread)
                         owners[ownerCount] = owner
                         ownerCount += 1

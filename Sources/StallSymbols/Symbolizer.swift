@@ -149,19 +149,19 @@ private struct ImageDetails {
     /// The frames at a location: inlined calls, then the function.
     func frames(at location: CodeLocation) -> [Frame] {
         let offset = location.lookupOffset
-        let places = contexts[offset]?.places ?? [SourceContext.Place()]
-        return places.enumerated().map { index, place in
+        let positions = contexts[offset]?.positions ?? [SourceContext.Position()]
+        return positions.enumerated().map { index, position in
             var frame = Frame(location)
-            frame.isInlined = index < places.count - 1
+            frame.isInlined = index < positions.count - 1
             let symbol = symbols[offset]
-            frame.rawName = frame.isInlined ? place.function : symbol?.name
+            frame.rawName = frame.isInlined ? position.function : symbol?.name
             frame.function = frame.rawName.map(readableName)
             // The demangler's wording for functions that the compiler merged.
             if !frame.isInlined, symbol?.isFolded == true {
                 frame.function = frame.function.map { "merged " + $0 }
             }
-            frame.file = place.file
-            frame.line = place.line
+            frame.file = position.file
+            frame.line = position.line
             return frame
         }
     }

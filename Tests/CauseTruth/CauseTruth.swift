@@ -155,12 +155,12 @@ struct CauseTruth {
             }
             thread.start()
             usleep(50_000)
-            var gatherer = ThreadStateReader(
+            var reader = ThreadStateReader(
                 ThreadID(rawValue: state.id.load(ordering: .acquiring)))
             var costs: [Duration] = []
             for _ in 0..<looks {
                 let began = ContinuousClock.now
-                var (wait, counters) = gatherer.snapshot()
+                var (wait, counters) = reader.snapshot()
                 wait.unreadable.formUnion(process.snapshot(&counters))
                 costs.append(ContinuousClock.now - began)
                 usleep(500)

@@ -18,8 +18,8 @@ import Testing
     }
 
     @Test func `a mark goes between a file's name and its suffix`() {
-        #expect("/var/app/stalls.sqlite".withMark("-fork1") == "/var/app/stalls-fork1.sqlite")
-        #expect("stalls".withMark("-fork1") == "./stalls-fork1")
+        #expect("/var/app/stalls.sqlite".withSuffix("-fork1") == "/var/app/stalls-fork1.sqlite")
+        #expect("stalls".withSuffix("-fork1") == "./stalls-fork1")
     }
 
     @Test func `a file is read whole or not at all`() {

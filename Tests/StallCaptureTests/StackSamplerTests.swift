@@ -87,7 +87,7 @@ import Testing
         let late = try #require(taken)
         #expect(late.stack.method == .lateSignal && !late.stack.isTruncated)
         #expect(late.stack.endsIn(victim.callers), "\(late) does not end in \(victim.callers)")
-        #expect(late.asked < late.answered)
+        #expect(late.requested < late.answered)
         let again = sampler.collectLateStack(of: victim.thread)
         #expect(again == nil)
     }

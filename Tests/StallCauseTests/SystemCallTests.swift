@@ -57,9 +57,9 @@ import Testing
         defer { close(wanted) }
         #expect(flock(held, LOCK_EX) == 0)
         let waiter = LockWaiter(wanted)
-        var gatherer = ThreadStateReader(waiter.thread)
+        var reader = ThreadStateReader(waiter.thread)
         let snapshot = WaitSnapshot()
-        repeat { gatherer.snapshot(into: snapshot) } while Wait(snapshot.copy).call?.name != "flock"
+        repeat { reader.snapshot(into: snapshot) } while Wait(snapshot.copy).call?.name != "flock"
         #expect(snapshot.pointer.pointee.waits_for_file)
         #expect(Wait(snapshot.copy).fileLockHolder == nil)
         var known = snapshot.copy.snapshot

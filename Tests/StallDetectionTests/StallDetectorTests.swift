@@ -385,7 +385,7 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             offset: .milliseconds(25), taken: at(25), isLate: true, thread: ThreadID(rawValue: 1),
             phase: .unknown, mode: 0, failure: "did not answer", cost: .milliseconds(70))
         let stack = CapturedStack(addresses: [], isTruncated: false, method: .lateSignal)
-        sample.complete(with: LateStack(asked: at(26), answered: at(99), stack: stack))
+        sample.complete(with: LateStack(requested: at(26), answered: at(99), stack: stack))
         #expect(!sample.isLate && sample.stack != nil && sample.failure == nil)
     }
 

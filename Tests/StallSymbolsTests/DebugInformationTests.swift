@@ -67,7 +67,7 @@ struct DebugInformationTests {
             var debug = try #require(
                 DebugInformation(file, limit: 1 << 30, isOverBudget: { false }))
             let contexts = debug.contexts(at: (0..<fields[1]).map { fields[0] + $0 })
-            let inlined = Set(contexts.values.flatMap { $0.places.dropLast().map(\.function) })
+            let inlined = Set(contexts.values.flatMap { $0.positions.dropLast().map(\.function) })
             #expect(inlined.contains("shop::pay(int)::{lambda}::operator()"), "\(inlined)")
         }
     }
@@ -90,7 +90,7 @@ struct DebugInformationTests {
         try #require(expected.count == addresses.count)
         var inlined = 0
         for (address, expected) in zip(addresses, expected) {
-            let places = contexts[address]?.places ?? []
+            let places = contexts[address]?.positions ?? []
             let found = places.map { "\($0.file ?? "??"):\($0.line ?? 0)" }
             #expect(found == expected.map(\.place), "0x\(String(address, radix: 16))")
             #expect(places.dropLast().map(\.function) == expected.dropLast().map(\.function))

@@ -61,7 +61,7 @@ import TestSupport
             UInt64.random(in: file.lowestAddress...file.highestAddress, using: &random)
         }
         for context in debug.contexts(at: addresses + [0, .max]).values {
-            #expect(!context.places.isEmpty)
+            #expect(!context.positions.isEmpty)
         }
     }
 

@@ -32,7 +32,7 @@ extension StallMonitor {
         }
         for watch in watches.all {
             agent?.watchdog.setPolicies(
-                resolver.policies(for: watch.name, asked: watch.threshold), of: watch.loop)
+                resolver.policies(for: watch.name, requested: watch.threshold), of: watch.loop)
         }
     }
 }

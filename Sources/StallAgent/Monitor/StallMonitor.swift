@@ -173,7 +173,7 @@ public final class StallMonitor: Sendable {
         let generation = stall_fork_generation()
         if let old = anyAgent, old.generation != generation {
             var configuration = configuration
-            configuration.store = store ?? configuration.store.withMark("-fork\(generation)")
+            configuration.store = store ?? configuration.store.withSuffix("-fork\(generation)")
             startAgent(configuration)
         }
         return anyAgent?.generation == generation
@@ -217,8 +217,8 @@ public final class StallMonitor: Sendable {
     }
 
     /// The threshold in force for this name, from all sources; never below 20 ms.
-    func effectiveThreshold(_ asked: Duration?, of name: String) -> Duration {
-        policies.withLock { $0.policies(for: name, asked: asked).base.threshold }
+    func effectiveThreshold(_ requested: Duration?, of name: String) -> Duration {
+        policies.withLock { $0.policies(for: name, requested: requested).base.threshold }
     }
 
     /// Registers a target, replacing an earlier registration with the same key.
@@ -227,7 +227,7 @@ public final class StallMonitor: Sendable {
         key: RegistrationKey, thread: ThreadID?, detach: @escaping @Sendable () -> Void = {}
     ) {
         guard let agent else { return detach() }
-        let policies = policies.withLock { $0.policies(for: name, asked: threshold) }
+        let policies = policies.withLock { $0.policies(for: name, requested: threshold) }
         let targetMonitor = TargetMonitor(
             name: name, threshold: policies.base.threshold, target: target, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,

@@ -19,7 +19,7 @@ struct PendingReport: Sendable {
     /// The app's other threads, if all are configured.
     let others: ThreadRound
     let othersCost: Duration
-    let trail: EvidenceLog
+    let evidenceLog: EvidenceLog
 }
 
 /// An interval of a loop's watched time on its way to the store.
@@ -40,7 +40,7 @@ final class IncidentAssembly: @unchecked Sendable {
     private var others = Others()
     /// The kind of the last sample; its observation and suspects follow it.
     private var last = IncidentKind.stall
-    private var owners: [ThreadID: OwnerOfLock] = [:]
+    private var owners: [ThreadID: LockOwner] = [:]
     private var random = SystemRandomNumberGenerator()
 
     init(name: String, modeName: @escaping (UInt32) -> String?) {
@@ -81,7 +81,7 @@ final class IncidentAssembly: @unchecked Sendable {
         let others: Others
     }
 
-    private struct OwnerOfLock {
+    private struct LockOwner {
         let name: String?
         let wait: Wait
         let counters: Counters
@@ -127,7 +127,7 @@ final class IncidentAssembly: @unchecked Sendable {
             }
         } else {
             sample.failure =
-                record.presence == .noSampler
+                record.status == .noSampler
                 ? "no memory for the sampler when the agent started"
                 : "no thread was running its work"
         }
@@ -146,7 +146,8 @@ final class IncidentAssembly: @unchecked Sendable {
     private func add(_ record: LateRecord, _ frames: UnsafeRawBufferPointer) {
         guard let stack = try? StackCopy(record.stack, frames: frames).decoded() else { return }
         let late = LateStack(
-            asked: record.asked, answered: record.answered, stack: stack, isLate: record.isLate)
+            requested: record.requested, answered: record.answered, stack: stack,
+            isLate: record.isLate)
         for (kind, var all) in seen {
             for index in all.samples.indices { all.samples[index].complete(with: late) }
             seen[kind] = all
@@ -185,7 +186,7 @@ final class IncidentAssembly: @unchecked Sendable {
         let stack = record.stack.map { header in
             Result { () throws(CaptureError) in try StackCopy(header, frames: tails.1).decoded() }
         }
-        owners[record.thread] = OwnerOfLock(
+        owners[record.thread] = LockOwner(
             name: record.name.string, wait: Wait(copy), counters: Counters(record.wait.thread),
             stack: stack)
     }
@@ -232,7 +233,7 @@ final class IncidentAssembly: @unchecked Sendable {
             mode: culprit.flatMap { modeName($0.mode) } ?? "", incident: incident,
             samples: samples, members: stall.others.members, others: stall.others.round,
             othersCost: stall.others.cost,
-            trail: EvidenceLog(
+            evidenceLog: EvidenceLog(
                 observations: seen[record.kind]?.observations ?? [], last: counters,
                 lastPoll: record.lastPoll))
     }

@@ -8,7 +8,7 @@ internal import StallSymbols
 extension PendingReport {
     /// All locations on the stacks of threads that the stalled one may have waited for.
     func suspectLocations(_ images: ImageTable) -> [CodeLocation] {
-        trail.observations.compactMap(\.self).flatMap { observation in
+        evidenceLog.observations.compactMap(\.self).flatMap { observation in
             observation.suspects.flatMap { $0.stack.map(images.locate) ?? [] }
         }
     }
@@ -19,11 +19,11 @@ extension PendingReport {
     ) {
         // There may be fewer observations than samples: a thread may have finished its work before its evidence was
         // read.
-        let count = min(report.samples.count, trail.observations.count)
+        let count = min(report.samples.count, evidenceLog.observations.count)
         func functions(_ locations: [CodeLocation]) -> [String] {
             frames(locations).map { $0.function ?? "" }
         }
-        let samples = zip(report.samples.suffix(count), trail.observations.suffix(count))
+        let samples = zip(report.samples.suffix(count), evidenceLog.observations.suffix(count))
             .compactMap { sample, observation -> CauseSample? in
                 guard !sample.isLate, var observation else { return nil }
                 for index in observation.suspects.indices {
@@ -34,7 +34,7 @@ extension PendingReport {
                     weight: sample.weight, observation: observation,
                     functions: functions(sample.locations))
             }
-        let first = trail.observations.lazy.compactMap(\.self).first
+        let first = evidenceLog.observations.lazy.compactMap(\.self).first
         let (last, lastPoll) = lastCounters
         let explained = explainStall(
             CauseFacts(
@@ -57,11 +57,11 @@ extension PendingReport {
     /// then those of the last sample are used.
     private var lastCounters: (Counters, at: MonotonicInstant) {
         let ended = incident.began + incident.duration
-        if incident.hasEnded, trail.lastPoll > ended + .milliseconds(20),
-            let sample = trail.observations.last ?? nil
+        if incident.hasEnded, evidenceLog.lastPoll > ended + .milliseconds(20),
+            let sample = evidenceLog.observations.last ?? nil
         {
             return (sample.counters, sample.at)
         }
-        return (trail.last, trail.lastPoll)
+        return (evidenceLog.last, evidenceLog.lastPoll)
     }
 }

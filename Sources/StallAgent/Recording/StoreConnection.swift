@@ -219,7 +219,7 @@ struct StoreConnection {
     /// to the app by now. So use another file.
     private mutating func switchFile() {
         closures += 1
-        path = firstPath.withMark("-reopened\(closures)")
+        path = firstPath.withSuffix("-reopened\(closures)")
     }
 
     /// Runs a store operation. A failure closes the store until the next attempt, and is logged once.

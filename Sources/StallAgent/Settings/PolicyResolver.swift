@@ -12,9 +12,9 @@ struct PolicyResolver {
 
     init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
 
-    /// - Parameter asked: The threshold passed to `watch`.
-    func policies(for name: String, asked: Duration?) -> ModePolicies {
-        var policy = policy(of: name, asked: asked)
+    /// - Parameter requested: The threshold passed to `watch`.
+    func policies(for name: String, requested: Duration?) -> ModePolicies {
+        var policy = policy(of: name, requested: requested)
         if let threshold = configuration.operatorThreshold { policy.threshold = threshold }
         settings.adjust(&policy, of: name)
         return policy.detection
@@ -24,15 +24,15 @@ struct PolicyResolver {
     mutating func change(_ policy: StallPolicy, of name: String) { changed[name] = policy }
 
     mutating func changeThreshold(_ threshold: Duration, of name: String) {
-        var policy = policy(of: name, asked: nil)
+        var policy = policy(of: name, requested: nil)
         policy.threshold = threshold
         changed[name] = policy
     }
 
     mutating func apply(_ settings: AgentSettings) { self.settings = settings }
 
-    private func policy(of name: String, asked: Duration?) -> StallPolicy {
-        changed[name] ?? asked.map(StallPolicy.init(threshold:)) ?? configuration.policies[name]
+    private func policy(of name: String, requested: Duration?) -> StallPolicy {
+        changed[name] ?? requested.map(StallPolicy.init(threshold:)) ?? configuration.policies[name]
             ?? StallPolicy(threshold: configuration.threshold)
     }
 }

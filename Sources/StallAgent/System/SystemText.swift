@@ -56,7 +56,7 @@ extension String {
     }
 
     /// The path of a file beside this one: `a/app.sqlite` with `-fork1` is `a/app-fork1.sqlite`.
-    func withMark(_ mark: String) -> String {
+    func withSuffix(_ mark: String) -> String {
         let (name, suffix) = fileNameParts
         return "\(directoryPath)/\(name)\(mark)\(suffix)"
     }

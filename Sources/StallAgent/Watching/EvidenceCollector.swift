@@ -9,16 +9,16 @@ internal import StallModel
 /// watchdog's thread.
 final class ProcessEvidence: @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches it after `init`.
-    private let gatherer: ProcessStateReader
+    private let reader: ProcessStateReader
     let snapshot = WaitSnapshot()
     let search = SuspectSearch()
 
     init(_ controlGroup: ControlGroup) {
-        gatherer = ProcessStateReader(controlGroup)
+        reader = ProcessStateReader(controlGroup)
         SystemCall.prepare()
     }
 
-    func read() -> ProcessSnapshot { gatherer.read() }
+    func read() -> ProcessSnapshot { reader.read() }
 }
 
 /// The evidence of one stall, for the decision on its cause.
@@ -33,7 +33,7 @@ struct EvidenceLog: Sendable {
 /// Reads the state of one loop's thread.
 struct EvidenceCollector: ~Copyable {
     private let process: ProcessEvidence
-    private var gatherer: ThreadStateReader?
+    private var reader: ThreadStateReader?
 
     init(process: ProcessEvidence) { self.process = process }
 
@@ -45,7 +45,7 @@ struct EvidenceCollector: ~Copyable {
         follow(thread)
         let start = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let snapshot = process.snapshot
-        gatherer?.snapshot(into: snapshot)
+        reader?.snapshot(into: snapshot)
         let processSnapshot = process.read()
         let cost = MonotonicInstant(nanoseconds: stall_monotonic_ns()) - start
         let copy = snapshot.copy
@@ -72,7 +72,7 @@ struct EvidenceCollector: ~Copyable {
     mutating func lastPoll(_ record: inout IncidentRecord) {
         let snapshot = process.snapshot
         snapshot.clear()
-        gatherer?.snapshot(into: snapshot)
+        reader?.snapshot(into: snapshot)
         record.thread = snapshot.copy.snapshot.thread
         record.process = process.read()
         record.lastPoll = MonotonicInstant(nanoseconds: stall_monotonic_ns())
@@ -80,8 +80,8 @@ struct EvidenceCollector: ~Copyable {
 
     /// Opens the thread's files in advance.
     mutating func follow(_ thread: RegisteredThread) {
-        guard gatherer?.thread != thread.id else { return }
-        gatherer = ThreadStateReader(thread.id, sharing: thread.keptFiles)
+        guard reader?.thread != thread.id else { return }
+        reader = ThreadStateReader(thread.id, sharing: thread.keptFiles)
     }
 }
 

@@ -25,7 +25,7 @@ struct ShortText<let capacity: Int> {
 }
 
 /// Whether there is a stack, and if not, why.
-enum StackPresence: UInt8 { case taken, noSampler, noThread }
+enum StackStatus: UInt8 { case captured, noSampler, noThread }
 
 /// One sample of the stalled thread. Tail: the frames.
 struct SampleRecord {
@@ -38,14 +38,14 @@ struct SampleRecord {
     var mode: UInt32
     var label: ShortText<64>
     var cost: Duration
-    var presence: StackPresence
+    var status: StackStatus
     /// Nil if no thread was captured.
     var stack: StackCopy.Header?
 }
 
 /// A stack for earlier samples whose capture timed out. Tail: the frames.
 struct LateRecord {
-    var asked: MonotonicInstant
+    var requested: MonotonicInstant
     var answered: MonotonicInstant
     /// The loop had made progress by then.
     var isLate: Bool

@@ -32,7 +32,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var threshold: Duration
     /// The incidents reported so far; a loop may be saturated while one of its callouts is stalled.
     private var reported = (stall: MonotonicInstant?.none, saturation: MonotonicInstant?.none)
-    /// The word under suspicion when the thread was asked for its stack and did not answer; nil without such a request.
+    /// The word under suspicion when the thread was requested for its stack and did not answer; nil without such a request.
     private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
@@ -84,7 +84,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.append(.round, RoundRecord(skippedCount: 0, cost: .zero), from: sender)
         let empty = StackCopy(ThreadID(rawValue: 0), failure: .running(ThreadID(rawValue: 0)))
         ring.append(
-            .late, LateRecord(asked: now, answered: now, isLate: false, stack: empty.header),
+            .late, LateRecord(requested: now, answered: now, isLate: false, stack: empty.header),
             from: sender)
         ring.append(.discard, DiscardRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
@@ -116,15 +116,15 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         var record = SampleRecord(
             kind: kind, offset: start - reading.since, taken: start, isLate: false,
             thread: beacon.thread, phase: beacon.phase, mode: beacon.mode, label: ShortText(),
-            cost: .zero, presence: .noSampler, stack: nil)
+            cost: .zero, status: .noSampler, stack: nil)
         record.label.fill { target.readLabel(of: beacon, into: $0) }
         guard let sampler, let thread = account.thread else {
-            record.presence = sampler == nil ? .noSampler : .noThread
+            record.status = sampler == nil ? .noSampler : .noThread
             record.isLate = beacon.word != reading.word
             return ring.append(.sample, record, from: sender)
         }
         let stack = sampler.copyStack(of: thread, within: limit)
-        record.presence = .taken
+        record.status = .captured
         record.stack = stack.header
         if stack.comesLater { awaitedWord = reading.word }
         // The thread answers when it gets a CPU, and the watchdog sees the answer when it gets one: the loop may make
@@ -149,7 +149,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.append(
             .late,
             LateRecord(
-                asked: late.asked, answered: late.answered,
+                requested: late.requested, answered: late.answered,
                 isLate: beacon.hasLeft(word, by: late.answered), stack: late.stack.header),
             from: sender, late.stack.frames)
         return ring.commit()

@@ -109,7 +109,7 @@ package struct RawSample: Hashable, Sendable {
     /// Completes a sample whose thread answered late, if the answer is from the time of the sample.
     package mutating func complete(with late: LateStack) {
         guard stack == nil, failure != nil else { return }
-        guard taken <= late.answered, late.asked <= taken + cost else { return }
+        guard taken <= late.answered, late.requested <= taken + cost else { return }
         (stack, failure, isLate) = (late.stack, nil, late.isLate)
     }
 }

@@ -51,7 +51,7 @@ final class SuspensionProbe: Sendable {
     /// The kernel's counters of the suspension probe.
     struct Files: ~Copyable {
         private var files = stall_thread_files()
-        private var turns: UInt64?
+        private var runCount: UInt64?
 
         init(thread: Int32) { stall_thread_files_begin(&files, thread) }
 
@@ -64,13 +64,13 @@ final class SuspensionProbe: Sendable {
         ///
         /// **Cost:** two reads from `/proc`, 5 us.
         mutating func wasInterrupted() -> Bool {
-            let before = turns
+            let before = runCount
             // State before counters: a thread that falls asleep in between has run, so its count has changed.
             var (state, schedule) = (stall_thread_state(), stall_thread_schedule())
             let isAwake =
                 stall_thread_read_state(&files, &state) == 0 && state.letter != UInt8(ascii: "S")
-            turns = stall_thread_read_schedule(&files, &schedule) == 0 ? schedule.slices : nil
-            return isAwake || before != nil && turns != before
+            runCount = stall_thread_read_schedule(&files, &schedule) == 0 ? schedule.slices : nil
+            return isAwake || before != nil && runCount != before
         }
     }
 }

@@ -58,17 +58,17 @@ package struct CapturedStack: Hashable, Sendable {
 /// A stack that arrived after the request had timed out. The thread executed no user code between the two instants, so
 /// the stack is valid for every instant between them.
 package struct LateStack: Hashable, Sendable {
-    package var asked: MonotonicInstant
+    package var requested: MonotonicInstant
     package var answered: MonotonicInstant
     package var stack: CapturedStack
     /// The loop had made progress when the thread answered.
     package var isLate: Bool
 
     package init(
-        asked: MonotonicInstant, answered: MonotonicInstant, stack: CapturedStack,
+        requested: MonotonicInstant, answered: MonotonicInstant, stack: CapturedStack,
         isLate: Bool = false
     ) {
-        self.asked = asked
+        self.requested = requested
         self.answered = answered
         self.stack = stack
         self.isLate = isLate

@@ -4,13 +4,13 @@
 
 /// The calls and lines at one address, innermost first. All functions but the last were inlined into the next one.
 struct SourceContext {
-    struct Place {
+    struct Position {
         /// The inlined function's symbol or name; nil for the last, which is named by the symbol table.
         var function: String?
         var file: String?
         var line: Int?
     }
-    var places: [Place]
+    var positions: [Position]
 }
 
 struct DebugInformation {
@@ -53,18 +53,18 @@ struct DebugInformation {
         let rows = lines?.rows(at: addresses) ?? [:]
         var contexts: [UInt64: SourceContext] = [:]
         for address in addresses {
-            var places: [SourceContext.Place] = []
+            var positions: [SourceContext.Position] = []
             var file = rows[address].flatMap { lines?.path(of: $0.file) }
             var line = rows[address]?.line
             // The innermost function is at the address; each outer one is at its call of the inner one.
             for call in (calls[address] ?? []).reversed() {
-                places.append(
+                positions.append(
                     .init(function: call.function, file: line == nil ? nil : file, line: line))
                 file = lines?.path(of: call.file)
                 line = call.line > 0 && file != nil ? Int(clamping: call.line) : nil
             }
-            places.append(.init(function: nil, file: line == nil ? nil : file, line: line))
-            contexts[address] = SourceContext(places: places)
+            positions.append(.init(function: nil, file: line == nil ? nil : file, line: line))
+            contexts[address] = SourceContext(positions: positions)
         }
         return contexts
     }
