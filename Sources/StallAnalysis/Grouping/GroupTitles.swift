@@ -9,6 +9,11 @@ package struct GroupTitles {
         var executable: BuildID?
     }
 
+    private struct Title: Hashable {
+        var signature: Int64
+        var cause: CauseClass?
+    }
+
     private static let stackCapacity = 4096
     private static let groupCapacity = 50_000
 
@@ -16,11 +21,43 @@ package struct GroupTitles {
     private var stacks: [Key: any GroupedStack] = [:]
     /// For stalls with a single stack, whose group does not depend on weights.
     private var groups: [Key: ReportGroup] = [:]
+    private var texts: [Title: String] = [:]
+    private let isStored: Bool
+    private var stored: [Int64: ReportGroup] = [:]
 
-    package init(rules: GroupingRules) { grouper = DefaultGrouper(rules: rules) }
+    /// - Parameter storeRules: The rules under which the store decided the groups that it keeps; where they are these, one
+    ///   stall of a group is looked at and the others are known by its hash.
+    package init(rules: GroupingRules, storeRules: Int64? = nil) {
+        grouper = DefaultGrouper(rules: rules)
+        isStored = storeRules == rules.hash
+    }
 
     package mutating func group(
         of trace: StallTrace, _ lookup: any StoreLookup
+    ) throws -> ReportGroup {
+        guard isStored, let hash = trace.group else { return try decide(trace, lookup) }
+        if let known = stored[hash] { return known }
+        let group = try decide(trace, lookup)
+        // What another writer put there is not believed.
+        if group.signature == hash { stored[hash] = group }
+        return group
+    }
+
+    /// What people call the group of the stall. One text for all that are called the same: it is looked up a million times.
+    package mutating func title(
+        of trace: StallTrace, _ lookup: any StoreLookup
+    ) throws -> String {
+        let group = try group(of: trace, lookup)
+        let key = Title(signature: group.signature, cause: trace.cause?.cause)
+        if let known = texts[key] { return known }
+        let text = group.title(under: trace.cause?.cause)
+        if texts.count == Self.groupCapacity { texts.removeAll(keepingCapacity: true) }
+        texts[key] = text
+        return text
+    }
+
+    private mutating func decide(
+        _ trace: StallTrace, _ lookup: any StoreLookup
     ) throws -> ReportGroup {
         let executable = trace.run.buildID
         let first = trace.stacks.first.map { Key(stack: $0.stack, executable: executable) }
@@ -56,7 +93,8 @@ package struct FrameClassifier {
     package init(rules: GroupingRules) { self.rules = rules }
 
     package mutating func isApp(_ frame: Frame, executable: BuildID?) -> Bool {
-        classified.classify(frame, executable: executable, rules).counts
+        // Asked for once a frame, by those who remember the answer.
+        ClassifiedFrame(frame, executable: executable, rules: rules, isMerged: false).counts
     }
 
     /// The frame as shown in a flame graph.

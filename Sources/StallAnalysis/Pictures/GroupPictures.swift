@@ -137,7 +137,7 @@ package struct GroupPictures {
         from store: any QueryableStore, _ filter: ReportFilter, side: Int = 0
     ) throws {
         holderNames.removeAll()
-        titles = GroupTitles(rules: rules)
+        titles = GroupTitles(rules: rules, storeRules: try store.rulesHash())
         // Numbers of stacks are those of one store: a side is drawn before the next one is read.
         try store.forEachStall(filter, in: .stored, limit: nil) { trace, lookup in
             try add(trace, lookup, side)

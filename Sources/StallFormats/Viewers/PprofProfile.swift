@@ -23,12 +23,17 @@ package struct PprofProfile: ViewerWriter {
         var time_ns: Int64 = 0
     }
 
+    /// A function by the numbers of its strings.
+    private struct Function: Hashable {
+        var name, rawName, file: Int64
+    }
+
     private struct Mapping: Hashable {
         var path: String
         var buildID: BuildID?
     }
 
-    private static let entryCapacity = 60_000
+    private let entryCapacity: Int
     private static let noStack: Int64 = .min
 
     private var text: ByteText
@@ -37,18 +42,24 @@ package struct PprofProfile: ViewerWriter {
     private var values: [Entry: Value] = [:]
     private var labels: [Labels: Int] = [:]
     private var labelList: [Labels] = []
-    /// The locations of `values`' stacks, innermost first.
-    private var stacks: [Int64: [Int64]] = [:]
+    /// The locations of `values`' stacks, innermost first, as they are written.
+    private var stacks: [Int64: [UInt8]] = [:]
     /// A location is a function with those that were inlined into it.
     private var locations: [[Int32]: Int64] = [:]
     private var mappings: [Mapping: Int64] = [:]
-    private var functions: [Frame: Int64] = [:]
+    private var functions: [Function: Int64] = [:]
     private var strings: [String: Int64] = [:]
     private var program: BuildID?
 
-    /// - Parameter span: When the first and the last of the stalls began.
-    package init(span: (first: UnixTime, last: UnixTime)?, to sink: @escaping ByteSink) {
+    /// - Parameters:
+    ///   - span: When the first and the last of the stalls began.
+    ///   - entryCapacity: So many stacks with their labels are added up before they are written down.
+    package init(
+        span: (first: UnixTime, last: UnixTime)?, entryCapacity: Int = 16_000,
+        to sink: @escaping ByteSink
+    ) {
         text = ByteText(sink)
+        self.entryCapacity = entryCapacity
         self.span = span
         _ = number(of: "")
         var header = ProtobufMessage()
@@ -76,7 +87,7 @@ package struct PprofProfile: ViewerWriter {
 
     package mutating func add(_ stall: ViewerStall) throws {
         // Between stalls: what is written down takes the numbers of labels with it.
-        if values.count >= Self.entryCapacity { try settle() }
+        if values.count >= entryCapacity { try settle() }
         let trace = stall.trace
         program = program ?? trace.run.buildID
         let key = Labels(
@@ -111,7 +122,7 @@ package struct PprofProfile: ViewerWriter {
                 stack == Self.noStack
                 ? [frames.number(of: FrameNumbers.noStack)]
                 : try frames.numbers(of: stack, in: stall)
-            stacks[stack] = locations(of: numbers)
+            stacks[stack] = ProtobufMessage(packed: 1, locations(of: numbers)).bytes
         }
         values[Entry(stack: stack, labels: label), default: Value()].stalls += value.stalls
         values[Entry(stack: stack, labels: label)]!.time_ns.addClamped(value.time_ns)
@@ -160,20 +171,17 @@ package struct PprofProfile: ViewerWriter {
     }
 
     private mutating func function(of frame: Frame) -> Int64 {
-        var key = FrameNumbers.noStack
-        key.function = frame.title
-        key.rawName = frame.rawName
-        key.file = frame.file
+        let key = Function(
+            name: number(of: frame.title), rawName: number(of: frame.rawName ?? frame.title),
+            file: number(of: frame.file ?? ""))
         if let known = functions[key] { return known }
         let id = Int64(functions.count) + 1
         functions[key] = id
-        let name = number(of: frame.title)
-        let (raw, file) = (number(of: frame.rawName ?? frame.title), number(of: frame.file ?? ""))
         var function = ProtobufMessage()
         function.add(1, id)
-        function.add(2, name)
-        function.add(3, raw)
-        function.add(4, file)
+        function.add(2, key.name)
+        function.add(3, key.rawName)
+        function.add(4, key.file)
         var message = ProtobufMessage()
         message.add(5, function)
         text.append(message.bytes)
@@ -198,13 +206,11 @@ package struct PprofProfile: ViewerWriter {
         for (entry, value) in values.sorted(by: {
             ($0.key.stack, $0.key.labels) < ($1.key.stack, $1.key.labels)
         }) {
-            var sample = ProtobufMessage()
-            sample.add(packed: 1, stacks[entry.stack]!)
-            sample.add(packed: 2, [value.stalls, value.time_ns])
+            let numbers = ProtobufMessage(packed: 2, [value.stalls, value.time_ns])
             let tail = rendered[entry.labels] ?? labelBytes(labelList[entry.labels], names)
             rendered[entry.labels] = tail
             var message = ProtobufMessage()
-            message.add(2, sample.bytes + tail)
+            message.add(2, stacks[entry.stack]! + numbers.bytes + tail)
             text.append(message.bytes)
             try text.settle()
         }

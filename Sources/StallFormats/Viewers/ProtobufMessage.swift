@@ -5,6 +5,11 @@
 struct ProtobufMessage {
     private(set) var bytes: [UInt8] = []
 
+    init() {}
+
+    /// A message of one repeated field.
+    init(packed field: Int, _ numbers: [Int64]) { add(packed: field, numbers) }
+
     /// A number; zero is the default and is left out.
     mutating func add(_ field: Int, _ number: Int64) {
         guard number != 0 else { return }

@@ -22,7 +22,7 @@ package struct SpeedscopeProfile: ViewerWriter {
 
     /// Loops past a readable number share the last profile.
     private static let largestProfileCount = 64
-    private static let entryCapacity = 100_000
+    private let entryCapacity: Int
     private static let noStack: Int64 = .min
 
     private var text: ByteText
@@ -34,9 +34,12 @@ package struct SpeedscopeProfile: ViewerWriter {
     /// The stacks of `times`, root first and rendered; each once.
     private var rendered: [Int64: [UInt8]] = [:]
 
-    /// - Parameter name: What the viewer calls the document.
-    package init(name: String, to sink: @escaping ByteSink) {
+    /// - Parameters:
+    ///   - name: What the viewer calls the document.
+    ///   - entryCapacity: So many stacks are added up before they are written down.
+    package init(name: String, entryCapacity: Int = 16_000, to sink: @escaping ByteSink) {
         self.name = name
+        self.entryCapacity = entryCapacity
         text = ByteText(sink)
     }
 
@@ -68,7 +71,7 @@ package struct SpeedscopeProfile: ViewerWriter {
         let time_ns = max(0, time_ns)
         times[Entry(profile: profile, stack: stack), default: 0].addClamped(time_ns)
         profiles[profile].total_ns.addClamped(time_ns)
-        if times.count >= Self.entryCapacity { try settle() }
+        if times.count >= entryCapacity { try settle() }
     }
 
     private mutating func number(ofProfile name: String) -> Int {

@@ -35,9 +35,13 @@ package typealias ByteSink = ([UInt8]) throws -> Void
 /// Different frames by numbers, in the order of their appearance; and the stacks read last as lists of them.
 struct FrameNumbers {
     private(set) var frames: [Frame] = []
-    private var numbers: [Frame: Int32] = [:]
-    private var stacks: [Int64: [Int32]] = [:]
-    private static let stackCapacity = 50_000
+    /// Where to look for a frame of this hash first: its number and one, 0 where none is; a power of two of them, at least
+    /// half of them free. A dictionary would hold each frame twice.
+    private var slots = [Int32](repeating: 0, count: 1024)
+    /// The stacks read last: where each is in `listed`, one after another; all are forgotten when there are many.
+    private var stacks: [Int64: Range<Int32>] = [:]
+    private var listed: [Int32] = []
+    private static let listCapacity = 2_000_000
 
     /// What stands for a stall of which there is no stack.
     static let noStack: Frame = {
@@ -48,20 +52,46 @@ struct FrameNumbers {
     }()
 
     mutating func number(of frame: Frame) -> Int32 {
-        if let number = numbers[frame] { return number }
-        let number = Int32(frames.count)
-        numbers[frame] = number
+        if 2 * (frames.count + 1) > slots.count { widen() }
+        let slot = slot(of: frame)
+        if slots[slot] > 0 { return slots[slot] - 1 }
         frames.append(frame)
-        return number
+        slots[slot] = Int32(frames.count)
+        return Int32(frames.count - 1)
+    }
+
+    /// Where the frame's number is, or belongs.
+    private func slot(of frame: Frame) -> Int {
+        var slot = frame.hashValue & (slots.count - 1)
+        while slots[slot] > 0, frames[Int(slots[slot] - 1)] != frame {
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return slot
+    }
+
+    private mutating func widen() {
+        slots = [Int32](repeating: 0, count: 2 * slots.count)
+        for (index, frame) in frames.enumerated() {
+            let slot = slot(of: frame)
+            slots[slot] = Int32(index + 1)
+        }
     }
 
     /// The frames of a stack, innermost first; never none.
     mutating func numbers(of stack: Int64, in stall: ViewerStall) throws -> [Int32] {
-        if let known = stacks[stack] { return known }
+        if let known = stacks[stack] {
+            return Array(listed[Int(known.lowerBound)..<Int(known.upperBound)])
+        }
         var list = try stall.frames(stack).map { number(of: $0) }
         if list.isEmpty { list = [number(of: Self.noStack)] }
-        if stacks.count == Self.stackCapacity { stacks.removeAll(keepingCapacity: true) }
-        stacks[stack] = list
+        if listed.count + list.count + 16 * stacks.count > Self.listCapacity {
+            stacks.removeAll(keepingCapacity: true)
+            listed.removeAll(keepingCapacity: true)
+        }
+        // A stack of millions of frames is none.
+        guard list.count <= Self.listCapacity else { return list }
+        stacks[stack] = Int32(listed.count)..<Int32(listed.count + list.count)
+        listed += list
         return list
     }
 }

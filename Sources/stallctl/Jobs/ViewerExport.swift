@@ -46,9 +46,9 @@ struct ViewerExport {
 
     private func run<Writer: ViewerWriter>(_ writer: Writer) throws {
         var writer = writer
-        var titles = GroupTitles(rules: rules)
+        var titles = GroupTitles(rules: rules, storeRules: try store.rulesHash())
         try store.forEachStall(filter, in: Writer.order, limit: limit) { trace, lookup in
-            let title = try titles.group(of: trace, lookup).title(under: trace.cause?.cause)
+            let title = try titles.title(of: trace, lookup)
             try writer.add(
                 ViewerStall(trace, title: title) { try lookup.frames(ofStack: $0) })
         }
