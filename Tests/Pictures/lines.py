@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sqlite3
 import subprocess
 
 START_US = 1_763_200_000_000_000  # 15 November 2025
@@ -19,6 +20,11 @@ HOSTILE = [
     "\u2028line", "\u2029paragraph", "\u0007bell", "\u001b[31mred", "a\nb\tc", "\u0000nul", "\ufeffbom", "日本語 👩‍💻 e\u0301", "\U0010ffff",
     "=cmd|' /C calc'!A0", "%s%n%x", "../../etc/passwd", "std::" + "vector<std::map<int, std::pair<A, B>>>::" * 250 + "operator()",
     " " * 40, "x" * 9000,
+    "valueOf", "prototype", "__defineGetter__", "watch", "length", "data", "</script", "<!--<script>", "--!><script>document.title='owned'</script>",
+    "<script>/*", "*/document.title='owned'/*", "\u0085next", "\u2067\u202b\u2069abc", "\u061carabic", "a\u200b\u2060b", "\U000e0041\U000e0042", "\u0301\u0300mark",
+    "\ufffe\uffff", "\r\n\r\nHTTP/1.1 200", "';alert(1);'", "\"};document.title='owned';{\"", "data:text/html,<script>1</script>", "@@data@@", "@@script@@",
+    "#g=0000000000000000", "' onmouseover='document.title=1", "<a href=javascript:document.title=1>x</a>", "<math><mi//xlink:href='data:x,<script>1'>",
+    "\x1b]8;;http://x\x07link\x1b]8;;\x07", "\U0001f468\u200d\U0001f469" * 200, "é" * 3000, "<b>" * 20000, "a" * 65_000, "::" * 32_000,  # 65,536 bytes are taken in
 ]
 
 
@@ -118,6 +124,30 @@ def hostile_store(stallctl, folder):
                       verdict="stalled", pid=index + 2)
         for sample in report["samples"]:
             sample["stack"] = [frame(name or "f", offset=index * 64), frame(name + "caller", "/opt/" + name[:100], offset=index * 64 + 32)] + sample["stack"][-2:]
-        report["cause"]["evidence"] = [{"name": name[:200] or "n", "value": name[:200] or "v"}]
+            for entry in sample["stack"]:
+                entry["file"] = "/" + name[:300]
+        report["mode"] = name[:200] or "m"
+        # Each waits for a lock that a thread of such a name holds, in a function of such a name.
+        report["cause"] = {"class": "lock", "confidence": 0.9, "shares": [{"class": "lock", "fraction": 1}],
+                           "evidence": [{"name": name[:200] or "n", "value": name[:200] or "v"}],
+                           "lock_holder": {"thread": 4719 + index, "name": name[:200] or "n", "deadlock": index % 5 == 0}}
+        report["threads"] = [{"id": 4719 + index, "name": name[:200] or "n", "role": "holder", "method": "signal_free", "stack": [
+            frame(name or "f", "/lib/" + name[:100], offset=index * 64 + 8), frame(name + "held", offset=index * 64 + 16)]}]
         reports.append(report)
     return write_store(stallctl, os.path.join(folder, "hostile.sqlite"), reports)
+
+
+def broken_store(stallctl, folder):
+    """Names that are no UTF-8 at all, put there by another program: half of a pair, a cut letter, bytes that begin nothing;
+    and names longer than any that is taken in."""
+    path = random_store(stallctl, folder, 31, 60)
+    broken = ["x'eda080'", "x'c3'", "x'ff3cfe'", "x'e282'", "x'f8a1a1a1a1'", "x'c03c'", "x'61ed' || x'b0803c62'"]
+    store = sqlite3.connect(path, isolation_level=None)
+    for table, column in (("function", "name"), ("function", "file"), ("process_run", "host"), ("process_run", "version"), ("loop", "name"),
+                          ("image", "path")):
+        for index, value in enumerate(broken):
+            store.execute(f"update {table} set {column} = cast('n{index}' || {value} as text) where id % {len(broken)} = {index}")
+    store.execute("update function set name = name || ? where id % 11 = 1", ("<i>" * 40_000,))
+    store.execute("update report set checksum = null")
+    store.close()
+    return path

@@ -353,12 +353,34 @@ def check_store(checks, store, folder):
         check(checks, store, truth, folder)
 
 
+def check_round_trip(checks, store, truth, folder):
+    """Our own reader takes in what we write, and says the same of it."""
+    path, copy = os.path.join(folder, "round.jsonl"), os.path.join(folder, "round.sqlite")
+    export(store, "jsonl", path)
+    for name in (copy, copy + "-lock"):
+        if os.path.exists(name):
+            os.remove(name)
+    done = subprocess.run([STALLCTL, "ingest", "--store", copy, path], capture_output=True, text=True)
+    checks.expect(done.returncode == 0, f"round trip: {done.stderr}")
+    wrote, read = ({line for line in export(s, "jsonl").splitlines()} for s in (store, copy))
+    checks.expect(wrote == read and len(read) == len(truth.reports), f"round trip: {len(wrote ^ read)} lines differ")
+    again = Truth(copy)
+    checks.expect((again.total_ns, again.top_count, again.flat) == (truth.total_ns, truth.top_count, truth.flat), "round trip: the same times")
+
+
+def check_all(checks, stores, folder):
+    for store in stores:
+        check_store(checks, store, folder)
+        check_round_trip(checks, store, Truth(store), folder)
+    check_store(checks, lines.hostile_store(STALLCTL, folder), folder)
+    check_store(checks, lines.broken_store(STALLCTL, folder), folder)
+
+
 def main():
     folder, *stores = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
     checks = Checks()
-    for store in stores or [lines.random_store(STALLCTL, folder, 5), lines.hostile_store(STALLCTL, folder)]:
-        check_store(checks, store, folder)
+    check_all(checks, stores or [lines.random_store(STALLCTL, folder, 5)], folder)
     print(f"viewers checks={checks.count} failed={checks.failed}")
     sys.exit(1 if checks.failed else 0)
 
