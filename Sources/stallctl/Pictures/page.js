@@ -1,16 +1,17 @@
-
 // Draws the pictures of a page of stalls. Names come from programs of strangers: they are only ever set as textContent or as the
 // value of an attribute that is text. Nothing is fetched; nothing is stored.
+//
+// It runs before the page's text is there, so that no group is laid out that is not shown; the data is read and pictures are drawn
+// when the page has loaded.
 "use strict";
 (() => {
-const data = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement;
-const isCompared = data.sides.length === 2;
+root.classList.add("js", "early");
+let data, perHour, unit;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const ROW = 20;
 
 // ---------------------------------------------------------------- small things
-
 const svgSpace = "http://www.w3.org/2000/svg";
 function make(tag, attributes, ...children) {
   const node = document.createElement(tag);
@@ -39,15 +40,17 @@ function time(us) {
 function signed(us) { return (us < 0 ? "−" : "+") + time(Math.abs(us)); }
 function percent(share) { return (share * 100).toFixed(share < 0.0995 ? 1 : 0) + " %"; }
 function counted(count, noun, plural = noun + "s") { return count + " " + (count === 1 ? noun : plural); }
+// As much of it as there is room for; of a pair that is one character not the half.
+function fit(text, width, letter = 6.7) {
+  const most = Math.floor(width / letter);
+  return most < 3 ? "" : text.length <= most ? text : text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "") + "…";
+}
 function moment(part) {
   const at = new Date((data.start + part * data.step) * 1000).toISOString();
   return data.unit === "day" ? at.slice(0, 10) : at.slice(0, 16).replace("T", " ");
 }
-const perHour = data.hours ? data.hours.map(hours => 1 / hours) : [1, 1];
-const unit = data.hours ? " per watched hour" : "";
 
 // ---------------------------------------------------------------- trees of calls
-
 // A node: name (its number), times (of each side), children, depth, parent.
 function readTree(list) {
   const width = 2 + data.sides.length;
@@ -111,7 +114,6 @@ function sortTree(node) {
 }
 
 // ---------------------------------------------------------------- flame graphs
-
 // What a flame graph shows of a node: its width and its class.
 const plainLook = side => ({
   value: node => node.times[side],
@@ -151,8 +153,7 @@ class Flame {
     invert.addEventListener("click", () => this.invert());
     reset.addEventListener("click", () => this.zoom(this.top));
     this.svg.addEventListener("click", event => { const node = this.at(event.target); if (node) this.zoom(node); });
-    this.svg.addEventListener("mouseover", event => { const node = this.at(event.target); if (node) this.tell(node); });
-    this.svg.addEventListener("focusin", event => { const node = this.at(event.target); if (node) this.tell(node); });
+    for (const kind of ["mouseover", "focusin"]) this.svg.addEventListener(kind, event => { const node = this.at(event.target); if (node) this.tell(node); });
     this.svg.addEventListener("mouseleave", () => this.tell(null));
     this.svg.addEventListener("keydown", event => this.key(event));
     this.render();
@@ -186,11 +187,8 @@ class Flame {
       group.setAttribute("aria-label", data.names[node.name][0] + ", " + this.look.text(node, this.look.value(this.top)));
       this.shown.push(node);
       group.append(draw("rect", { x, y: row * ROW, width, height: ROW - 1, rx: 2 }));
-      const room = Math.floor((width - 8) / 6.7);
-      if (room >= 3) {
-        const short = label.length <= room ? label : label.slice(0, room - 1) + "…";
-        group.append(draw("text", { x: x + 4, y: row * ROW + 14 }, short));
-      }
+      const short = fit(label, width - 8);
+      if (short) group.append(draw("text", { x: x + 4, y: row * ROW + 14 }, short));
       pieces.append(group);
     };
     for (const node of path) place(node, 0, this.width, node !== this.zoomed);
@@ -284,7 +282,6 @@ const callLegend = () => legend(["a", "the app's functions"], ["w", "waits"], ["
 const differenceLegend = () => legend(["more", "+ more time"], ["less", "− less time"], ["s", "about the same"]);
 
 // ---------------------------------------------------------------- one stall in time
-
 // Which function was on the stack when; the outermost that all samples share and are not the app's are left out.
 function drawTimeline(place, example) {
   let outer = 0;
@@ -337,8 +334,8 @@ function drawTimeline(place, example) {
   function box(name, x, width, y, us) {
     const group = draw("g", { class: data.names[name][2] });
     group.append(draw("rect", { x, y, width: Math.max(0.5, width), height: ROW - 1, rx: 2 }));
-    const label = data.names[name][0], room = Math.floor((width - 8) / 6.7);
-    if (room >= 3) group.append(draw("text", { x: x + 4, y: y + 14 }, label.length <= room ? label : label.slice(0, room - 1) + "…"));
+    const label = data.names[name][0], short = fit(label, width - 8);
+    if (short) group.append(draw("text", { x: x + 4, y: y + 14 }, short));
     const text = label + " · " + time(us);
     group.addEventListener("mouseover", () => describe(text));
     group.append(draw("title", {}, text));
@@ -352,21 +349,18 @@ function drawTimeline(place, example) {
 }
 
 // ---------------------------------------------------------------- bars
-
 // bars: [{ value, text, label }], drawn with their labels below.
 function drawBars(place, title, bars, marks = []) {
   const largest = Math.max(...bars.map(bar => bar.value), 0);
   if (largest <= 0) return;
   const svg = draw("svg", { class: "bars plain", role: "img", "aria-label": title });
   const caption = make("figcaption");
-  const peak = bars.reduce((a, b) => (b.value > a.value ? b : a));
-  const rest = "Most: " + peak.text;
+  const rest = "Most: " + bars.reduce((a, b) => (b.value > a.value ? b : a)).text;
   caption.textContent = rest;
   const figure = make("figure", {}, svg, caption);
   place.append(make("div", {}, make("h3", {}, title), figure));
   function render() {
-    const width = Math.max(160, Math.round(svg.getBoundingClientRect().width)), height = 120, base = marks.length ? 14 : 4;
-    const step = width / bars.length;
+    const width = Math.max(160, Math.round(svg.getBoundingClientRect().width)), height = 120, base = marks.length ? 14 : 4, step = width / bars.length;
     const pieces = document.createDocumentFragment();
     pieces.append(draw("line", { x1: 0, x2: width, y1: height + base, y2: height + base }));
     let free = 0;
@@ -426,7 +420,6 @@ function drawHistogram(place, group) {
 }
 
 // ---------------------------------------------------------------- locks
-
 function drawLocks(place, group) {
   if (!group.locks.length) return;
   const svg = draw("svg", { class: "locks plain", role: "img", "aria-label": "Who waited for whom" });
@@ -436,28 +429,29 @@ function drawLocks(place, group) {
   function render() {
     const width = Math.max(200, Math.round(svg.getBoundingClientRect().width));
     const isNarrow = width < 560, line = isNarrow ? 58 : 34;
-    const height = (isNarrow ? group.locks.length : Math.max(waiters.length, holders.length)) * line + 6;
+    const height = (isNarrow ? group.locks.length : Math.max(waiters.length, holders.length)) * line + 14;
     const pieces = document.createDocumentFragment();
-    const fit = (text, room) => { const most = Math.floor(room / 6.4); return text.length <= most ? text : text.slice(0, Math.max(1, most - 1)) + "…"; };
     const say = lock => counted(lock.count, "stall") + ", " + time(lock.us) + (lock.deadlock ? ", deadlock" : "");
     if (isNarrow) {
       group.locks.forEach((lock, index) => {
         const y = index * line + 16;
-        pieces.append(draw("text", { x: 0, y, class: "ink" }, fit(data.names[lock.waiter][0], width)));
-        pieces.append(draw("text", { x: 0, y: y + 16 }, fit("→ " + data.names[lock.holder][0], width)));
+        pieces.append(draw("text", { x: 0, y, class: "ink" }, fit(data.names[lock.waiter][0], width, 6.4)));
+        pieces.append(draw("text", { x: 0, y: y + 16 }, fit("→ " + data.names[lock.holder][0], width, 6.4)));
         pieces.append(draw("text", { x: 14, y: y + 31 }, say(lock)));
       });
     } else {
-      const left = width * 0.36, right = width * 0.62, at = (list, name) => list.indexOf(name) * line + 20;
+      const left = width * 0.36, right = width * 0.62, at = (list, name) => list.indexOf(name) * line + 26;
       group.locks.forEach(lock => {
         const y1 = at(waiters, lock.waiter) - 4, y2 = at(holders, lock.holder) - 4, middle = (left + right) / 2;
         const path = draw("path", { d: `M${left + 6},${y1} C${middle},${y1} ${middle},${y2} ${right - 6},${y2}`, "stroke-width": Math.max(1.5, lock.us / most * 12), class: lock.deadlock ? "dead" : "" });
         path.append(draw("title", {}, say(lock)));
         pieces.append(path);
-        pieces.append(draw("text", { x: middle, y: (y1 + y2) / 2 + 4, "text-anchor": "middle", class: "ink" }, say(lock)));
+        // On the side that the line leads away from; of several lines in the middle of each.
+        const isOnly = group.locks.every(other => other === lock || other.waiter !== lock.waiter), side = y2 < y1 ? 17 : -10;
+        pieces.append(draw("text", isOnly ? { x: left + 8, y: y1 + side } : { x: middle, y: (y1 + y2) / 2 + 4, "text-anchor": "middle", class: "ink" }, say(lock)));
       });
-      for (const name of waiters) pieces.append(draw("text", { x: left, y: at(waiters, name), "text-anchor": "end", class: "ink" }, fit(data.names[name][0], left)));
-      for (const name of holders) pieces.append(draw("text", { x: right, y: at(holders, name), class: "ink" }, fit(data.names[name][0], width - right)));
+      for (const name of waiters) pieces.append(draw("text", { x: left, y: at(waiters, name), "text-anchor": "end", class: "ink" }, fit(data.names[name][0], left, 6.4)));
+      for (const name of holders) pieces.append(draw("text", { x: right, y: at(holders, name), class: "ink" }, fit(data.names[name][0], width - right, 6.4)));
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("height", height);
@@ -481,15 +475,20 @@ function drawNames(place, title, names) {
 }
 
 // ---------------------------------------------------------------- the page
-
-const groups = new Map(data.groups.map(group => [group.id, group]));
-const order = data.groups.map(group => group.id);
-const rows = new Map([...document.querySelectorAll("tr[data-g]")].map(row => [row.dataset.g, row]));
+let rows = new Map(), order = [], groups;
 const flames = new Map();  // by the element they are in
 let marked = -1;
 
+function read() {
+  if (data) return;
+  data = JSON.parse(document.getElementById("data").textContent);
+  groups = new Map(data.groups.map(group => [group.id, group]));
+  perHour = data.hours ? data.hours.map(hours => 1 / hours) : [1, 1];
+  unit = data.hours ? " per watched hour" : "";
+}
+
 const flamePlaces = (place, tree) => {
-  if (!isCompared) return [new Flame(place, "Where the time went", tree, plainLook(0), { legend: callLegend })];
+  if (data.sides.length < 2) return [new Flame(place, "Where the time went", tree, plainLook(0), { legend: callLegend })];
   const pair = make("div", { class: "pair" });
   const left = make("div"), right = make("div");
   pair.append(left, right);
@@ -502,6 +501,7 @@ const flamePlaces = (place, tree) => {
 function drawGroup(section, group) {
   const place = section.querySelector(".draw");
   if (place.childElementCount) return;
+  for (const command of section.querySelectorAll(".cmd")) command.append(make("button", { type: "button", "data-copy": "" }, "Copy"));
   const index = order.indexOf(group.id);
   const link = (id, text) => (id === undefined ? "" : make("a", { href: id ? "#g=" + id : "#" }, text));
   section.prepend(make("nav", { class: "path" }, link("", "All groups"), link(order[index - 1], "Previous"), link(order[index + 1], "Next"),
@@ -530,7 +530,7 @@ function wanted() {
 
 // The text comes first: what is drawn for a large page follows when it is there.
 function later(work) {
-  const run = () => { work(); root.dataset.ok = data.groups.length; };
+  const run = () => { root.classList.remove("early"); read(); work(); root.dataset.ok = data.groups.length; };
   if (document.readyState === "complete") run();
   else addEventListener("load", () => setTimeout(run), { once: true });
 }
@@ -543,7 +543,7 @@ function show() {
   const section = document.getElementById("g=" + id);
   section.classList.add("at");
   marked = order.indexOf(id);
-  later(() => drawGroup(section, groups.get(id)));
+  later(() => { if (id === wanted()) drawGroup(section, groups.get(id)); });
   scrollTo({ top: 0, behavior: "instant" });
 }
 
@@ -591,8 +591,10 @@ document.addEventListener("click", event => {
   if (row && !event.target.closest("a")) go(row.dataset.g);
 });
 
-root.classList.add("js");
-for (const command of document.querySelectorAll(".cmd")) command.append(make("button", { type: "button", "data-copy": "" }, "Copy"));
-addEventListener("hashchange", show);
-show();
+document.addEventListener("DOMContentLoaded", () => {
+  rows = new Map([...document.querySelectorAll("tr[data-g]")].map(row => [row.dataset.g, row]));
+  order = [...rows.keys()];
+  addEventListener("hashchange", show);
+  show();
+});
 })();
