@@ -71,6 +71,7 @@ truth-totals: setup
 # Pages of `stallctl report` in headless Chromium and the exports for viewers, against the reports: widths of every row of
 # STORES stores, interactions, hostile names, no request, the policy. SABOTAGE=1 must fail. scripts/setup-pictures installs Chromium.
 truth-pictures: setup
+	@scripts/setup-pictures
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-pictures
 
