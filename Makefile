@@ -28,7 +28,7 @@ test: setup
 conformance: setup
 	$(SWIFT) run -c release conformance
 
-# Breaks the run loop in each way that Tests/Mutants has a patch for, in a copy, and runs its tests: do they notice?
+# Breaks the run loop in each way that Tests/Truth/Mutants has a patch for, in a copy, and runs its tests: do they notice?
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
@@ -135,7 +135,7 @@ outside-app: setup
 host-cost: setup
 	@scripts/host-cost
 
-# What every command prints of some forty stores that never change, against Tests/Freeze. Review what differs, then
+# What every command prints of some forty stores that never change, against Tests/Truth/Freeze. Review what differs, then
 # scripts/freeze record.
 freeze: setup
 	$(SWIFT) build -c release --product stallctl

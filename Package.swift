@@ -10,10 +10,158 @@ let settings: [SwiftSetting] = [
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let arguments: Target.Dependency = .product(
     name: "ArgumentParser", package: "swift-argument-parser")
+let lifecycle: Target.Dependency = .product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+    condition: .when(traits: ["NIO"]))
+let metrics: Target.Dependency = .product(
+    name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
+func nio(_ product: String) -> Target.Dependency {
+    .product(name: product, package: "swift-nio", condition: .when(traits: ["NIO"]))
+}
+/// Programs that play apps: of Swift 5, and without any setting of ours.
+let plain: [SwiftSetting] = [.swiftLanguageMode(.v5)]
+let swift5 = settings + plain
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
-// A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages. StallArchive is the part of
-// the store that no agent links.
+// A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
+// StallArchive is the part of the store that no agent links.
+let modules: [Target] = [
+    module("StallModel"),
+    cModule("CLinux"),
+    module("StallRunLoop", ["StallModel", "CLinux"]),
+    module("StallDetection", ["StallModel", "CLinux"]),
+    cModule("CStackCapture", ["CLinux"]),
+    module("StallCapture", ["StallModel", "CStackCapture", "CLinux"]),
+    module("StallSymbols", ["StallModel", "CLinux"]),
+    module("StallCause", ["StallModel", "CLinux"]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    module("StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"]),
+    module("StallArchive", ["StallModel", "StallStore", "CSQLite"]),
+    module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
+    module("StallFormats", ["StallModel"]),
+    module(
+        "StallAgent",
+        ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
+            + ["StallCause", "StallStore", log]),
+    cModule("CEpollDoor", ["CLinux"]),
+    module("StallDoor", ["StallAgent", "CEpollDoor", "CLinux"]),
+    module(
+        "StallAgentNIO",
+        ["StallAgent", "StallDoor", "StallModel", "CLinux"]
+            + [nio("NIOCore"), nio("NIOPosix"), lifecycle]),
+    module("StallMetrics", ["StallAgent", "StallModel", metrics]),
+    cModule("CStallAgent"),
+    module("StallAgentC", ["StallAgent", "CStallAgent"]),
+    .executableTarget(
+        name: "stallctl",
+        dependencies: [
+            "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
+            "StallFormats", arguments,
+        ],
+        resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
+        swiftSettings: settings),
+]
+
+let unitTests: [Target] = [
+    tests(
+        "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]),
+    tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting"]),
+    tests("StallCapture", ["StallModel", "CStackCapture", "CCaptureTesting"]),
+    tests("StallSymbols", ["StallModel"]),
+    tests("StallCause", ["StallModel", "cause-truth"]),
+    tests(
+        "StallStore", ["StallModel", "StallArchive", "CLinux", "CSQLite", "StoreFaults"],
+        except: ["Snapshots"]),
+    tests("StallAnalysis", ["StallModel", "StallSymbols"]),
+    tests("StallFormats", ["StallModel"]),
+    tests(
+        "StallAgent",
+        ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]
+            + [
+                "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "host-safety",
+                "WatchAsyncMain",
+            ]
+            + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
+    tests(
+        "stallctl", named: "StallctlTests",
+        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", arguments]
+            + ["AgentFixture", "site-truth"], except: ["Snapshots"]),
+    tests("Demo", ["stallctl"]),
+    tests("TestSupport", named: "PackageTests", []),
+]
+
+/// What unit tests share, and the programs that they start.
+let support: [Target] = [
+    module("TestSupport", ["StallModel"], in: "Tests/Support/TestSupport"),
+    cModule("CCaptureTesting", in: "Tests/Support/CCaptureTesting"),
+    cModule("CFaultyDisk", ["CSQLite"], in: "Tests/Support/CFaultyDisk"),
+    cModule("CTaskHook", in: "Tests/Support/CTaskHook"),
+    fixture("AgentFixture", ["StallAgent", "StallRunLoop", "CCaptureTesting"]),
+    fixture("TargetFixture", ["StallAgent", "CTaskHook"]),
+    cModule("CDoorLoop", in: "Tests/Fixtures/DoorFixture/C"),
+    fixture("DoorFixture", ["StallDoor", "StallAgent", "CDoorLoop"], in: "Tool", swift5),
+]
+
+/// Programs that play what happens in the field, and judge the agent or stallctl by what they know of it.
+let truthTools: [Target] = [
+    module(
+        "LoopConformance", ["StallModel", "CLinux", "StallRunLoop", "TestSupport"],
+        in: "Tests/Truth/LoopConformance"),
+    truth("conformance", ["LoopConformance", "StallRunLoop"], in: "ConformanceTool", settings),
+    cModule("CStackVictims", in: "Tests/Truth/StackTruth/CVictims"),
+    truth(
+        "stack-victims", ["StallModel", "StallCapture", "CStackVictims"], in: "StackTruth/Victims"),
+    truth(
+        "stack-stress", ["StallModel", "StallCapture", "CStackVictims"], in: "StackTruth/Stress"),
+    truth(
+        "cause-truth", ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux"],
+        in: "CauseTruth"),
+    cModule("CGroupingSites", in: "Tests/Truth/GroupingTruth/CSites"),
+    truth(
+        "grouping-victims", ["StallAgent", "CGroupingSites"], in: "GroupingTruth/Victims", plain),
+    cModule("CStallSites", in: "Tests/Truth/SiteTruth/CSites"),
+    truth("site-truth", ["StallAgent", "CStallSites", "CSQLite"], in: "SiteTruth/Sites", plain),
+    cModule("CMishaps", in: "Tests/Truth/StallTruth/CMishaps"),
+    truth(
+        "stall-truth", ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
+        in: "StallTruth/Tool"),
+    cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
+    truth(
+        "host-safety",
+        ["StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CHostSafety", log],
+        in: "HostSafety/Tool"),
+    truth(
+        "StoreFaults",
+        ["StallModel", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk", "TestSupport"],
+        in: "StoreFaults", settings),
+    truth("hostile-agent", ["StallAgent"], in: "Hostile/Agent", settings),
+    truth(
+        "hostile-fuzz",
+        ["StallModel", "StallFormats", "StallStore", "StallArchive", "StallSymbols"]
+            + ["CStackCapture"],
+        in: "Hostile/Fuzz", settings),
+]
+
+let examples: [Target] = [
+    example("Demo", ["StallAgent", "StallRunLoop"]), example("RunLoopTour", ["StallRunLoop"]),
+    example("WatchAsyncMain"), example("WatchDispatchMain"), example("WatchMainRunLoop"),
+    example("WatchEventRunLoop"),
+]
+
+let benchmarks: [Target] = [
+    module("BenchmarkSupport", in: "Benchmarks/BenchmarkSupport"),
+    cModule("CMinimalLoop", in: "Benchmarks/CMinimalLoop"),
+    benchmark("LoopBenchmark", ["StallRunLoop", "StallModel", "CMinimalLoop"]),
+    benchmark("DetectorBenchmark", ["StallAgent", "StallRunLoop", "CLinux"], swift5),
+    benchmark(
+        "CaptureBenchmark", ["StallModel", "StallCapture", "CStackCapture", "CStackVictims"],
+        swift5),
+    benchmark(
+        "StoreBenchmark",
+        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "CSQLite"]),
+    benchmark("TargetCosts", ["StallAgent"]),
+]
+
 let package = Package(
     name: "stallwatch",
     products: [
@@ -42,274 +190,63 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
-    targets: [
-        .target(name: "StallModel", swiftSettings: settings),
-        .target(name: "CLinux"),
-        .target(
-            name: "StallRunLoop", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(
-            name: "StallDetection", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(name: "CStackCapture", dependencies: ["CLinux"]),
-        .target(
-            name: "StallCapture", dependencies: ["StallModel", "CStackCapture", "CLinux"],
-            swiftSettings: settings),
-        .target(
-            name: "StallSymbols", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .target(
-            name: "StallCause", dependencies: ["StallModel", "CLinux"], swiftSettings: settings),
-        .systemLibrary(
-            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .target(
-            name: "StallStore", dependencies: ["StallModel", "CLinux", "CSQLite"],
-            resources: [.embedInCode("migrations")], swiftSettings: settings),
-        .target(
-            name: "StallArchive", dependencies: ["StallModel", "StallStore", "CSQLite"],
-            swiftSettings: settings),
-        .target(
-            name: "StallAnalysis", dependencies: ["StallModel"],
-            resources: [.embedInCode("Rules/builtin.rules")], swiftSettings: settings),
-        .target(name: "StallFormats", dependencies: ["StallModel"], swiftSettings: settings),
-        .target(
-            name: "StallAgent",
-            dependencies: [
-                "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
-                "StallSymbols", "StallCause", "StallStore", log,
-            ],
-            swiftSettings: settings),
-        .target(name: "CEpollDoor", dependencies: ["CLinux"]),
-        .target(
-            name: "StallDoor", dependencies: ["StallAgent", "CEpollDoor", "CLinux"],
-            swiftSettings: settings),
-        .target(
-            name: "StallAgentNIO",
-            dependencies: [
-                "StallAgent", "StallDoor", "StallModel", "CLinux",
-                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
-                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["NIO"])),
-            ],
-            swiftSettings: settings),
-        .target(
-            name: "StallMetrics",
-            dependencies: [
-                "StallAgent", "StallModel",
-                .product(
-                    name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])
-                ),
-            ],
-            swiftSettings: settings),
-        .target(name: "CStallAgent"),
-        .target(
-            name: "StallAgentC", dependencies: ["StallAgent", "CStallAgent"],
-            swiftSettings: settings),
-        .executableTarget(
-            name: "stallctl",
-            dependencies: [
-                "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
-                "StallFormats",
-                arguments,
-            ],
-            resources: [
-                .embedInCode("Pictures/page.html"), .embedInCode("Pictures/page.css"),
-                .embedInCode("Pictures/page.js"),
-            ], swiftSettings: settings),
-        .target(name: "CCaptureTesting", path: "Tests/CCaptureTesting"),
-        .target(name: "CStackVictims", path: "Tests/StackTruth/CVictims"),
-        .executableTarget(
-            name: "stack-victims", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
-            path: "Tests/StackTruth/Victims", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .executableTarget(
-            name: "stack-stress", dependencies: ["StallModel", "StallCapture", "CStackVictims"],
-            path: "Tests/StackTruth/Stress", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .executableTarget(
-            name: "CaptureBenchmark",
-            dependencies: [
-                "BenchmarkSupport", "StallModel", "StallCapture", "CStackCapture", "CStackVictims",
-            ],
-            path: "Benchmarks/CaptureBenchmark", swiftSettings: settings + [.swiftLanguageMode(.v5)]
-        ),
-        .testTarget(
-            name: "StallCaptureTests",
-            dependencies: [
-                "StallModel", "StallCapture", "CStackCapture", "CCaptureTesting", "TestSupport",
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallStoreTests",
-            dependencies: [
-                "StallModel", "StallStore", "StallArchive", "CLinux", "CSQLite", "StoreFaults",
-                "TestSupport",
-            ],
-            exclude: ["Snapshots"],
-            swiftSettings: settings),
-        .executableTarget(
-            name: "StoreBenchmark",
-            dependencies: [
-                "BenchmarkSupport", "StallModel", "StallStore", "StallArchive", "StallAnalysis",
-                "CSQLite",
-            ],
-            path: "Benchmarks/StoreBenchmark", swiftSettings: settings),
-        .testTarget(
-            name: "StallFormatsTests", dependencies: ["StallFormats", "StallModel", "TestSupport"],
-            swiftSettings: settings),
-        .target(
-            name: "BenchmarkSupport", path: "Benchmarks/BenchmarkSupport", swiftSettings: settings),
-        .target(name: "CMinimalLoop", path: "Benchmarks/CMinimalLoop"),
-        .executableTarget(
-            name: "LoopBenchmark",
-            dependencies: ["BenchmarkSupport", "StallRunLoop", "StallModel", "CMinimalLoop"],
-            path: "Benchmarks/LoopBenchmark", swiftSettings: settings),
-        .executableTarget(
-            name: "DetectorBenchmark",
-            dependencies: ["BenchmarkSupport", "StallAgent", "StallRunLoop", "CLinux"],
-            path: "Benchmarks/DetectorBenchmark",
-            swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .executableTarget(
-            name: "cause-truth",
-            dependencies: ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux"],
-            path: "Tests/CauseTruth", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .target(name: "CGroupingSites", path: "Tests/GroupingTruth/CSites"),
-        .executableTarget(
-            name: "grouping-victims", dependencies: ["StallAgent", "CGroupingSites"],
-            path: "Tests/GroupingTruth/Victims", swiftSettings: [.swiftLanguageMode(.v5)]),
-        .target(name: "CStallSites", path: "Tests/SiteTruth/CSites"),
-        .executableTarget(
-            name: "site-truth", dependencies: ["StallAgent", "CStallSites", "CSQLite"],
-            path: "Tests/SiteTruth/Sites", swiftSettings: [.swiftLanguageMode(.v5)]),
-        .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
-        .executableTarget(
-            name: "StoreFaults",
-            dependencies: [
-                "StallModel", "StallStore", "StallArchive", "CSQLite", "CFaultyDisk", "TestSupport",
-            ],
-            path: "Tests/StoreFaults", swiftSettings: settings),
-        .target(
-            name: "LoopConformance",
-            dependencies: ["StallModel", "CLinux", "StallRunLoop", "TestSupport"],
-            path: "Tests/LoopConformance", swiftSettings: settings),
-        .executableTarget(
-            name: "conformance", dependencies: ["LoopConformance", "StallRunLoop"],
-            path: "Tests/ConformanceTool", swiftSettings: settings),
-        .testTarget(
-            name: "StallRunLoopTests",
-            dependencies: [
-                "StallRunLoop", "StallModel", "CLinux", "LoopConformance", "conformance",
-                "TestSupport",
-                "RunLoopTour",
-            ],
-            swiftSettings: settings),
-        .executableTarget(
-            name: "RunLoopTour", dependencies: ["StallRunLoop"], path: "Examples/RunLoopTour",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "Demo", dependencies: ["StallAgent", "StallRunLoop"], path: "Examples/Demo",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "hostile-agent", dependencies: ["StallAgent"], path: "Tests/Hostile/Agent",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "hostile-fuzz",
-            dependencies: [
-                "StallModel", "StallFormats", "StallStore", "StallArchive", "StallSymbols",
-                "CStackCapture",
-            ],
-            path: "Tests/Hostile/Fuzz", swiftSettings: settings),
-        .target(name: "CMishaps", path: "Tests/StallTruth/CMishaps"),
-        .executableTarget(
-            name: "stall-truth",
-            dependencies: ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
-            path: "Tests/StallTruth/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .executableTarget(
-            name: "WatchAsyncMain", dependencies: ["StallAgent"], path: "Examples/WatchAsyncMain",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "WatchDispatchMain", dependencies: ["StallAgent"],
-            path: "Examples/WatchDispatchMain",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "WatchMainRunLoop", dependencies: ["StallAgent"],
-            path: "Examples/WatchMainRunLoop",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "WatchEventRunLoop", dependencies: ["StallAgent"],
-            path: "Examples/WatchEventRunLoop",
-            swiftSettings: settings),
-        .target(
-            name: "TestSupport", dependencies: ["StallModel"], path: "Tests/TestSupport",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "AgentFixture", dependencies: ["StallAgent", "StallRunLoop", "CCaptureTesting"],
-            path: "Tests/AgentFixture",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "TargetCosts", dependencies: ["StallAgent"], path: "Benchmarks/TargetCosts",
-            swiftSettings: settings),
-        .target(name: "CTaskHook", path: "Tests/CTaskHook"),
-        .executableTarget(
-            name: "TargetFixture", dependencies: ["StallAgent", "CTaskHook"],
-            path: "Tests/TargetFixture",
-            swiftSettings: settings),
-        .target(name: "CDoorLoop", path: "Tests/DoorFixture/C"),
-        .executableTarget(
-            name: "DoorFixture", dependencies: ["StallDoor", "StallAgent", "CDoorLoop"],
-            path: "Tests/DoorFixture/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .target(name: "CHostSafety", path: "Tests/HostSafety/C"),
-        .executableTarget(
-            name: "host-safety",
-            dependencies: [
-                "StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CHostSafety",
-                log,
-            ],
-            path: "Tests/HostSafety/Tool", swiftSettings: settings + [.swiftLanguageMode(.v5)]),
-        .testTarget(
-            name: "StallDetectionTests",
-            dependencies: [
-                "StallDetection", "StallModel", "CLinux", "CCaptureTesting", "TestSupport",
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "DemoTests", dependencies: ["Demo", "stallctl", "TestSupport"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallSymbolsTests", dependencies: ["StallSymbols", "StallModel", "TestSupport"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallCauseTests",
-            dependencies: ["StallCause", "StallModel", "TestSupport", "cause-truth"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallAnalysisTests",
-            dependencies: ["StallAnalysis", "StallModel", "StallSymbols", "TestSupport"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallAgentTests",
-            dependencies: [
-                "StallAgent", "StallModel", "StallStore", "StallArchive", "StallSymbols",
-                "TestSupport",
-                "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "CLinux",
-                "WatchAsyncMain",
-                "WatchDispatchMain",
-                "WatchMainRunLoop", "WatchEventRunLoop", "StallAgentC", "host-safety",
-                log,
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "PackageTests", dependencies: ["TestSupport"], path: "Tests/PackageTests",
-            swiftSettings: settings),
-        .testTarget(
-            name: "StallctlTests",
-            dependencies: [
-                "stallctl", "StallModel", "StallStore", "StallArchive", "StallAnalysis",
-                "StallFormats",
-                "TestSupport",
-                "AgentFixture", "site-truth", arguments,
-            ],
-            exclude: ["Snapshots"], swiftSettings: settings),
-    ],
+    targets: modules + unitTests + support + truthTools + examples + benchmarks,
     swiftLanguageModes: [.v6]
 )
+
+func module(
+    _ name: String, _ dependencies: [Target.Dependency] = [], in path: String? = nil,
+    embedding resources: [String] = []
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: path,
+        resources: resources.map { .embedInCode($0) }, swiftSettings: settings)
+}
+
+func cModule(_ name: String, _ dependencies: [Target.Dependency] = [], in path: String? = nil)
+    -> Target
+{
+    .target(name: name, dependencies: dependencies, path: path)
+}
+
+func program(
+    _ name: String, _ dependencies: [Target.Dependency], _ path: String, _ settings: [SwiftSetting]
+) -> Target {
+    .executableTarget(
+        name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+func fixture(
+    _ name: String, _ dependencies: [Target.Dependency], in folder: String = "",
+    _ settings: [SwiftSetting] = settings
+) -> Target { program(name, dependencies, "Tests/Fixtures/\(name)/\(folder)", settings) }
+
+func truth(
+    _ name: String, _ dependencies: [Target.Dependency], in path: String,
+    _ settings: [SwiftSetting] = swift5
+) -> Target { program(name, dependencies, "Tests/Truth/\(path)", settings) }
+
+func example(_ name: String, _ dependencies: [Target.Dependency] = ["StallAgent"]) -> Target {
+    program(name, dependencies, "Examples/\(name)", settings)
+}
+
+func benchmark(
+    _ name: String, _ dependencies: [Target.Dependency], _ settings: [SwiftSetting] = settings
+) -> Target {
+    program(name, ["BenchmarkSupport"] + dependencies, "Benchmarks/\(name)", settings)
+}
+
+/// The unit tests of a target.
+func tests(
+    _ target: String, named name: String? = nil, _ dependencies: [Target.Dependency],
+    except folders: [String] = []
+) -> Target {
+    let name = name ?? target + "Tests"
+    let support = target == "TestSupport" ? [] : ["TestSupport" as Target.Dependency]
+    return .testTarget(
+        name: name, dependencies: [.target(name: target)] + dependencies + support,
+        path: "Tests/Unit/\(name)", exclude: folders, swiftSettings: settings)
+}
 
 // On other systems the products are stubs that do nothing (packaging/elsewhere), so that packages that are shared with Linux
 // resolve and build. Who builds for Linux there says STALLWATCH_STUBS=0; 1 gives the stubs on Linux, which make gates builds.

@@ -145,7 +145,7 @@ class Store:
         wait = draw.choice(["sleep", "lock", "disk", None, None]) if function % 3 else ["sleep", "lock", None][function % 9 // 3]
         start = run.started_us + int(draw.random() * run.length_us)
         state = draw.choices([0, 1, 2], [3, 94, 3])[0]
-        # A report's number is the revision that it was first written with. The stores that Tests/Freeze has recorded outputs
+        # A report's number is the revision that it was first written with. The stores that Tests/Truth/Freeze has recorded outputs
         # of are from before that was known here.
         self.seq = self.next_revision() if NUMBERS_ARE_REVISIONS else self.seq + 1
         self.reports.append(Report(

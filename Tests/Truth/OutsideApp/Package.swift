@@ -5,7 +5,7 @@ import PackageDescription
 
 let package = Package(
     name: "OutsideApp",
-    dependencies: [.package(name: "stallwatch", path: "../..")],
+    dependencies: [.package(name: "stallwatch", path: "../../..")],
     targets: [
         .executableTarget(
             name: "OutsideApp",

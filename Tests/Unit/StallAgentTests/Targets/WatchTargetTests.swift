@@ -85,7 +85,7 @@ import Testing
     @Test func `no misuse of the C interface does harm, and none is a stall`() throws {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "misuse.sqlite")
-            let built = try compile("Tests/CMisuse/misuse.c", to: "misuse", in: directory)
+            let built = try compile("Tests/Fixtures/CMisuse/misuse.c", to: "misuse", in: directory)
             let (status, output, errors) = try BuiltProgram("misuse", [store.path], in: built)
                 .finish()
             #expect(status == 0 && errors == "")

@@ -7,7 +7,7 @@ import Testing
 @testable import StallRunLoop
 
 /// Goal: many modes are found like few, the common modes cannot be run, and no mark of a wake-up outlives its
-/// iteration. Each of these tests catches a mutant of `Tests/Mutants` that no row of the golden table sees.
+/// iteration. Each of these tests catches a mutant of `Tests/Truth/Mutants` that no row of the golden table sees.
 @Suite struct ModesAndMarksTests {
     @Test func `each of many modes exists once, and holds what was added to it`() {
         onFreshThread {

@@ -31,7 +31,7 @@ STALLCTL = os.environ["STALLCTL"]
 SABOTAGE = os.environ.get("SABOTAGE") == "1"
 STEERING = {*range(0x20), 0x7f, *range(0x80, 0xa0), 0x61c, *range(0x200e, 0x2010), *range(0x2028, 0x202f), *range(0x2066, 0x206a), 0xfeff, *range(0xd800, 0xe000),
             *range(0xe0000, 0xe0080)} - {0x0a}
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
 def open_browser(scheme="light", width=1400, scripts=True):

@@ -23,9 +23,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(ROOT, "Tests", "TotalsTruth"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "TotalsTruth"))
 
 import fleet  # noqa: E402
 

@@ -7,7 +7,7 @@ import Testing
 @testable import stallctl
 
 /// Goal: what viewers are given adds up to what the store says, and each format is as its readers expect.
-/// Method: a store of random stalls and one of hostile names; Tests/Pictures/viewers.py decodes every format by itself.
+/// Method: a store of random stalls and one of hostile names; Tests/Truth/Pictures/viewers.py decodes every format by itself.
 @Suite struct ViewerTests {
     @Test(.enabled(if: Oracle.hasPython))
     func `every viewer's format says what the store says`() throws {
@@ -36,7 +36,7 @@ import Testing
             "/usr/bin/env",
             [
                 "python3", "-X", "utf8",
-                Repository.root.appending(path: "Tests/Pictures/viewers.py").path,
+                Repository.root.appending(path: "Tests/Truth/Pictures/viewers.py").path,
                 directory.path,
             ],
             environment: base.merging(environment) { $1 })

@@ -7,7 +7,7 @@ let with = Context.environment["HOST_COST_WITH"] ?? "agent"
 let dependencies: [Package.Dependency] =
     switch with {
     case "agent":
-        [.package(name: "stallwatch", path: Context.environment["HOST_COST_PACKAGE"] ?? "../..")]
+        [.package(name: "stallwatch", path: Context.environment["HOST_COST_PACKAGE"] ?? "../../..")]
     case "arguments":
         [.package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")]
     default: []

@@ -16,7 +16,7 @@ import Testing
                 "stallctl",
                 [
                     "export", "--store", store, "--format", "jsonl", "--rules",
-                    package.appending(path: "Tests/SiteTruth/sites.rules").path,
+                    package.appending(path: "Tests/Truth/SiteTruth/sites.rules").path,
                 ]
             ).finish()
             let (hits, lines) = (directory.path + "/hits", directory.path + "/reports")
