@@ -159,7 +159,7 @@ let benchmarks: [Target] = [
     benchmark(
         "StoreBenchmark",
         ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "CSQLite"]),
-    benchmark("TargetCosts", ["StallAgent"]),
+    program("TargetCosts", ["StallAgent"], "Benchmarks/TargetCosts", settings),
 ]
 
 let package = Package(
