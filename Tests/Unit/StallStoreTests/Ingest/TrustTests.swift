@@ -170,7 +170,8 @@ import TestSupport
         let after = try ReportStore.open(path: directory("central.sqlite")).reports(ReportFilter())
         for report in before { #expect(after.contains(report)) }
         #expect(
-            try storeNotes(path: directory("central.sqlite")).first?.contains("other names") == true
+            try storeNotes(path: directory("central.sqlite")).first?.contains("other symbols")
+                == true
         )
     }
 
@@ -197,7 +198,7 @@ import TestSupport
         _ = try ingest.run([directory("bad.sqlite"), directory("good.sqlite")])
         try ingest.close()
         let notes = try storeNotes(path: directory("central.sqlite"))
-        #expect(notes.contains { $0.contains("other names") }, "\(notes)")
+        #expect(notes.contains { $0.contains("other symbols") }, "\(notes)")
     }
 
     /// Only JSON lines filled the first central store, so it has no watermarks of its sources.

@@ -10,7 +10,7 @@ import TestSupport
 /// Goal: a stall that a process detected and could not write, because it was killed or its heap was locked forever, is
 /// in the store after the next start, once; what had been written or counted is not duplicated.
 /// Method: a synthetic page of /dev/shm, as such a process leaves it.
-@Suite struct LeftBehindTests {
+@Suite(.serialized) struct LeftBehindTests {
     let directory = try! TemporaryDirectory()
     var generator = ReportGenerator(seed: 1)
 
