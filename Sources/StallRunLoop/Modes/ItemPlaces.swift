@@ -57,7 +57,8 @@ struct ItemPlaces {
         } else if second == nil {
             second = place
         } else {
-            others = (others ?? []) + [place]
+            if others == nil { others = [] }
+            others?.append(place)
         }
     }
 
