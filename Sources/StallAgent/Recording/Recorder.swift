@@ -288,7 +288,10 @@ private struct Recording {
         stall_process_record_name(
             watchdog.processRecord, began, report.id.words.high, report.id.words.low)
         store.record(report, images: images)
-        if report.state != .open { ended.append((report.id, began)) }
+        // A report is kept again when its cause is known.
+        if report.state != .open, ended.last?.report != report.id {
+            ended.append((report.id, began))
+        }
         freeSlots()
     }
 
