@@ -119,18 +119,17 @@ package final class AgentStore {
         let runs = try write { writer in
             try writer.noteRun()
             try writer.closeAbandoned { $0.end(in: file.path, here) }
-            var gone: [ProcessRun] = []
-            for run in try writer.latestRuns(256) {
-                let record = ProcessRecord(of: run, besideStore: file.path)
-                guard record.exists, let ending = here.ending(of: run, record) else { continue }
-                try record.stalls(otherwise: ending).forEach(writer.record)
-                gone.append(run)
-            }
-            return gone
+            return try writer.latestRuns(256)
         }
-        // What those who are gone have left is in the store now; a page whose stalls had all been written has nothing
-        // to say.
-        for run in runs { ProcessRecord.remove(of: run) }
+        for run in runs {
+            let record = ProcessRecord(of: run, besideStore: file.path)
+            guard record.exists, let ending = here.ending(of: run, record) else { continue }
+            let reports = record.reports(otherwise: ending)
+            if !reports.isEmpty {
+                try write { writer in try reports.forEach(writer.recordIfUnknown) }
+            }
+            ProcessRecord.remove(of: run)
+        }
     }
 
     /// Deletes the oldest reports where the store is larger or older than it may be. Recording does

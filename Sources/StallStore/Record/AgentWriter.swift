@@ -166,9 +166,9 @@ final class AgentWriter {
     func noteRun() throws { _ = try interner.run(run) }
 
     /// Keeps a stall of a process that is gone, if there is no report of it.
-    func record(_ stall: AbandonedStall) throws {
-        guard try findReport.found(source, stall.report.id) == nil else { return }
-        try record(stall.report, images: [])
+    func recordIfUnknown(_ report: StallReport) throws {
+        guard try findReport.found(source, report.id) == nil else { return }
+        try record(report, images: [])
     }
 
     func closeAbandoned(_ end: (OpenReport) -> OpenStallEnd?) throws {

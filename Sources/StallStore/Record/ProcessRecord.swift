@@ -21,11 +21,10 @@ package struct OpenStallEnd: Hashable {
     }
 }
 
-/// A stall of a process that is gone.
-struct AbandonedStall {
-    var report: StallReport
-
-    /// - Parameter slot: Nothing of it is believed before it was checked.
+extension StallReport {
+    /// A stall of a process that is gone.
+    ///
+    /// - Parameter slot: Checked here: nil if its numbers make no sense.
     fileprivate init?(_ slot: stall_open_slot, of run: ProcessRun, _ end: OpenStallEnd) {
         let now_ns = stall_monotonic_ns()
         guard slot.began_ns < now_ns, now_ns - slot.began_ns < UInt64(ProcessRecord.longest),
@@ -36,10 +35,10 @@ struct AbandonedStall {
         let loop = withUnsafeBytes(of: slot.facts.loop) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         }
-        // Whoever else finds it in the page calls it the same.
+        // Another agent that finds the slot at the same time derives the same id.
         let id = slot.report == (0, 0) ? run.id.derived(slot.began_ns) : UniqueID(slot.report)
         let age_us = Int64((now_ns - slot.began_ns) / 1000)
-        report = StallReport(
+        self.init(
             id: id, run: run, loop: loop, mode: "", phase: .unknown,
             start: UnixTime(microseconds: UnixTime.now().microseconds - age_us),
             duration: .nanoseconds(duration),
@@ -86,12 +85,12 @@ struct ProcessRecord {
         return end(of: slot, in: page, otherwise: otherwise, known_ns: known)
     }
 
-    /// The stalls that get a report, whether or not a store has it.
-    func stalls(otherwise: StallEnding) -> [AbandonedStall] {
+    /// Reports of its stalls, whether or not a store has them.
+    func reports(otherwise: StallEnding) -> [StallReport] {
         guard let page else { return [] }
         return slots(of: page).compactMap { slot in
             guard slot.report.1 != STALL_REPORT_COUNTED else { return nil }
-            return AbandonedStall(
+            return StallReport(
                 slot, of: run, end(of: slot, in: page, otherwise: otherwise, known_ns: 0))
         }
     }
