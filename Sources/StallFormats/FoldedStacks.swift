@@ -15,7 +15,7 @@ package struct FoldedStacks {
 
     package init() {}
 
-    /// Adds the samples of a stall; late ones and other verdicts are nobody's time.
+    /// Adds the samples of a stall; late ones and other verdicts do not count.
     package mutating func add(_ report: StallReport) {
         guard report.verdict == .stalled else { return }
         for sample in report.samples where !sample.isLate && !sample.frames.isEmpty {

@@ -1,4 +1,4 @@
-// Opens store files for reading, whoever made them: in place, or as a private copy that may be brought up to date.
+// Opens store files of any origin for reading: in place, or as a private copy that may be brought up to date.
 
 internal import CSQLite
 internal import Glibc

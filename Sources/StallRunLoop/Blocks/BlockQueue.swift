@@ -3,8 +3,8 @@
 //     post:   claim the next slot (one atomic addition), fill it, mark it filled
 //     drain:  note where the end is now; run the blocks before it that the mode allows, keep the others (KeptBlocks.swift)
 //
-// Slots lie side by side in segments, so that both sides walk through memory in order and nobody hands nodes back. A
-// claimed slot belongs to one thread until it is marked filled. Whoever needs it meanwhile waits, as for a lock: the
+// Slots lie side by side in segments, so that both sides walk through memory in order and no nodes are handed back. A
+// claimed slot belongs to one thread until it is marked filled. A thread that needs it meanwhile waits, as for a lock: the
 // loop for the block, and other posters, once a segment, for the one that adds the next.
 
 internal import CLinux
@@ -209,7 +209,7 @@ final class BlockQueue: @unchecked Sendable {
             word: end.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue)
     }
 
-    /// Whoever claims the last slot adds the next segment. Who comes too late waits for that, and claims again.
+    /// The thread that claims the last slot adds the next segment. Who comes too late waits for that, and claims again.
     @inline(never) private func claimAtSegmentEnd(_ claimed: BlockPosition) -> BlockPosition {
         var position = claimed
         while position.isBehindLast {

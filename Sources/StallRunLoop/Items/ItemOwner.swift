@@ -6,7 +6,7 @@ internal import Synchronization
 /// The owner of an item that belongs to at most one loop.
 struct ItemOwner: ~Copyable {
     private static let invalid: UInt64 = 1
-    /// Somebody changes the item while no loop owns it.
+    /// A thread changes the item while no loop owns it.
     private static let busy: UInt64 = 2
     /// Zero, or flags, or the number of a loop shifted by two.
     private let word = Atomic<UInt64>(0)
@@ -55,8 +55,8 @@ struct ItemOwner: ~Copyable {
         }
     }
 
-    /// Makes an item invalid that is in no mode any more. With the lock of the loop that owns it held: nobody else
-    /// changes the word of an owned item that is invalidated in no other way.
+    /// Makes an item invalid that is in no mode any more. With the lock of the loop that owns it held: no other
+    /// code changes the word of an owned item that is invalidated in no other way.
     @inline(__always) func invalidateOwned() { word.store(Self.invalid, ordering: .releasing) }
 
     /// Runs `body` while no loop can claim the item; nil when a loop owns it.
@@ -87,7 +87,7 @@ enum LivingLoops {
         loops.withLock { $0[loop.number] = .passUnretained(loop) }
     }
 
-    /// Called before the loop is let go of, so whoever found it here has a reference of its own.
+    /// Called before the loop is let go of, so a thread that found it here has a reference of its own.
     static func remove(_ loop: EventRunLoop) {
         _ = loops.withLock { $0.removeValue(forKey: loop.number) }
     }

@@ -1,4 +1,4 @@
-// The loop's own descriptors when they are missing: the process has none left, somebody closed all from 3 on, or the
+// The loop's own descriptors when they are missing: the process has none left, the app closed all from 3 on, or the
 // process was forked and they are its parent's. The loop goes on without them, and takes new ones as soon as it can.
 
 internal import CLinux
@@ -9,8 +9,8 @@ extension EventRunLoop {
     private static let longestSleep_ms: CInt = 10
     private static let renewalInterval: UInt64 = 1_000_000_000
 
-    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: they may be somebody
-    /// else's.
+    /// Takes new descriptors in place of all that the loop has. The old numbers are not closed: the app may own
+    /// them by now.
     private func renewDescriptors() {
         wake.renew()
         timerDescriptor = stall_timerfd_create()

@@ -2,7 +2,7 @@
 
 internal import CLinux
 
-/// Buffers for the events of one wait. Whoever has it gives it back to the loop or deallocates it.
+/// Buffers for the events of one wait. Its user gives it back to the loop or deallocates it.
 struct DescriptorBatch {
     static let capacity = 256
 

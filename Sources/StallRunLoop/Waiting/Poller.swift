@@ -47,8 +47,8 @@ final class Poller {
             && stall_poller_add(epoll, timer, flags, Self.wakeToken) == 0
     }
 
-    /// Makes a new set with everything that was in the old one. The old number is left alone: it may belong to somebody
-    /// else.
+    /// Makes a new set with everything that was in the old one. The old number is left alone: the app may own it
+    /// by now.
     func renew(wake: CInt, timer: CInt, mainQueue: CInt) {
         epoll = stall_poller_create()
         isBroken = !addOwn(wake, timer)

@@ -9,7 +9,7 @@
 // everything anyway. So the loop itself changes the word once an iteration, unless it sleeps.
 //
 // But if a nested run drops or takes a wake-up and then ends, the outer run may fall asleep over the block that
-// somebody has just posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
+// another thread has just posted. CFRunLoop does; here the outer run gets every wake-up that came during a nested one.
 
 internal import CLinux
 internal import Glibc
@@ -28,7 +28,7 @@ struct WakeSignal: ~Copyable {
 
     deinit { stall_descriptor_close(descriptor) }
 
-    /// Takes a new descriptor. The old number is left alone: it may belong to somebody else.
+    /// Takes a new descriptor. The old number is left alone: the app may own it by now.
     func renew() { eventfd.store(stall_eventfd_create(), ordering: .relaxed) }
 
     /// Ends the sleep, or keeps the loop from falling asleep in this iteration.
@@ -91,7 +91,7 @@ struct WakeSignal: ~Copyable {
         state.load(ordering: .acquiring) & (Self.woken | Self.stopping) != 0
     }
 
-    /// Whether a wake-up came that nobody has taken.
+    /// Whether a wake-up is pending.
     var isWoken: Bool { state.load(ordering: .acquiring) & Self.woken != 0 }
 
     /// Takes what is pending. Returns whether a wake-up was, not only a stop.

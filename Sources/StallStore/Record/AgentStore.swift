@@ -70,7 +70,7 @@ package final class AgentStore {
         try write { writer in try writer.record(report, images: images) }
     }
 
-    /// Those of the locations that nobody has looked up yet, each once.
+    /// Those of the locations that are not symbolized yet, each once.
     package func unsymbolized(_ locations: [CodeLocation]) throws(StoreError) -> [CodeLocation] {
         try write { writer in try writer.unsymbolized(locations) }
     }
@@ -142,8 +142,8 @@ package final class AgentStore {
             UnixTime(microseconds: (now ?? .now()).microseconds - age.nanoseconds / 1000)
         }
         try write { writer in try writer.evict(startedBefore: oldest, above: limits.bytes) }
-        // A store that grew under larger limits gives its free pages back, when nobody else is in
-        // it.
+        // A store that grew under larger limits gives its free pages back, when no other process
+        // uses it.
         if (FileFacts(file.path)?.size ?? 0) > limits.bytes {
             try? file.connection.execute("vacuum")
         }
