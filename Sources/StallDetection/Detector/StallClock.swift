@@ -63,9 +63,10 @@ struct StallClock: Hashable, Sendable {
     /// Time waiting for a CPU that cannot belong to the stall, because it exceeds the stall's length. Zero after the
     /// first final poll.
     private var delayedElsewhere = Duration.zero
-    /// Time waiting for a CPU that `lastEvidence` already contains and that may belong to the stall. Zero after the
-    /// first final poll.
-    private var delayedInside: Duration
+    /// The part of the stall that the evidence from before it already contains.
+    private let unobserved: UnobservedStart?
+    /// The last poll, final or not.
+    private var lastPoll: MonotonicInstant
     private var wasTraced = false
     private var throttleCount = 0
     /// Time between polls that both found the thread runnable without a CPU, since `last`, whether the kernel counts it
@@ -96,7 +97,7 @@ struct StallClock: Hashable, Sendable {
     }
 
     /// The part of the time that counts as a stall.
-    var counted: Duration { settled.counted + pending.counted }
+    var counted: Duration { total.counted }
     /// The thread's CPU time since `began`, as far as known.
     var cpuTime: Duration { settled.cpuTime + pending.cpuTime }
 
@@ -106,7 +107,8 @@ struct StallClock: Hashable, Sendable {
         self.began = began
         last = began
         usedElsewhere = max(.zero, prior.busyElsewhere)
-        delayedInside = prior.delayedInside
+        unobserved = prior.unobserved
+        lastPoll = began
         // The state from before `began` does not hold any more.
         lastEvidence = prior.evidence?.counters
     }
@@ -119,6 +121,7 @@ struct StallClock: Hashable, Sendable {
     ) {
         let interval = now - last
         guard interval > .zero else { return }
+        lastPoll = now
         if evidence.isTraced { wasTraced = true }
         if let count = evidence.throttleCount, let before = lastEvidence?.throttleCount {
             throttleCount = max(throttleCount, count - before)
@@ -135,7 +138,7 @@ struct StallClock: Hashable, Sendable {
         guard evidence.isStopped || !evidence.mayWaitForCPU else { return pending = account }
         settled = settled + account
         pending = Account()
-        (usedElsewhere, delayedElsewhere, delayedInside) = (.zero, .zero, .zero)
+        (usedElsewhere, delayedElsewhere) = (.zero, .zero)
         last = now
         observedDelay = .zero
         let throttles = lastEvidence?.throttleCount ?? evidence.throttleCount
@@ -187,8 +190,7 @@ struct StallClock: Hashable, Sendable {
 
     /// The loop was busy for the threshold, and all but a negligible part of it was its own time.
     func isStall(threshold: Duration) -> Bool {
-        counted + settled.uncounted + pending.uncounted >= threshold
-            && missing(to: threshold) <= .zero
+        total.counted + total.uncounted >= threshold && missing(to: threshold) <= .zero
     }
 
     /// The verdict on a loop that made no progress for at least the threshold.
@@ -196,8 +198,22 @@ struct StallClock: Hashable, Sendable {
         if wasTraced { return .debugger }
         if isStall(threshold: threshold) { return .stalled }
         if throttleCount > 0 { return .throttled }
-        let all = settled + pending
-        return all.stopped > all.uncounted / 2 ? .stopped : .starved
+        return total.stopped > total.uncounted / 2 ? .stopped : .starved
+    }
+
+    /// The time up to the last poll, without what the thread has probably waited for a CPU before the first evidence.
+    private var total: Account {
+        var all = settled + pending
+        guard let unobserved else { return all }
+        let elapsed = max(.zero, lastPoll - began - unobserved.length)
+        let used = min(elapsed, all.cpuTime)
+        let delayed = max(.zero, min(all.uncounted - all.stopped, elapsed - used))
+        let probable = unobserved.probableDelay(
+            delayed: delayed, blocked: elapsed - used - delayed, elapsed: elapsed)
+        let delay = max(.zero, min(probable, all.counted - all.used))
+        all.counted -= delay
+        all.uncounted += delay
+        return all
     }
 
     private func account(
@@ -230,8 +246,7 @@ struct StallClock: Hashable, Sendable {
         let present = max(.zero, interval - suspendedInterval)
         if let delay = evidence.runDelay, let before = lastEvidence?.runDelay {
             // The current wait for the CPU is not in the counters yet; it may be the whole interval.
-            let known = delay - before - delayedElsewhere + delayedInside
-            let delayed = max(known, observedDelay)
+            let delayed = max(delay - before - delayedElsewhere, observedDelay)
             return evidence.mayWaitForCPU ? used : max(used, present - max(.zero, delayed))
         }
         // Blocked at one end: the wait was the thread's own. Runnable at both ends, with little CPU time: starved.

@@ -174,9 +174,10 @@ struct StallDetector: Sendable {
         busyElsewhere: Duration, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals
     ) -> StallIncident? {
-        let prior = history.evidence(
+        var prior = history.evidence(
             before: began, busy: busyElsewhere, slack: policy.suspicion)
         guard length >= threshold, prior.evidence != nil else { return nil }
+        prior.unobserved?.countAllDelay()
         var clock = StallClock(began: began, prior)
         clock.advance(to: began + length, evidence.counters, suspendedIntervals: suspendedIntervals)
         let verdict = clock.verdict(threshold: threshold)

@@ -9,8 +9,36 @@ struct PriorEvidence: Hashable, Sendable {
     var evidence: ThreadEvidence?
     /// How long the loop was busy with other callouts since.
     var busyElsewhere: Duration
-    /// How long the thread may have waited for a CPU within the span before the evidence was read.
-    var delayedInside = Duration.zero
+    /// The part of the span before the evidence was read; nil if there is none.
+    var unobserved: UnobservedStart?
+}
+
+/// The part of a span before its first evidence was read. The evidence before that is from other callouts, and the
+/// kernel does not say on which side of the span's beginning the thread waited for a CPU.
+struct UnobservedStart: Hashable, Sendable {
+    var length: Duration
+    /// The most CPU time that the thread can have used in it.
+    var cpuTime: Duration
+    /// The least and the most time that the thread can have waited for a CPU in it.
+    var leastDelay, mostDelay: Duration
+
+    /// How long the thread has probably waited for a CPU in it: the callout is taken to have begun as it went on.
+    ///
+    /// - Parameters:
+    ///   - delayed: How long the thread waited for a CPU afterwards.
+    ///   - blocked: How long it neither waited for a CPU nor used one afterwards.
+    ///   - elapsed: How long the span has lasted afterwards.
+    func probableDelay(delayed: Duration, blocked: Duration, elapsed: Duration) -> Duration {
+        let offCPU = delayed + blocked
+        var estimate = max(.zero, length - cpuTime)
+        if elapsed > .zero { estimate = max(estimate, length * (offCPU / elapsed)) }
+        // What has not been blocked so far was not blocked at its beginning either.
+        if offCPU > .zero { estimate = estimate * (delayed / offCPU) }
+        return max(leastDelay, min(estimate, mostDelay))
+    }
+
+    /// For a conservative judgement.
+    mutating func countAllDelay() { leastDelay = mostDelay }
 }
 
 /// The evidence of the last polls, with their times.
@@ -50,9 +78,26 @@ struct ThreadHistory: Sendable {
             return PriorEvidence(evidence: older.evidence, busyElsewhere: last.busy + busy)
         }
         var prior = PriorEvidence(evidence: last.evidence, busyElsewhere: busy)
-        if let delay = last.evidence.runDelay, let before = older?.evidence.runDelay {
-            prior.delayedInside = max(.zero, min(delay - before, last.at - began))
+        if let older, last.at > began {
+            prior.unobserved = unobservedStart(of: began, from: older, to: last)
         }
         return prior
+    }
+
+    private func unobservedStart(
+        of began: MonotonicInstant, from older: Entry, to last: Entry
+    ) -> UnobservedStart? {
+        guard let delay = last.evidence.runDelay, let delayBefore = older.evidence.runDelay
+        else { return nil }
+        let length = last.at - began
+        let delayed = max(.zero, delay - delayBefore)
+        var cpuTime = length
+        if let used = last.evidence.cpuTime, let before = older.evidence.cpuTime {
+            cpuTime = min(length, max(.zero, used - before))
+        }
+        let most = min(delayed, length)
+        return UnobservedStart(
+            length: length, cpuTime: cpuTime,
+            leastDelay: min(most, max(.zero, delayed - (began - older.at))), mostDelay: most)
     }
 }

@@ -325,6 +325,25 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(step.incident?.verdict == .stalled, "and what it computes counts")
     }
 
+    /// A callout before 0 waits 8 ms for a CPU. A poll at 60 sees the callout that begins at 0, whose thread blocks.
+    @Test(arguments: [(delayedWhileItLasts: 0, verdict: StallVerdict.stalled), (40, .starved)])
+    mutating func `a wait for the CPU before a stall is not taken for a part of it`(
+        delayedWhileItLasts: Int, verdict: StallVerdict
+    ) {
+        func blocked(_ cpu: Int, _ delay: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .milliseconds(cpu), runDelay: .milliseconds(delay),
+                state: UInt8(ascii: "S"))
+        }
+        _ = detector.poll(busy(since: -60), blocked(0, 0), at: at(-50))
+        _ = detector.poll(
+            busy(since: 0), blocked(10, 8), at: at(60), busyBefore: .milliseconds(40))
+        _ = detector.poll(busy(since: 0), blocked(10, 8 + delayedWhileItLasts), at: at(125))
+        let end = detector.poll(
+            waiting(since: 252), blocked(10, 8 + delayedWhileItLasts), at: at(253), end: at(252))
+        #expect(end.incident?.verdict == verdict)
+    }
+
     /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
     @Test mutating func `time after the first poll is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {
