@@ -246,7 +246,7 @@ import TestSupport
 
     @Test(arguments: [
         "dispatch_order", "swift_parse_mt103", "uuid_generate_batch", "CFGLoadSettings",
-        "voucher_print", "objc_export", "icu_admit",
+        "voucher_print", "objc_export", "icu_admit", "foundation_report",
     ])
     func `a C function of the app is the app's, whatever it is called`(name: String) {
         var stack = frames("usleep <- \(name) <- tick()")
@@ -255,7 +255,10 @@ import TestSupport
             StallAnalysis.signature(of: [(stack, .milliseconds(1))]).keyFrames == [name, "tick()"])
     }
 
-    @Test(arguments: ["dispatch_async", "swift_retain", "uuid_generate", "CFRetain", "_dispatch_x"])
+    @Test(arguments: [
+        "dispatch_async", "swift_retain", "uuid_generate", "CFRetain", "_dispatch_x",
+        "_foundation_uuid_generate_random",
+    ])
     func `a library that is linked statically is known by its names`(name: String) {
         var stack = frames("\(name) <- tick()")
         stack[0].imagePath = "/app/photos"
