@@ -87,7 +87,11 @@ extension PartResult {
                     || report.verdict == .starved && wasQueued
                 if !isRight {
                     wrongVerdicts += 1
-                    note("verdict: \(report.loop) \(report.duration) is called \(report.verdict)")
+                    note(
+                        "verdict: \(report.loop) \(report.duration) cpu \(report.cpuTime) is called "
+                            + "\(report.verdict), noticed \(report.detectionDelay) late"
+                            + near.map { "; \(lateness($0)) us after \($0.described(truth.stops))" }
+                            .joined())
                 }
                 continue
             }
