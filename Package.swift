@@ -36,7 +36,7 @@ let modules: [Target] = [
     module("StallCause", ["StallModel", "CLinux"]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     module("StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"]),
-    module("StallArchive", ["StallModel", "StallStore", "CSQLite"]),
+    module("StallArchive", ["StallModel", "StallStore", "CLinux", "CSQLite"]),
     module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
     module("StallFormats", ["StallModel"]),
     module(

@@ -2,6 +2,8 @@
 #include "stall_thread_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -193,4 +195,14 @@ int stall_thread_start_ticks(int32_t thread, uint64_t *ticks) {
     close(number);
     if (error == 0) *ticks = parse_state(text, &state) == 0 ? state.start_ticks : 0;
     return error;
+}
+
+int stall_process_read_state(int32_t process, stall_thread_state *state) {
+    char path[32], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    const int number = open(path, O_RDONLY | O_CLOEXEC);
+    if (number < 0) return errno == ENOENT ? ESRCH : errno;
+    const int error = read_text(number, text, sizeof text);
+    close(number);
+    return error != 0 ? error : parse_state(text, state);
 }

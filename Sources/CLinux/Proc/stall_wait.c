@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "stall_clock.h"
+#include "stall_locks.h"
 #include "stall_evidence.h"
 
 static void add_descriptor(stall_wait_snapshot *snapshot, int32_t number, stall_descriptor_snapshot *descriptors) {

@@ -104,17 +104,6 @@ void stall_process_read(const stall_process_files *_Nonnull files, stall_process
 /// False if there is no such descriptor.
 bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *_Nonnull snapshot);
 
-/// The process that holds the file lock which this process waits for. False if it waits for none, for locks of several
-/// processes, or for one whose process the kernel does not know.
-///
-/// The kernel reports waits by file and process, not by thread: if two threads wait for two files, it is unknown which
-/// waits for which.
-bool stall_file_lock_holder(int32_t *_Nonnull process);
-
-/// The process that holds the lock of a database file that this process has open, in SQLite's way of locking. This
-/// process's own id if only it holds one. False if no process does, or several do.
-bool stall_database_lock_holder(int32_t *_Nonnull process);
-
 /// The descriptors in an epoll set, at most `capacity`. Returns how many.
 size_t stall_epoll_members(int32_t epoll, int32_t *_Nonnull members, size_t capacity);
 

@@ -88,3 +88,5 @@ int stall_thread_read_schedule(stall_thread_files *_Nonnull files, stall_thread_
 int stall_thread_cpu_ns(int32_t thread, uint64_t *_Nonnull used_ns);
 /// When a thread started, in clock ticks since boot. 0, ESRCH or an errno.
 int stall_thread_start_ticks(int32_t thread, uint64_t *_Nonnull ticks);
+/// The same of any process, and of its first thread. 0, ESRCH, ENODATA or an errno.
+int stall_process_read_state(int32_t process, stall_thread_state *_Nonnull state);

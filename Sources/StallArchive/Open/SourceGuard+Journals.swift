@@ -1,6 +1,7 @@
 // Whether a store can be read where it is: other processes may have it open, and a journal that was left behind is rolled
 // back in a private copy.
 
+internal import CLinux
 internal import Glibc
 internal import StallModel
 internal import StallStore
@@ -52,24 +53,8 @@ extension SourceGuard {
         FileFacts(path).map { isLocked($0, bytes: 0x4000_0000...0x4000_01ff) } ?? false
     }
 
-    /// Whether a process holds a lock of some of these bytes of a file, as the kernel lists them: opening the file to
-    /// ask, and closing it, would drop the locks that this process holds.
-    private static func isLocked(_ facts: FileFacts, bytes: ClosedRange<Int64>) -> Bool {
-        guard let file = fopen("/proc/locks", "re") else { return false }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 256)
-        while fgets(&line, CInt(line.count), file) != nil {
-            let text = line.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-            // 1: POSIX  ADVISORY  READ 1234 08:01:5678 128 128
-            let fields = text.split(whereSeparator: { $0 == " " || $0 == "\n" })
-            guard fields.count >= 8, fields[1] == "POSIX",
-                fields[5].split(separator: ":").last.flatMap({ UInt64($0) }) == facts.inode,
-                let first = Int64(fields[6])
-            else { continue }
-            let last = Int64(fields[7]) ?? .max  // EOF
-            if first <= bytes.upperBound, last >= bytes.lowerBound { return true }
-        }
-        return false
+    private static func isLocked(_ facts: FileFacts, bytes: ClosedRange<UInt64>) -> Bool {
+        stall_file_is_locked(facts.inode, bytes.lowerBound, bytes.upperBound)
     }
 }
 

@@ -1,5 +1,6 @@
 // Whether the process that a report comes from still lives: an open report of a dead one is a hang.
 
+internal import CLinux
 internal import Glibc
 internal import StallModel
 
@@ -30,13 +31,10 @@ package struct ProcessLife {
         guard run.host == host else { return false }
         guard run.bootID == bootID else { return true }
         if kill(run.pid, 0) != 0 && errno == ESRCH { return true }
-        guard let status = Self.contents(of: "/proc/\(run.pid)/stat") else { return false }
-        // The name in parentheses may itself hold spaces and parentheses; the state follows the
-        // last one.
-        guard let end = status.lastIndex(of: ")") else { return false }
-        let fields = status[status.index(after: end)...].split(separator: " ")
-        guard fields.count > 19, let started = UInt64(fields[19]) else { return false }
-        return started != run.startTicks || fields[0] == "Z" || fields[0] == "X"
+        var state = stall_thread_state()
+        guard stall_process_read_state(run.pid, &state) == 0 else { return false }
+        let isDead = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(state.letter)
+        return state.start_ticks != run.startTicks || isDead
     }
 
     /// What systemd and D-Bus know the machine by.

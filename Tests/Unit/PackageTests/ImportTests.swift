@@ -14,7 +14,9 @@ import Testing
         "StallCause": system.union(["StallModel", "CLinux"]),
         "StallStore": system.union(["StallModel", "CLinux", "CSQLite", "Dispatch"]),
         // The store again, for programs that no app has in it: what an agent writes is read through the same connection.
-        "StallArchive": system.union(["StallModel", "StallStore", "CSQLite", "Dispatch"]),
+        "StallArchive": system.union([
+            "StallModel", "StallStore", "CLinux", "CSQLite", "Dispatch",
+        ]),
         "StallAnalysis": system.union(["StallModel"]),
         "StallFormats": system.union(["StallModel", "Foundation"]),
         "StallAgent": system.union([
