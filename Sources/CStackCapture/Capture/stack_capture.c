@@ -135,13 +135,22 @@ static stall_registers registers_at(const stall_thread_position *position) {
     return registers;
 }
 
-// Reads and unwinds a blocked thread. The result counts only if the thread did not run in the meantime. Returns 0,
-// EAGAIN if it ran in the meantime, EBUSY if it was running at the beginning, or an errno.
+// 0 if the thread has not run since, EAGAIN if it has, or an errno.
+static int stayed_blocked(stall_thread_files *files, const thread_progress *since) {
+    thread_progress now;
+    const int error = stall_thread_progress(files, &now);
+    if (error != 0) return error;
+    return since->cpu_ns == now.cpu_ns && since->slices == now.slices ? 0 : EAGAIN;
+}
+
+// Reads and unwinds a blocked thread. The copy counts only if the thread did not run in the meantime. Unwinding may
+// take longer than one of many short waits: if the thread ran by then, the copy is unwound again, from itself alone.
+// Returns 0, EAGAIN if it ran during the copy, EBUSY if it was running at the beginning, or an errno.
 static int capture_blocked(
     stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns,
     stall_stack *stack
 ) {
-    thread_progress before, after;
+    thread_progress before;
     stall_thread_position position;
     stack->failed_call = "read /proc/self/task";
     int error = stall_thread_progress(files, &before);
@@ -157,14 +166,18 @@ static int capture_blocked(
         length = thread->stack_high - copy.base;
     }
     copy.length = stall_read_memory(sampler->stack, copy.base, length);
-    unwind(sampler, &registers, &copy, deadline_ns, stack);
-    explicit_bzero(sampler->stack, copy.length);
-
     stack->answered_ns = monotonic_ns();
     stack->failed_call = copy.length == 0 ? "process_vm_readv" : "read /proc/self/task";
-    error = stall_thread_progress(files, &after);
-    if (error != 0) return error;
-    return before.cpu_ns == after.cpu_ns && before.slices == after.slices ? 0 : EAGAIN;
+    error = stayed_blocked(files, &before);
+    if (error == 0) {
+        unwind(sampler, &registers, &copy, deadline_ns, stack);
+        if (stayed_blocked(files, &before) != 0) {
+            copy.is_live = false;
+            unwind(sampler, &registers, &copy, deadline_ns, stack);
+        }
+    }
+    explicit_bzero(sampler->stack, copy.length);
+    return error;
 }
 
 // The program counter of an interrupted system call that will be restarted is at the instruction; that of a blocked

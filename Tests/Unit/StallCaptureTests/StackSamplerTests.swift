@@ -37,6 +37,19 @@ import Testing
         #expect(!victim.wasInterrupted)
     }
 
+    @Test func `waits shorter than their unwinding are captured`() throws {
+        var sampler = try StackSampler(signalUse: .never)
+        let victim = Victim(.deepBriefWaits)
+        for _ in 0..<10 {
+            let stack = try sampler.captureStack(of: victim.thread, timeout: .milliseconds(200))
+            #expect(stack.method == .signalFree && !stack.isTruncated)
+            #expect(stack.endsIn(victim.callers))
+        }
+        victim.release()
+        victim.waitForEnd()
+        #expect(!victim.wasInterrupted)
+    }
+
     @Test func `a running thread copies its own stack`() throws {
         var sampler = try StackSampler(signalUse: .chained)
         let victim = Victim(.computing)

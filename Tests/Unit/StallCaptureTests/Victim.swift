@@ -9,7 +9,7 @@ import Synchronization
 enum Stall: CaseIterable, Sendable {
     case usleep, mutex, pipe, poll, condition, semaphore, connect, signalHandler, alternateStack,
         deepRecursion
-    case vfork, computing, computingDeaf, deepComputing, longSystemCall, nothing
+    case vfork, computing, computingDeaf, deepComputing, deepBriefWaits, longSystemCall, nothing
 
     static let blocked: [Stall] = [
         .usleep, .mutex, .pipe, .poll, .condition, .semaphore, .connect, .signalHandler,
@@ -77,6 +77,7 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         switch stall {
         case .deepRecursion: recurse(5_000) { [self] in wait(.usleep) }
         case .deepComputing: recurse(40_000) { [self] in wait(.computing) }
+        case .deepBriefWaits: recurse(5_000) { [self] in wait(.deepBriefWaits) }
         case .computingDeaf:
             var set = sigset_t()
             sigfillset(&set)
@@ -118,6 +119,10 @@ final class Victim: @unchecked Sendable {  // the pointers are set before the th
         case .alternateStack: result = testing_sleep_in_handler(1, 200_000)
         case .computing, .computingDeaf, .deepComputing:
             while !isReleased.load(ordering: .relaxed) {}
+        case .deepBriefWaits:
+            while !isReleased.load(ordering: .acquiring), result == 0 {
+                result = Glibc.usleep(50)
+            }
         case .vfork: result = testing_vfork(500_000)
         case .longSystemCall: result = testing_long_system_call() > 0 ? 0 : -1
         case .nothing: break
