@@ -54,7 +54,10 @@ private func cxxLock(
 }
 
 let cxxSites: [Site] = [
-    work("C++ exceptions", in: "cxx::recover_all") { cxx_exceptions($0) },
+    // It throws in one function and catches in the other.
+    Site("C++ exceptions", in: "cxx::recover_all", "cxx::checked", for: [.cpu]) { _ in
+        { sink &+= Int(cxx_exceptions(Int64(workEnd))) }
+    },
     nap("C++ catch", in: "cxx::handle_failure") { cxx_catch($0) },
     work("C++ template", in: "cxx::Matrix::trace") { cxx_template($0) },
     work("C++ lambda", in: "cxx_lambda") { cxx_lambda($0) },

@@ -73,8 +73,13 @@ extension PartResult {
             guard report.verdict == .stalled else {
                 others["\(report.verdict)", default: 0] += 1
                 // Anywhere a thread may have lacked a CPU; then its owner knows.
-                let near = own.filter { abs(lateness($0)) < length / 2 }
-                // Too short for the victims to record: there is no better knowledge.
+                let near = own.filter { episode in
+                    let late = lateness(episode)
+                    let shared = min(episode.duration, late + length) - max(0, late)
+                    return shared >= length / 2
+                }
+                // In no callout that the victims record, but on the way from one to the next: there is no better
+                // knowledge.
                 let wasQueued =
                     near.isEmpty
                     || near.contains { episode in
