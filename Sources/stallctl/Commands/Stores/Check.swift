@@ -57,7 +57,7 @@ struct Check: ParsableCommand {
                 faults.isEmpty
                 ? ["no problems found\(repair ? "; roll-ups rebuilt" : "")"] + notes
                 : faults.map(\.description)
-            try Output.write(lines: lines.map { "\(path): \($0)".printable })
+            try Output.write(sentences: lines.map { "\(path): \($0)".printable })
         }
         guard !faults.isEmpty else { return }
         if !repair, faults.allSatisfy(\.isRepairable) {

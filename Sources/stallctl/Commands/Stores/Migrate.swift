@@ -33,6 +33,6 @@ struct Migrate: ParsableCommand {
         }
         let text =
             from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
-        try Output.write(lines: ["\(path.printable): \(text)"])
+        try Output.write(sentences: ["\(path.printable): \(text)"])
     }
 }

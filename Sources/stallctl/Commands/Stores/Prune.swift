@@ -23,6 +23,7 @@ struct Prune: ParsableCommand {
     @OptionGroup var grouping: GroupingOptions
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Delete reports of stalls that began before this time: 90d, 4w, 2026-01-01.",
             valueName: "time"),
@@ -30,6 +31,7 @@ struct Prune: ParsableCommand {
     var olderThan: UnixTime?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Delete the oldest reports until the file is at most this large: 500MB, 2GB.",
             valueName: "size"),
@@ -37,6 +39,7 @@ struct Prune: ParsableCommand {
     var maxSize: Int64?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Delete the roll-ups of days before this time, and the reports of those days.",
             valueName: "time"),
@@ -81,7 +84,7 @@ struct Prune: ParsableCommand {
             let (before, after) = (
                 summary.bytesBefore.formattedBytes, summary.bytesAfter.formattedBytes
             )
-            try Output.write(lines: [
+            try Output.write(sentences: [
                 "\(path.printable): deleted \(counted(summary.deletedCount, "report")), "
                     + (before == after ? "\(after)" : "\(before) before, \(after) now")
             ])

@@ -29,17 +29,44 @@ extension String {
         return String(characters.prefix(head)) + "…" + String(characters.suffix(tail))
     }
 
-    /// Wraps the text at spaces to lines of at most `width` columns; a wider word gets a line of its own.
-    func wrapped(to width: Int?) -> [String] {
-        guard let width, displayWidth > width else { return [self] }
-        return split(separator: " ").reduce(into: []) { lines, word in
-            let longer = lines.last.map { "\($0) \(word)" }
-            if let longer, longer.displayWidth <= width {
-                lines[lines.count - 1] = longer
+    /// Wraps the text at spaces to lines of at most `width` columns; a wider word gets a line of its own. Lines after
+    /// the first begin with `indentation` spaces. Colors are closed at the end of a line and opened again.
+    func wrapped(to width: Int?, indentation: Int = 0) -> [String] {
+        guard let width, shownWidth > width else { return [self] }
+        let margin = String(repeating: " ", count: indentation)
+        let start = String(prefix { $0 == " " })
+        var lines: [(text: String, width: Int)] = []
+        for word in split(separator: " ") {
+            let wordWidth = String(word).shownWidth
+            if let last = lines.last, last.width + 1 + wordWidth <= width {
+                lines[lines.count - 1] = ("\(last.text) \(word)", last.width + 1 + wordWidth)
             } else {
-                lines.append(String(word))
+                let text = lines.isEmpty ? start + word : String(word)
+                lines.append((text, wordWidth + (lines.isEmpty ? start.count : indentation)))
             }
         }
+        var style = ""
+        return lines.enumerated().map { number, line in
+            let opened = (number == 0 ? "" : margin) + style + line.text
+            style = line.text.openStyle(after: style)
+            return style.isEmpty ? opened : opened + "\u{1b}[0m"
+        }
+    }
+
+    /// Columns of this text without the styles that ``Terminal/paint(_:_:)`` adds.
+    var shownWidth: Int { contains("\u{1b}") ? withoutStyles.displayWidth : displayWidth }
+
+    /// The text without the styles and links that a ``Terminal`` adds. Names have no control characters by then.
+    var withoutStyles: String {
+        replacing(/\u{1b}\[[0-9;]*m|\u{1b}\]8;;[^\u{1b}]*\u{1b}\\/, with: "")
+    }
+
+    /// The style that is in effect at the end of the text.
+    private func openStyle(after style: String) -> String {
+        matches(of: /\u{1b}\[[0-9;]*m/).last.map {
+            $0.output == "\u{1b}[0m" ? "" : String($0.output)
+        }
+            ?? style
     }
 
     /// Pads the text with spaces to at least `width` columns.

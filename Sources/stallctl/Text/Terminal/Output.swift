@@ -154,6 +154,12 @@ extension Output {
         try output.finish()
     }
 
+    /// Writes sentences, wrapped between words on a terminal.
+    static func write(sentences: [String]) throws {
+        let columns = Terminal.standardOutput(color: .never).columns
+        try write(lines: sentences.flatMap { $0.wrapped(to: columns) })
+    }
+
     /// Writes one line of JSON per object.
     static func write(json objects: some Sequence<some Encodable>, to path: String? = nil) throws {
         var output = try open(path)

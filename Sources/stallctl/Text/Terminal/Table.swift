@@ -23,28 +23,39 @@ struct Table {
         /// Appended to the text as long as they fit.
         var additions: [String] = []
         var style: TextStyle?
+        /// Where the text leads to, on a terminal with links.
+        var link: String?
 
         /// A cell with `text`, control characters escaped.
-        init(_ text: String, additions: [String] = [], style: TextStyle? = nil) {
+        init(
+            _ text: String, additions: [String] = [], style: TextStyle? = nil, link: String? = nil
+        ) {
             self.text = text.printable
             self.additions = additions.map(\.printable)
             self.style = style
+            self.link = link
         }
     }
 
     var columns: [Column]
     /// The column that is truncated on a narrow terminal; by default the last.
     var flexibleColumn: Int
+    /// If set, the flexible column is truncated only after the other texts have been, to this width.
+    var othersFirst: Int?
     var rows: [[Cell]] = []
 
-    init(columns: [Column], flexibleColumn: Int? = nil, rows: [[Cell]] = []) {
+    init(
+        columns: [Column], flexibleColumn: Int? = nil, othersFirst: Int? = nil, rows: [[Cell]] = []
+    ) {
         self.columns = columns
         self.flexibleColumn = flexibleColumn ?? columns.count - 1
+        self.othersFirst = othersFirst
         self.rows = rows
     }
 
     /// The flexible column stays readable down to the first width, others to the second, that of a time with its year.
-    private static let (narrowest, narrowestOther) = (20, 24)
+    private static let (narrowest, leastOther) = (20, 24)
+    private var narrowestOther: Int { othersFirst ?? Self.leastOther }
     /// Below that the flexible column is truncated last, and never below this.
     private static let least = 12
     private static let gap = "  "
@@ -52,7 +63,6 @@ struct Table {
     /// The title and one line per row, without newlines and trailing spaces. Empty columns are omitted, and optional
     /// ones if they do not fit.
     func lines(for terminal: Terminal) -> [String] {
-        let filled = columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
         var table = showing(filled)
         while let available = terminal.columns, table.narrowestWidth > available,
             let spared = table.columns.indices.filter({ table.columns[$0].spare != nil })
@@ -67,11 +77,21 @@ struct Table {
     private func showing(_ shown: [Int]) -> Table {
         Table(
             columns: shown.map { columns[$0] },
-            flexibleColumn: shown.firstIndex(of: flexibleColumn),
+            flexibleColumn: shown.firstIndex(of: flexibleColumn), othersFirst: othersFirst,
             rows: rows.map { row in shown.map { row[$0] } })
     }
 
     private var titledRows: [[Cell]] { [columns.map { Cell($0.title, style: .faint) }] + rows }
+
+    /// The width at which nothing is truncated.
+    var naturalWidth: Int {
+        let widths = showing(filled).naturalWidths
+        return widths.reduce(Self.gap.count * max(0, widths.count - 1), +)
+    }
+
+    private var filled: [Int] {
+        columns.indices.filter { column in rows.contains { !$0[column].text.isEmpty } }
+    }
 
     private var naturalWidths: [Int] {
         let rows = titledRows
@@ -83,7 +103,7 @@ struct Table {
         naturalWidths.enumerated().reduce(Self.gap.count * (columns.count - 1)) { sum, column in
             let limit =
                 column.offset == flexibleColumn
-                ? Self.narrowest : isText(column.offset) ? Self.narrowestOther : .max
+                ? Self.narrowest : isText(column.offset) ? narrowestOther : .max
             return sum + min(column.element, limit)
         }
     }
@@ -114,10 +134,11 @@ struct Table {
             widths[column] -= cut
             excess -= cut
         }
-        shrink(flexibleColumn, to: Self.narrowest)
+        if othersFirst == nil { shrink(flexibleColumn, to: Self.narrowest) }
         for column in columns.indices.filter(isText).sorted(by: { widths[$0] > widths[$1] }) {
-            shrink(column, to: Self.narrowestOther)
+            shrink(column, to: column == flexibleColumn ? .max : narrowestOther)
         }
+        shrink(flexibleColumn, to: Self.narrowest)
         shrink(flexibleColumn, to: Self.least)
         return widths
     }
@@ -127,15 +148,19 @@ extension Table.Cell {
     /// With all additions.
     fileprivate var width: Int { additions.reduce(text.displayWidth) { $0 + $1.displayWidth } }
 
-    /// Text truncated below this width is useless.
+    /// A name truncated below this width is useless.
     private static let narrowestAddition = 16
 
     /// The text and its additions, truncated in the middle if too wide, and the columns used.
     fileprivate func fitted(to width: Int?, on terminal: Terminal) -> (text: String, used: Int) {
         let width = width ?? .max
         let cut = text.truncatedInMiddle(to: width)
-        var (result, used) = (terminal.paint(cut, style), cut.displayWidth)
-        for addition in additions where width - used >= Self.narrowestAddition {
+        var (result, used) = (
+            terminal.link(terminal.paint(cut, style), to: link), cut.displayWidth
+        )
+        for addition in additions {
+            // The first that does not fit ends them: its callers would look like the callee's.
+            guard width - used >= min(Self.narrowestAddition, addition.displayWidth) else { break }
             let cut = addition.truncatedInMiddle(to: width - used)
             result += terminal.paint(cut, .faint)
             used += cut.displayWidth

@@ -12,6 +12,8 @@ struct Terminal: Sendable {
     var usesColor: Bool
     /// Whether standard output is a terminal, which would act on raw control characters.
     var isInteractive: Bool
+    /// Whether the terminal shows hyperlinks.
+    var usesLinks = false
     /// The zone in which times are shown.
     var timeZone: TimeZone
     /// The current time; times of this year omit the year.
@@ -28,9 +30,10 @@ struct Terminal: Sendable {
         let allowsColor = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
         return Terminal(
             columns: environment["COLUMNS"].flatMap(Int.init).flatMap { $0 > 0 ? $0 : nil }
-                ?? (isInteractive ? windowColumns(of: STDOUT_FILENO) ?? 80 : nil),
+                ?? (isInteractive ? windowSize?.columns ?? 80 : nil),
             usesColor: color == .always || color == .auto && isInteractive && allowsColor,
             isInteractive: isInteractive,
+            usesLinks: isInteractive && Hyperlink.isShown(in: environment),
             timeZone: .current,
             now: .now)
     }
@@ -46,6 +49,12 @@ struct Terminal: Sendable {
         guard usesColor, let style, !text.isEmpty else { return text }
         return "\u{1b}[\(style.rawValue)m\(text)\u{1b}[0m"
     }
+
+    /// The text as a hyperlink, or unchanged on a terminal without links.
+    func link(_ text: String, to target: String?) -> String {
+        guard usesLinks, let target, !text.isEmpty else { return text }
+        return Hyperlink.text(text, target: target)
+    }
 }
 
 /// When to use color (`--color`).
@@ -59,6 +68,7 @@ enum TextStyle: String, Sendable {
     case faint = "2"
     case alarming = "31"
     case pointing = "36"
+    case selected = "7"
 }
 
 extension UnixTime {
@@ -70,8 +80,13 @@ extension UnixTime {
     }
 }
 
-private func windowColumns(of descriptor: CInt) -> Int? {
-    var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+extension Terminal {
+    /// The window of standard output; nil if it is no terminal, or one without a width.
+    static var windowSize: (columns: Int, rows: Int)? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
+            return nil
+        }
+        return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : .max)
+    }
 }

@@ -47,20 +47,26 @@ struct DiffView {
 
     var lines: [String] {
         var lines = sideLines
-        guard !comparison.groups.isEmpty else { return lines + ["No stalls on either side."] }
+        guard !comparison.groups.isEmpty else {
+            return wrapped(lines + ["No stalls on either side."])
+        }
         lines.append(summary)
         if comparison.watched == nil {
             lines.append(
                 "Watched time is not recorded; assuming equal watched time on both sides."
             )
         }
-        lines += [""] + table.lines(for: terminal)
+        lines = wrapped(lines) + [""] + table.lines(for: terminal)
         let rest = comparison.groups.count - limit
         if rest > 0 {
             lines.append(
                 terminal.paint("\(counted(rest, "more group")): --limit \(limit + rest)", .faint))
         }
         return lines
+    }
+
+    private func wrapped(_ lines: [String]) -> [String] {
+        lines.flatMap { $0.wrapped(to: terminal.columns, indentation: 3) }
     }
 
     private func sideLine(

@@ -76,9 +76,9 @@ struct TrendView {
                 .init("STALLS", .trailing), .init("LONGEST", .trailing, spare: 1),
                 .init("", spare: 2),
             ], rows: rows)
-        return [
-            "\(trend.title.printable): \(counted(trend.totals.count, "stall")), \(trend.totals.total.compact) lost",
-            "",
-        ] + table.lines(for: terminal)
+        let count = counted(trend.totals.count, "stall")
+        let sentence =
+            "\(trend.title.printable): \(count), \(trend.totals.total.compact) lost"
+        return sentence.wrapped(to: terminal.columns) + [""] + table.lines(for: terminal)
     }
 }

@@ -56,7 +56,7 @@ struct ListView {
                 listing.isCountCut
                 ? "More than \(rest - 1) older reports: --limit \(listing.reportCount), or --until"
                 : "\(counted(rest, listing.order == .began ? "older report" : "more report")): --limit \(listing.reportCount)"
-            lines.append(terminal.paint(text, .faint))
+            lines += terminal.paint(text, .faint).wrapped(to: terminal.columns)
         }
         return lines
     }

@@ -14,8 +14,10 @@ struct ReportView {
 
     var lines: [String] {
         let timeline = Timeline(report: report, signature: signature)
-        var lines = [sentence] + report.causeLines(by: grouper, on: terminal) + circumstances
-        lines += [""] + timeline.lines + [""]
+        let sentences =
+            [sentence] + report.causeLines(by: grouper, on: terminal) + circumstances
+        var lines = sentences.flatMap { $0.wrapped(to: terminal.columns, indentation: 2) }
+        lines += [""] + timeline.lines(on: terminal) + [""]
         for (index, stack) in timeline.stacks.prefix(stackLimit).enumerated() {
             lines += stackLines(stack, number: index + 1, of: timeline) + [""]
         }
@@ -27,7 +29,8 @@ struct ReportView {
         for thread in report.threads { lines += threadLines(thread) + [""] }
         if report.skippedThreadCount > 0 {
             let count = counted(report.skippedThreadCount, "more thread")
-            lines += ["\(count) not captured: no buffer space or no time was left", ""]
+            let line = "\(count) not captured: no buffer space or no time was left"
+            lines += line.wrapped(to: terminal.columns) + [""]
         }
         return Array(lines.dropLast())
     }
@@ -102,17 +105,23 @@ struct ReportView {
         let title =
             "Stack \(number): \(samples), \(stack.weight.precise) (\(share)), first seen at \(first)"
         let naming = stack.frames.firstIndex(where: timeline.isNaming)
-        return [title]
+        return title.wrapped(to: terminal.columns)
             + frameLines(
                 stack.frames, naming: naming, isTruncated: stack.isTruncated, in: timeline)
     }
 
     private func threadLines(_ thread: ThreadSnapshot) -> [String] {
-        let title = terminal.paint("Thread \(thread.label.printable)", .strong) + thread.role.clause
-        if let failure = thread.failure { return [title, "     no stack: \(failure.printable)"] }
+        let title =
+            (terminal.paint("Thread \(thread.label.printable)", .strong) + thread.role.clause)
+            .wrapped(to: terminal.columns)
+        if let failure = thread.failure {
+            return title
+                + "no stack: \(failure.printable)".wrapped(to: terminal.columns.map { $0 - 5 })
+                .map { "     " + $0 }
+        }
         let app = report.appFunction(of: thread, by: grouper)
         let naming = thread.frames.firstIndex { SymbolKey(frame: $0).display == app }
-        return [title]
+        return title
             + frameLines(thread.frames, naming: naming, isTruncated: thread.isTruncated)
     }
 
@@ -125,26 +134,35 @@ struct ReportView {
         // Shown where it differs from the caller's; the outermost function is expected in every sample.
         let presences = frames.map { timeline?.presence(of: $0) }
         let callers = Array(presences.dropFirst()) + [timeline?.whole]
-        let digits = String(max(0, frames.count - 1)).count + 1
-        var table = Table(
-            columns: [
-                .init(""), .init("FUNCTION"), .init("IMAGE", spare: 1), .init("SOURCE", spare: 2),
-                .init("ON THE STACK", spare: 1),
-            ],
-            flexibleColumn: 1)
-        table.rows = frames.enumerated().map { index, frame in
-            let mark = (index == naming ? "> " : "  ") + "#\(index)".padded(to: digits, .leading)
-            let style: TextStyle? = index == naming ? .strong : nil
-            return [
-                .init(mark, style: index == naming ? .pointing : .faint),
-                .init(frame.title + notes(on: frame), style: style), .init(frame.imageName ?? "?"),
-                .init(frame.sourceText),
-                .init(
-                    presences[index] == callers[index] ? "" : presences[index]?.text ?? "",
-                    style: .faint),
-            ]
+        let times = presences.indices.map {
+            presences[$0] == callers[$0] ? "" : presences[$0]?.text ?? ""
         }
-        var lines = Array(table.lines(for: terminal).dropFirst())
+        let digits = String(max(0, frames.count - 1)).count + 1
+        let marks = frames.indices.map {
+            ($0 == naming ? "> " : "  ") + "#\($0)".padded(to: digits, .leading)
+        }
+        func table(_ places: FramePlaces) -> Table {
+            var table = Table(
+                columns: [
+                    .init(""), .init("FUNCTION"), .init("IMAGE", spare: 1),
+                    .init("SOURCE", spare: 2), .init("ON THE STACK", spare: 1),
+                ], flexibleColumn: 1, othersFirst: 16)
+            table.rows = frames.enumerated().map { index, frame in
+                [
+                    .init(marks[index], style: index == naming ? .pointing : .faint),
+                    .init(
+                        frame.title + notes(on: frame), style: index == naming ? .strong : nil),
+                    .init(places.image(of: frame)),
+                    .init(
+                        places.source(of: frame), link: frame.file.flatMap(Hyperlink.file)),
+                    .init(times[index], style: .faint),
+                ]
+            }
+            return table
+        }
+        let columns = terminal.columns ?? .max
+        let places = FramePlaces.allCases.first { table($0).naturalWidth <= columns }
+        var lines = Array(table(places ?? .either).lines(for: terminal).dropFirst())
         if isTruncated { lines.append("     (stack truncated)") }
         return lines
     }
@@ -165,6 +183,27 @@ extension Timeline.Presence {
         let share = "\(Int((share * 100).rounded())) %"
         if until == from { return "at \(from.precise), \(share)" }
         return "from \(from.precise) to \(until?.precise ?? "the end"), \(share)"
+    }
+}
+
+/// How a stack's frames are located; the first that fits the terminal is used.
+private enum FramePlaces: CaseIterable {
+    /// The image, and the source file with its path.
+    case paths
+    /// The image, and the source file's name.
+    case names
+    /// The source file's name, or the image if it is not known.
+    case either
+
+    func image(of frame: Frame) -> String { self == .either ? "" : frame.imageName ?? "?" }
+
+    func source(of frame: Frame) -> String {
+        switch self {
+        case .paths:
+            frame.file.map { file in frame.line.map { "\(file):\($0)" } ?? file } ?? ""
+        case .names: frame.sourceText
+        case .either: frame.file == nil ? frame.imageName ?? "?" : frame.sourceText
+        }
     }
 }
 

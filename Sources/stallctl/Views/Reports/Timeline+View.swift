@@ -4,33 +4,40 @@ internal import StallAnalysis
 internal import StallModel
 
 extension Timeline {
-    /// A scale, a bar, and a summary of the samples; only the summary if there are no samples.
-    var lines: [String] {
-        let others = otherSamples
+    /// A scale, a bar, and a summary of the samples; only the summary if there are no samples. On a narrow terminal the
+    /// summary is below the bar.
+    func lines(on terminal: Terminal) -> [String] {
+        let others = otherSamples.isEmpty ? "" : " " + otherSamples
         guard !samples.isEmpty, report.duration > .zero else {
-            return ["No stack was captured." + (others.isEmpty ? "" : " " + others)]
+            return ("No stack was captured." + others).wrapped(to: terminal.columns)
         }
-        return [scale, bar + "  " + finding + (others.isEmpty ? "" : " " + others)]
+        // The scale's last number ends two columns after the bar.
+        let columns = terminal.columns ?? .max
+        let quarter = max(6, min(10, (min(columns, 100) - 8) / 4))
+        let (scale, bar, summary) = (
+            self.scale(quarter), self.bar(quarter), finding + others
+        )
+        let line = bar + "  " + summary
+        if line.displayWidth <= columns { return [scale, line] }
+        return [scale, bar] + summary.wrapped(to: terminal.columns)
     }
 
-    private static let quarterWidth = 10
-
     /// `0.00      0.46      0.92      1.38      1.84 s`
-    private var scale: String {
+    private func scale(_ quarterWidth: Int) -> String {
         let inSeconds = report.duration >= .seconds(1)
         let text = (0...4).map { quarter in
             let part = report.duration * quarter / 4
             return part.decimal(
                 unit: inSeconds ? 1_000_000_000 : 1_000_000, digits: inSeconds ? 2 : 0)
         }
-        return text.map { $0.padded(to: Self.quarterWidth, .leading) }.joined()
+        return text.map { $0.padded(to: quarterWidth, .leading) }.joined()
             .trimmingTrailingSpaces
             + (inSeconds ? " s" : " ms")
     }
 
-    /// One cell per fortieth of the stall: `=` with the naming function on the stack, `-` without.
-    private var bar: String {
-        let count = 4 * Self.quarterWidth
+    /// One cell per equal part of the stall, forty on a wide terminal: `=` with the naming function on the stack, `-` without.
+    private func bar(_ quarterWidth: Int) -> String {
+        let count = 4 * quarterWidth
         var cells: [Character] = Array(repeating: "-", count: count)
         var begin = Duration.zero
         for sample in report.samples where !sample.isLate {
@@ -42,7 +49,7 @@ extension Timeline {
             begin = end
         }
         let quarters = (0..<4).map {
-            String(cells[$0 * Self.quarterWidth + 1..<($0 + 1) * Self.quarterWidth])
+            String(cells[$0 * quarterWidth + 1..<($0 + 1) * quarterWidth])
         }
         return "|" + quarters.joined(separator: "|") + "|"
     }

@@ -19,6 +19,7 @@ struct WhyView {
         if signature.isWithoutAppFrame {
             lines.append("For most of the stall, no app function was on the stack.")
         }
+        lines = lines.flatMap { $0.wrapped(to: terminal.columns, indentation: 2) }
         let total = explanation.stacks.reduce(Duration.zero) { $0 + $1.weight }
         for stack in explanation.stacks {
             let share = percent(stack.weight, of: total)
@@ -32,8 +33,8 @@ struct WhyView {
 
     private func table(of stack: Explanation.Stack) -> Table {
         Table(
-            columns: [.init(""), .init("CLASS"), .init("FUNCTION"), .init("RULE")],
-            flexibleColumn: 2,
+            columns: [.init(""), .init("CLASS", spare: 1), .init("FUNCTION"), .init("RULE")],
+            flexibleColumn: 2, othersFirst: (terminal.columns ?? .max) < 60 ? 16 : 24,
             rows: stack.frames.map { frame in
                 let isKey = frame.keyNumber != nil
                 return [

@@ -69,10 +69,10 @@ struct Symbolication {
     func lines(store: String, _ terminal: Terminal) -> [String] {
         var table = Table(
             columns: [
-                .init("IMAGE"), .init("BUILD ID"), .init("PLACES", .trailing),
-                .init("NAMED", .trailing), .init("LINES", .trailing), .init("CHANGED", .trailing),
-                .init("FROM"),
-            ])
+                .init("IMAGE"), .init("BUILD ID", spare: 4), .init("PLACES", .trailing, spare: 2),
+                .init("NAMED", .trailing, spare: 1), .init("LINES", .trailing, spare: 3),
+                .init("CHANGED", .trailing), .init("FROM"),
+            ], othersFirst: 10)
         table.rows = images.map { outcome in
             [
                 .init(outcome.image.name),
@@ -92,7 +92,8 @@ struct Symbolication {
             sentence +=
                 "; \(counted(withoutBuildID, "location")) in images without a build ID not changed"
         }
-        return (images.isEmpty ? [] : table.lines(for: terminal) + [""]) + [sentence]
+        return (images.isEmpty ? [] : table.lines(for: terminal) + [""])
+            + sentence.wrapped(to: terminal.columns)
     }
 
     /// The outcome as JSON.

@@ -127,6 +127,39 @@ let hostileNames = [
         #expect(long.lines(for: terminal)[1].hasSuffix("end()"))
     }
 
+    @Test func `a caller is shown if it fits, however short, and never in place of another`() {
+        func line(_ callers: [String], _ columns: Int?) -> String {
+            var terminal = Terminal.plain
+            terminal.columns = columns
+            let table = Table(
+                columns: [.init("#", .trailing), .init("WHERE")],
+                rows: [[.init("1"), .init("wait()", additions: callers)]])
+            return table.lines(for: terminal)[1]
+        }
+        #expect(line(["  <- a()"], nil) == "1  wait()  <- a()")
+        #expect(line(["  <- a()", "  <- b()"], nil) == "1  wait()  <- a()  <- b()")
+        #expect(line(["  <- a()", "  <- b()"], 20) == "1  wait()  <- a()")
+        let long = "  <- longNameOfACaller()"
+        #expect(line([long, "  <- b()"], 20) == "1  wait()")
+    }
+
+    @Test func `the other texts are truncated first where that is asked for`() {
+        var terminal = Terminal.plain
+        terminal.columns = 60
+        var table = Table(
+            columns: [.init("FUNCTION"), .init("IMAGE")], flexibleColumn: 0, othersFirst: 16,
+            rows: [
+                [
+                    .init(String(repeating: "f", count: 40)),
+                    .init(String(repeating: "i", count: 30)),
+                ]
+            ])
+        #expect(table.naturalWidth == 72)
+        #expect(table.lines(for: terminal)[1].hasPrefix(String(repeating: "f", count: 40) + "  "))
+        table.othersFirst = nil
+        #expect(!table.lines(for: terminal)[1].hasPrefix(String(repeating: "f", count: 40)))
+    }
+
     @Test func `a column with nothing in it is left out`() {
         var table = table
         table.columns.insert(.init("WAIT"), at: 2)
