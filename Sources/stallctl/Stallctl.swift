@@ -20,9 +20,13 @@ struct Stallctl: ParsableCommand {
               stallctl ingest --store all.sqlite stores/  import many stores
               stallctl --version                          print the version
 
-            The store is --store, else $STALLCTL_STORE, else the first of these that
+            The store is --store, else $STALLCTL_STORE, else that of the settings file,
+            $XDG_CONFIG_HOME/stallwatch/stallctl.json, else the first of these that
             exists: ./stalls.sqlite, $XDG_STATE_HOME/stallwatch/stalls.sqlite, and the
             machine's store, /var/lib/stallwatch/central.sqlite.
+
+            Text that does not fit the window is shown with a pager: $STALLWATCH_PAGER,
+            else $PAGER, else less; --no-pager turns it off.
             Exit codes: 0 success, 1 failure, 2 threshold exceeded (diff --fail-above),
             64 usage error.
             """,
@@ -48,6 +52,7 @@ struct Stallctl: ParsableCommand {
             if CommandLine.arguments.dropFirst() == ["--version"] { return try writeVersion() }
             try checkCommandName(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot()
+            _ = try UserSettings.loaded.get()
             try command.run()
         } catch OutputError.closedByReader {
             Glibc.exit(0)

@@ -9,16 +9,17 @@ extension FilterOptions {
         let loops = try store.loops()
         let runs = loops.map(\.run)
         let given: [(option: String, values: [String], known: [String])] = [
-            ("app", app, runs.map(\.app)), ("version", version, runs.map(\.version)),
+            ("app", apps, runs.map(\.app)), ("version", version, runs.map(\.version)),
             ("host", host, runs.map(\.host)), ("loop", loop, loops.map(\.name)),
         ]
         for (option, values, known) in given {
             let known = Set(known).sorted()
             for value in values where !known.contains(value) {
                 let hint = Suggestion.hint(for: value, among: known)
+                let origin = option == "app" && app.isEmpty ? " of the settings file" : ""
                 say(
-                    "stallctl: \(store.path): no report has \(option) '\(value)'; \(hint)".printable
-                )
+                    "stallctl: \(store.path): no report has \(option) '\(value)'\(origin); \(hint)"
+                        .printable)
             }
         }
     }

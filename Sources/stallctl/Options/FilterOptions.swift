@@ -8,22 +8,26 @@ internal import StallModel
 struct FilterOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Include only reports from this app. Repeatable.",
-            valueName: "name"))
+            "Include only reports from this app; '*' for every app. Repeatable. Default: the settings file's.",
+            valueName: "name"),
+        completion: StoreCompletion.app.kind)
     var app: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Include only reports from this version of the app. Repeatable.", valueName: "version"))
+            "Include only reports from this version of the app. Repeatable.", valueName: "version"),
+        completion: StoreCompletion.version.kind)
     var version: [String] = []
 
     @Option(
-        help: ArgumentHelp("Include only reports from this host. Repeatable.", valueName: "name"))
+        help: ArgumentHelp("Include only reports from this host. Repeatable.", valueName: "name"),
+        completion: StoreCompletion.host.kind)
     var host: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Include only reports of the loop with this name. Repeatable.", valueName: "name"))
+            "Include only reports of the loop with this name. Repeatable.", valueName: "name"),
+        completion: StoreCompletion.loop.kind)
     var loop: [String] = []
 
     @Option(
@@ -34,6 +38,7 @@ struct FilterOptions: ParsableArguments {
     var cause: [CauseClass] = []
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Include only stalls that began at or after this time: 2h, 7d, today, 2026-11-21, 2026-11-21T09:30:00Z.",
             valueName: "time"),
@@ -41,6 +46,7 @@ struct FilterOptions: ParsableArguments {
     var since: UnixTime?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Include only stalls that began before this time.", valueName: "time"),
         transform: readTime)
     var until: UnixTime?
@@ -55,7 +61,7 @@ struct FilterOptions: ParsableArguments {
 
     var filter: ReportFilter {
         var filter = ReportFilter()
-        filter.apps = app
+        filter.apps = apps
         filter.versions = version
         filter.hosts = host
         filter.loops = loop
@@ -63,6 +69,12 @@ struct FilterOptions: ParsableArguments {
         filter.since = since
         filter.until = until
         return filter
+    }
+
+    /// The apps as given, or else as in the settings file; empty for every app.
+    var apps: [String] {
+        let named = app.isEmpty ? UserSettings.current.apps : app
+        return named.contains("*") ? [] : named
     }
 
     var isEmpty: Bool { filter == ReportFilter() }

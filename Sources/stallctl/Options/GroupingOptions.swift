@@ -61,10 +61,7 @@ struct GroupingOptions: ParsableArguments {
     }
 
     private static func configurationPath(_ environment: [String: String]) -> String {
-        var folder = environment["XDG_CONFIG_HOME"] ?? ""
-        // The specification says to ignore relative paths.
-        if !folder.hasPrefix("/") { folder = (environment["HOME"] ?? "") + "/.config" }
-        return folder + "/stallwatch/stallwatch.rules"
+        UserDirectories.configuration(environment) + "/stallwatch/stallwatch.rules"
     }
 }
 

@@ -2,14 +2,13 @@
 
 internal import ArgumentParser
 internal import Foundation
-internal import Glibc
 internal import StallModel
 internal import StallArchive
 
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The store. Default: $STALLCTL_STORE, ./stalls.sqlite, or the one in the state directory.",
+            "The store. Default: $STALLCTL_STORE, the settings file's, ./stalls.sqlite, or the one in the state directory.",
             valueName: "path"),
         completion: .file(extensions: ["sqlite"]))
     var store: String?
@@ -18,6 +17,7 @@ struct StoreOptions: ParsableArguments {
     var path: String {
         Self.path(
             option: store, environment: ProcessInfo.processInfo.environment,
+            setting: UserSettings.current.store,
             exists: FileManager.default.fileExists(atPath:))
     }
 
@@ -27,6 +27,7 @@ struct StoreOptions: ParsableArguments {
     func pathToCreate() -> String {
         let path = Self.path(
             option: store, environment: ProcessInfo.processInfo.environment,
+            setting: UserSettings.current.store,
             exists: { $0 != Self.machinePath && FileManager.default.fileExists(atPath: $0) })
         if path == Self.statePath(ProcessInfo.processInfo.environment) {
             // If this fails, opening the store reports why.
@@ -57,30 +58,22 @@ struct StoreOptions: ParsableArguments {
     /// Where the Debian package's ingest job stores the reports of all agents of this machine.
     static let machinePath = "/var/lib/stallwatch/central.sqlite"
 
-    /// The first of: the option, `STALLCTL_STORE`, `./stalls.sqlite` if it exists, the store in the state directory of
-    /// the XDG Base Directory Specification if it exists, and the machine's. If none exists, the one in the state
-    /// directory.
+    /// The first of: the option, `STALLCTL_STORE`, the user's setting, `./stalls.sqlite` if it exists, the store in the
+    /// state directory if it exists, and the machine's. If none exists, the one in the state directory.
     static func path(
-        option: String?, environment: [String: String], exists: (String) -> Bool
+        option: String?, environment: [String: String], setting: String? = nil,
+        exists: (String) -> Bool
     ) -> String {
         if let option { return option }
         if let path = environment["STALLCTL_STORE"], !path.isEmpty { return path }
+        if let setting { return setting }
         if exists("stalls.sqlite") { return "stalls.sqlite" }
         let state = statePath(environment)
         return !exists(state) && exists(machinePath) ? machinePath : state
     }
 
     private static func statePath(_ environment: [String: String]) -> String {
-        var state = environment["XDG_STATE_HOME"] ?? ""
-        // The specification says to ignore relative paths.
-        if !state.hasPrefix("/") { state = home(environment) + "/.local/state" }
-        return state + "/stallwatch/stalls.sqlite"
-    }
-
-    /// `HOME`, or the home directory from the user database.
-    private static func home(_ environment: [String: String]) -> String {
-        if let home = environment["HOME"], home.hasPrefix("/") { return home }
-        return getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/nonexistent"
+        UserDirectories.state(environment) + "/stallwatch/stalls.sqlite"
     }
 }
 
@@ -89,7 +82,7 @@ private struct NoStore: Error, CustomStringConvertible {
     var statePath: String
 
     var description: String {
-        "there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor \(statePath) exists; "
-            + "name one with --store"
+        "there is no store: $STALLCTL_STORE is not set, and none of ./stalls.sqlite, \(statePath) and "
+            + "\(StoreOptions.machinePath) exists; name one with --store"
     }
 }
