@@ -1,6 +1,7 @@
 // The output format of a command.
 
 internal import ArgumentParser
+internal import Glibc
 internal import StallModel
 
 struct OutputOptions: ParsableArguments {
@@ -8,6 +9,31 @@ struct OutputOptions: ParsableArguments {
     var json = false
 
     @OptionGroup var colors: ColorOptions
+
+    @Flag(help: "Do not show long text with a pager.")
+    var noPager = false
+
+    /// The pager for long text, if standard output is a terminal.
+    private var pager: Pager? {
+        noPager || isatty(STDOUT_FILENO) != 1 ? nil : Pager.chosen()
+    }
+
+    /// The terminal that text is rendered for.
+    var terminal: Terminal {
+        var terminal = colors.terminal
+        if let pager, !pager.showsLinks { terminal.usesLinks = false }
+        return terminal
+    }
+
+    /// Writes lines of text for people: with the pager if they do not fit the window.
+    func show(_ lines: [String]) throws {
+        if let pager, let window = Terminal.windowSize,
+            Pager.isLong(lines, columns: window.columns, rows: window.rows), pager.show(lines)
+        {
+            return
+        }
+        try Output.write(lines: lines)
+    }
 }
 
 /// For commands that print rows.
@@ -24,10 +50,13 @@ struct RowOptions: ParsableArguments {
 
 struct ColorOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("When to use color.", valueName: "when"))
-    var color = ColorChoice.auto
+        help: ArgumentHelp(
+            "When to use color. Default: auto, or as in the settings file.", valueName: "when"))
+    var color: ColorChoice?
 
-    var terminal: Terminal { .standardOutput(color: color) }
+    var terminal: Terminal {
+        .standardOutput(color: color ?? UserSettings.current.color ?? .auto)
+    }
 }
 
 extension ColorChoice: ExpressibleByArgument {}

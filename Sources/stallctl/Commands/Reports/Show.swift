@@ -64,9 +64,9 @@ struct Show: ParsableCommand {
             }
             let view = ReportView(
                 report: report, stackLimit: stacks, rules: rules,
-                terminal: markdown ? .document : output.colors.terminal)
+                terminal: markdown ? .document : output.terminal)
             lines += markdown ? view.markdownLines : view.lines
         }
-        try Output.write(lines: lines)
+        try output.show(lines)
     }
 }

@@ -30,8 +30,8 @@ struct Why: ParsableCommand {
         if output.json {
             try Output.write(json: [WhyRow(explanation)])
         } else {
-            let view = WhyView(explanation: explanation, terminal: output.colors.terminal)
-            try Output.write(lines: view.lines)
+            let view = WhyView(explanation: explanation, terminal: output.terminal)
+            try output.show(view.lines)
         }
     }
 }

@@ -32,8 +32,8 @@ struct Regroup: ParsableCommand {
         if output.json {
             try Output.write(json: moved.map(RegroupRow.init))
         } else {
-            let view = RegroupView(moved: moved, path: store.path, terminal: output.colors.terminal)
-            try Output.write(lines: view.lines)
+            let view = RegroupView(moved: moved, path: store.path, terminal: output.terminal)
+            try output.show(view.lines)
         }
     }
 }
@@ -73,7 +73,9 @@ struct RegroupView {
 
     var lines: [String] {
         let count = moved.reduce(0) { $0 + $1.count }
-        guard count > 0 else { return ["\(path.printable): no report changed its group"] }
+        guard count > 0 else {
+            return "\(path.printable): no report changed its group".wrapped(to: terminal.columns)
+        }
         let rows = moved.map { move -> [Table.Cell] in
             let row = RegroupRow(move)
             return [
@@ -83,8 +85,9 @@ struct RegroupView {
         }
         let table = Table(
             columns: [.init("REPORTS", .trailing), .init("WAS IN"), .init("IS IN")],
-            flexibleColumn: 1, rows: rows)
-        return ["\(path.printable): \(counted(count, "report")) moved to another group", ""]
-            + table.lines(for: terminal)
+            flexibleColumn: 1,
+            othersFirst: terminal.columns.flatMap { $0 < 60 ? 12 : nil }, rows: rows)
+        let sentence = "\(path.printable): \(counted(count, "report")) moved to another group"
+        return sentence.wrapped(to: terminal.columns) + [""] + table.lines(for: terminal)
     }
 }

@@ -23,9 +23,11 @@ struct Status: ParsableCommand {
         if output.json {
             try Output.write(json: [StatusRow(answer, quarantinedCount: quarantine.count)])
         } else {
-            try Output.write(
-                lines: StatusView.lines(for: answer.status, on: output.colors.terminal)
-                    + StatusView.lines(for: quarantine) + answer.exposure.lines)
+            let terminal = output.terminal
+            let lines =
+                StatusView.lines(for: answer.status, on: terminal)
+                + StatusView.lines(for: quarantine) + answer.exposure.lines
+            try output.show(lines.flatMap { $0.wrapped(to: terminal.columns, indentation: 2) })
         }
     }
 }

@@ -68,7 +68,7 @@ struct Symbolicate: ParsableCommand {
         if output.json {
             try Output.write(json: [Symbolication.Row(outcome, store: target.path)])
         } else {
-            try Output.write(lines: outcome.lines(store: target.path, output.colors.terminal))
+            try output.show(outcome.lines(store: target.path, output.terminal))
         }
         if places.isEmpty, skipped == 0 {
             try filters.explainEmptyAnswer(from: target.open())
