@@ -19,13 +19,13 @@ package struct CauseRow: Encodable {
     }
 
     package struct EvidenceRow: Encodable {
-        var name: String
-        var value: String
+        package var name: String
+        package var value: String
     }
 
     package struct HolderRow: Encodable {
-        var thread: Int32
-        @Nullable var name: String?
+        package var thread: Int32
+        @Nullable package var name: String?
         var deadlock: Bool
     }
 

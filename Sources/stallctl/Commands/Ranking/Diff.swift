@@ -26,10 +26,14 @@ struct Diff: ParsableCommand {
 
     @OptionGroup var source: StoreOptions
 
-    @Argument(help: ArgumentHelp("The baseline, usually the old version.", valueName: "A"))
+    @Argument(
+        help: ArgumentHelp("The baseline, usually the old version.", valueName: "A"),
+        completion: StoreCompletion.version.kind)
     var first: String
 
-    @Argument(help: ArgumentHelp("The comparison set, usually the new version.", valueName: "B"))
+    @Argument(
+        help: ArgumentHelp("The comparison set, usually the new version.", valueName: "B"),
+        completion: StoreCompletion.version.kind)
     var second: String
 
     @OptionGroup var filters: FilterOptions
@@ -79,8 +83,8 @@ struct Diff: ParsableCommand {
         } else {
             let view = DiffView(
                 comparison: comparison, names: sides.map(\.name), key: group, limit: limit,
-                terminal: rows.output.colors.terminal)
-            try Output.write(lines: view.lines)
+                terminal: rows.output.terminal)
+            try rows.output.show(view.lines)
         }
         if let failAbove, comparison.exceeds(failAbove) { throw ExitCode(2) }
     }

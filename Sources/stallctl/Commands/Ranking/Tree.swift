@@ -57,7 +57,7 @@ struct Tree: ParsableCommand {
     var frames = TreeSelection.Frames.relevant
 
     @OptionGroup var grouping: GroupingOptions
-    @OptionGroup var output: OutputOptions
+    @OptionGroup var rows: RowOptions
 
     func validate() throws {
         guard (0...100).contains(minShare) else {
@@ -76,12 +76,14 @@ struct Tree: ParsableCommand {
             of: store, filters.filter, direction: invert ? .topDown : .bottomUp,
             selection: selection, rules: grouping.rules(forStore: store.path))
         let shown = ShownTree(tree, minShare: minShare / 100, depth: depth)
-        if output.json {
+        if rows.output.json {
             try Output.write(json: shown.rows)
+        } else if rows.csv {
+            try Output.write(csv: TreeRow.csvHeader, shown.rows.map(\.csvFields))
         } else {
             let view = TreeView(
-                tree: shown, arrow: invert ? "-> " : "<- ", terminal: output.colors.terminal)
-            try Output.write(lines: view.lines)
+                tree: shown, arrow: invert ? "-> " : "<- ", terminal: rows.output.terminal)
+            try rows.output.show(view.lines)
         }
         if tree.stallCount == 0, !tree.isSelectionEmpty {
             let names = (focus + ignore).map { "'\($0)'" }.joined(separator: ", ")

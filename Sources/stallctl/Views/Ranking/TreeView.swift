@@ -1,7 +1,22 @@
-// `tree` as text.
+// `tree` as text and CSV.
 
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
+
+extension TreeRow {
+    static let csvHeader = [
+        "node", "parent", "depth", "function", "image", "class", "total_ms", "share", "count",
+    ]
+
+    var csvFields: [CSVWriter.Field] {
+        [
+            .plain("\(node)"), .plain(parent.map(String.init) ?? ""), .plain("\(depth)"),
+            .text(function), .text(image ?? ""), .plain(`class`), .plain("\(totalMs)"),
+            .plain("\(share)"), .plain("\(count)"),
+        ]
+    }
+}
 
 /// `tree` as text.
 struct TreeView {
@@ -54,6 +69,6 @@ struct TreeView {
                 .init("TIME", .trailing), .init("SHARE", .trailing, spare: 1),
                 .init("STALLS", .trailing, spare: 2), .init("FUNCTION"),
                 .init("IMAGE", spare: 3),
-            ], flexibleColumn: 3, rows: rows)
+            ], flexibleColumn: 3, othersFirst: 16, rows: rows)
     }
 }

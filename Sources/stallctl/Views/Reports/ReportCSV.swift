@@ -2,6 +2,7 @@
 
 internal import StallAnalysis
 internal import StallFormats
+internal import StallModel
 
 /// One row per report.
 enum ReportCSV {
@@ -10,7 +11,8 @@ enum ReportCSV {
         "host",
         "pid", "loop", "mode", "phase", "activity", "signature", "title", "wait", "frames",
         "sample_count",
-        "stack", "ending",
+        "stack", "ending", "cause", "cause_confidence", "threshold_ms", "detection_delay_ms",
+        "holder", "holder_thread",
     ]
 
     static func fields(_ row: ReportRow) -> [CSVWriter.Field] {
@@ -24,7 +26,10 @@ enum ReportCSV {
             .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
             .plain("\(row.samples.count)"),
             .text((heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")),
-            .plain(row.ending ?? ""),
+            .plain(row.ending ?? ""), .plain(row.cause?.class ?? ""),
+            .plain(row.cause.map { "\($0.confidence)" } ?? ""), .plain("\(row.thresholdMs)"),
+            .plain("\(row.detectionDelayMs)"), .text(row.cause?.holderName ?? ""),
+            .plain(row.cause?.lockHolder.map { "\($0.thread)" } ?? ""),
         ]
     }
 }
@@ -33,7 +38,7 @@ enum ReportCSV {
 enum FrameCSV {
     static let header = [
         "id", "sample", "offset_ms", "weight_ms", "late", "frame", "function", "build_id", "offset",
-        "file", "line", "inlined", "guessed",
+        "file", "line", "inlined", "guessed", "image", "app", "version", "loop", "thread",
     ]
 
     static func rows(_ report: ReportRow) -> [[CSVWriter.Field]] {
@@ -45,9 +50,19 @@ enum FrameCSV {
                     .text(frame.qualifiedName), .plain(frame.buildId ?? ""), .plain(frame.offset),
                     .text(frame.file ?? ""), .plain(frame.line.map(String.init) ?? ""),
                     .plain("\(frame.inlined)"), .plain("\(frame.guessed)"),
+                    .text(frame.image ?? ""), .text(report.app), .text(report.version),
+                    .text(report.loop), .plain("\(sample.thread)"),
                 ]
             }
         }
+    }
+}
+
+extension CauseRow {
+    /// The name of the thread that held the lock, or the process that held the file lock: `process 4711 'sqlite3'`.
+    fileprivate var holderName: String? {
+        if let lockHolder { return lockHolder.name ?? "thread \(lockHolder.thread)" }
+        return evidence.first { $0.name == EvidenceName.heldBy.rawValue }?.value
     }
 }
 
