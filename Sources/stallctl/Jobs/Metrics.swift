@@ -56,8 +56,12 @@ struct Metrics {
     }
 
     /// Replaces the file atomically.
+    ///
+    /// - Parameters:
+    ///   - stalls: The totals by group.
+    ///   - builds: The totals by app and version.
     func write(
-        to path: String, _ stalls: AggregateAnswer, at time: UnixTime
+        to path: String, _ stalls: AggregateAnswer, builds: AggregateAnswer, at time: UnixTime
     ) throws {
         var lines: [String] = []
         func family(_ name: String, _ type: String, _ help: String) {
@@ -77,27 +81,55 @@ struct Metrics {
         family(
             "stallctl_stalls", "gauge",
             "Stalls in the store by group, those with the most time lost first.")
-        let groups = stalls.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
-        for group in groups.prefix(Self.groupLimit) {
-            lines.append(
-                "stallctl_stalls{signature=\"\(hexadecimal(group.group.signature))\","
-                    + "title=\"\(Self.escaped(group.title))\"} \(group.count)")
+        let groups = Self.parts(stalls) { group in
+            "signature=\"\(group.map { hexadecimal($0.group.signature) } ?? "other")\","
+                + "title=\"\(Self.escaped(group?.title ?? "other"))\""
         }
-        let others = groups.dropFirst(Self.groupLimit).reduce(0) { $0 + $1.count }
-        if others > 0 {
-            lines.append("stallctl_stalls{signature=\"other\",title=\"other\"} \(others)")
+        lines += groups.map { "stallctl_stalls{\($0.labels)} \($0.count)" }
+        family(
+            "stallctl_group_lost_seconds", "gauge",
+            "Time lost in the stalls in the store by group, the largest first.")
+        lines += groups.map { "stallctl_group_lost_seconds{\($0.labels)} \($0.lost / .seconds(1))" }
+        let parts = Self.parts(builds) { build in
+            "app=\"\(Self.escaped(build?.apps.first ?? "other"))\","
+                + "version=\"\(Self.escaped(build?.versions.first ?? "other"))\""
         }
+        family(
+            "stallctl_app_stalls", "gauge",
+            "Stalls in the store by app and version, those with the most time lost first.")
+        lines += parts.map { "stallctl_app_stalls{\($0.labels)} \($0.count)" }
+        family(
+            "stallctl_app_lost_seconds", "gauge",
+            "Time lost in the stalls in the store by app and version, the largest first.")
+        lines += parts.map { "stallctl_app_lost_seconds{\($0.labels)} \($0.lost / .seconds(1))" }
         family("stallctl_stall_duration_seconds", "histogram", "Durations of the stalls.")
         for bound in Self.bounds {
             let count = stalls.durations.count(upTo: .seconds(bound))
             lines.append("stallctl_stall_duration_seconds_bucket{le=\"\(bound)\"} \(count)")
         }
         let count = groups.reduce(0) { $0 + $1.count }
-        let sum = groups.reduce(Duration.zero) { $0 + $1.total }
+        let sum = groups.reduce(Duration.zero) { $0 + $1.lost }
         lines.append("stallctl_stall_duration_seconds_bucket{le=\"+Inf\"} \(count)")
         lines.append("stallctl_stall_duration_seconds_sum \(sum / .seconds(1))")
         lines.append("stallctl_stall_duration_seconds_count \(count)")
         try Output.write(lines: lines, to: path)
+    }
+
+    /// The groups that lost the most time, each with labels of its own, and one for all others.
+    ///
+    /// - Parameter labels: The labels of a group; of nil, those of all others.
+    private static func parts(
+        _ answer: AggregateAnswer, labels: (StallAggregate?) -> String
+    ) -> [(labels: String, count: Int, lost: Duration)] {
+        let groups = answer.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
+        var parts: [(labels: String, count: Int, lost: Duration)] =
+            groups.prefix(groupLimit).map { (labels($0), $0.count, $0.total) }
+        let others = groups.dropFirst(groupLimit)
+        if !others.isEmpty {
+            let total = others.reduce(Duration.zero) { $0 + $1.total }
+            parts.append((labels(nil), others.reduce(0) { $0 + $1.count }, total))
+        }
+        return parts
     }
 
     /// Escapes a label's value. Control characters are shown as escapes first.

@@ -141,7 +141,8 @@ struct IngestCommand: ParsableCommand {
         if json {
             try Output.write(json: [IngestView.Row(summary, store: target.path)])
         } else {
-            try Output.write(lines: [IngestView.sentence(for: summary, store: target.path)])
+            try Output.write(
+                sentences: [IngestView.sentence(for: summary, store: target.path)])
         }
     }
 
@@ -183,9 +184,11 @@ struct IngestCommand: ParsableCommand {
         var metrics = Metrics(path: path)
         metrics.add(summary, at: .now)
         let store = try ReportStore.open(path: store)
+        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
         let stalls = try store.aggregates(
-            AggregateQuestion(withExamples: false),
-            grouper: DefaultGrouper(rules: grouping.rules(forStore: store.path)))
-        try metrics.write(to: path, stalls, at: .now)
+            AggregateQuestion(withExamples: false), grouper: grouper)
+        let builds = try store.aggregates(
+            AggregateQuestion(by: .version, withExamples: false), grouper: grouper)
+        try metrics.write(to: path, stalls, builds: builds, at: .now)
     }
 }

@@ -188,6 +188,18 @@ import Testing
                 samples.contains(
                     #"stallctl_ingest_reports_total{format="store",result="added"} 4"#), "\(text)")
             #expect(samples.contains("stallctl_stall_duration_seconds_count 4"))
+            // Each app and version, and the time lost, add up to the same.
+            let builds = samples.filter { $0.hasPrefix("stallctl_app_stalls{app=\"") }
+            #expect(builds.allSatisfy { $0.contains("\",version=\"") })
+            func sum(_ name: String) -> Double {
+                samples.filter { $0.hasPrefix(name) }
+                    .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+                    .reduce(0, +)
+            }
+            #expect(sum("stallctl_app_stalls{") == 4)
+            let lost = sum("stallctl_stall_duration_seconds_sum")
+            #expect(lost > 0 && abs(sum("stallctl_app_lost_seconds{") - lost) < 1e-6)
+            #expect(abs(sum("stallctl_group_lost_seconds{") - lost) < 1e-6)
             #expect(samples.allSatisfy { $0.wholeMatch(of: /[a-z_]+(\{.*\})? [0-9.e+]+/) != nil })
         }
     }
