@@ -1,6 +1,7 @@
 // Globs for the names in rules. Small on purpose: users read rules to find out why a frame was dropped.
 
-/// A pattern for a whole name: `*` stands for any characters, `?` for one, `\` takes the next one as it is.
+/// A pattern for a whole name: `*` stands for any characters, `?` for one, `\` takes the next one as it is, and `\u{A}`
+/// stands for the character with that number.
 struct Glob: Hashable, Sendable {
     fileprivate enum Piece: Hashable, Sendable {
         case byte(UInt8)
@@ -18,10 +19,15 @@ struct Glob: Hashable, Sendable {
         self.pattern = pattern
         var pieces: [Piece] = []
         var isEscaped = false
-        for byte in pattern.utf8 {
+        var rest = pattern.utf8[...]
+        while let byte = rest.popFirst() {
             switch byte {
             case _ where isEscaped:
-                pieces.append(.byte(byte))
+                if byte == UInt8(ascii: "u"), let scalar = Self.takeNumber(from: &rest) {
+                    pieces += String(scalar).utf8.map(Piece.byte)
+                } else {
+                    pieces.append(.byte(byte))
+                }
                 isEscaped = false
             case UInt8(ascii: "\\"): isEscaped = true
             case UInt8(ascii: "*"): if pieces.last != .any { pieces.append(.any) }
@@ -35,6 +41,21 @@ struct Glob: Hashable, Sendable {
             if case .byte(let byte) = piece { byte } else { nil }
         }
         literal = bytes.count == pieces.count ? String(decoding: bytes, as: UTF8.self) : nil
+    }
+
+    /// Takes `{A}`, the number of a character; nil, and nothing is taken, for anything else.
+    private static func takeNumber(
+        from rest: inout Substring.UTF8View
+    ) -> Unicode.Scalar? {
+        guard rest.first == UInt8(ascii: "{"), let end = rest.firstIndex(of: UInt8(ascii: "}"))
+        else { return nil }
+        let digits = rest[..<end].dropFirst()
+        guard (1...6).contains(digits.count),
+            let number = UInt32(String(decoding: digits, as: UTF8.self), radix: 16),
+            let scalar = Unicode.Scalar(number)
+        else { return nil }
+        rest = rest[rest.index(after: end)...]
+        return scalar
     }
 
     /// Whether the whole name matches.

@@ -191,6 +191,8 @@ import Testing
         ("poll", "poll", true), ("poll", "polls", false), ("po*", "poll", true), ("*", "", true),
         ("p?ll", "pöll", true), ("p?ll", "pll", false), ("*.f*(_:)", "A.B.find(_:)", true),
         ("a\\*b", "a*b", true), ("a\\*b", "axb", false), ("*a*b*", "xaxbx", true),
+        ("a\\u{A}b", "a\nb", true), ("a\\u{a}b", "axb", false), ("\\u{22}", "\"", true),
+        ("\\u{1F600}?", "😀x", true), ("\\u{}", "u{}", true), ("\\u{110000}", "u{110000}", true),
         ("*ab", "aab", true), ("", "", true), ("", "a", false), ("a*a", "a", false),
     ])
     func `a glob fits a whole name`(pattern: String, name: String, fits: Bool) {

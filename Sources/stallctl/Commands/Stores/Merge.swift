@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 struct Merge: ParsableCommand {
@@ -29,7 +30,9 @@ struct Merge: ParsableCommand {
     @Option(help: ArgumentHelp("The name of the merged group.", valueName: "name"))
     var into: String?
 
-    @Argument(help: ArgumentHelp("The groups to merge, two or more.", valueName: "group"))
+    @Argument(
+        help: ArgumentHelp("The groups to merge, two or more.", valueName: "group"),
+        completion: StoreCompletion.group.kind)
     var groups: [String]
 
     func validate() throws {
@@ -89,16 +92,16 @@ struct MergeRule {
 }
 
 extension String {
-    /// A quoted glob that matches only this text; a quote in it matches any character.
+    /// A quoted glob that matches this text and no other. What cannot stand in a line between quotes is written as its
+    /// number: quotes, line ends, and marks that would join the quote before them.
     fileprivate var quotedGlob: String {
-        "\""
-            + reduce(into: "") { result, character in
-                switch character {
-                case "*", "?", "\\": result += "\\" + String(character)
-                case "\"": result += "?"
-                default: result += character.isNewline ? "?" : String(character)
-                }
-            } + "\""
+        let escaped = unicodeScalars.map { scalar -> String in
+            if "*?\\".unicodeScalars.contains(scalar) { return "\\" + String(scalar) }
+            let isPlain =
+                scalar != "\"" && !scalar.steersTerminal && !scalar.properties.isGraphemeExtend
+            return isPlain ? String(scalar) : "\\u{" + String(scalar.value, radix: 16) + "}"
+        }
+        return "\"" + escaped.joined() + "\""
     }
 
     fileprivate var withoutQuotes: String {
