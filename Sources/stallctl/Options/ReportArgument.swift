@@ -9,7 +9,8 @@ struct ReportArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
             "A report's id or a unique prefix of it, 'latest', a rank in top, or a group's title.",
-            valueName: "id"))
+            valueName: "id"),
+        completion: StoreCompletion.report.kind)
     var id: String
 
     func validate() throws {

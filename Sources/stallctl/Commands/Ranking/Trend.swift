@@ -24,7 +24,8 @@ struct Trend: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "The groups to show: a title, glob or signature prefix.", valueName: "name"))
+            "The groups to show: a title, glob or signature prefix.", valueName: "name"),
+        completion: StoreCompletion.group.kind)
     var name: String?
 
     @OptionGroup var filters: FilterOptions
@@ -41,7 +42,7 @@ struct Trend: ParsableCommand {
 
     func run() throws {
         let store = try source.open()
-        let terminal = rows.output.colors.terminal
+        let terminal = rows.output.terminal
         let isData = rows.csv || rows.output.json
         let zone = isData ? .gmt : terminal.timeZone
         let question = TrendQuestion(
@@ -53,7 +54,7 @@ struct Trend: ParsableCommand {
         } else if rows.csv {
             try Output.write(csv: TrendRow.csvHeader, trend.rows.map(\.csvFields))
         } else {
-            try Output.write(lines: TrendView(trend: trend, terminal: terminal).lines)
+            try rows.output.show(TrendView(trend: trend, terminal: terminal).lines)
         }
         if trend.totals.count == 0 { try filters.explainEmptyAnswer(from: store) }
     }

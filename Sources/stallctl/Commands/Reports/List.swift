@@ -24,7 +24,8 @@ struct List: ParsableCommand {
     @Argument(
         help: ArgumentHelp(
             "Include only reports of this group: a title, glob or signature prefix.",
-            valueName: "group"))
+            valueName: "group"),
+        completion: StoreCompletion.group.kind)
     var group: String?
 
     @OptionGroup var filters: FilterOptions
@@ -40,6 +41,7 @@ struct List: ParsableCommand {
     var state: [StallState] = []
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Include only stalls at least this long: 500ms, 2s, 1.5m.", valueName: "duration"),
         transform: readDuration)
@@ -71,8 +73,8 @@ struct List: ParsableCommand {
         } else if rows.csv {
             try Output.write(csv: ListingRow.csvHeader, listing.rows.map(\.csvFields))
         } else {
-            let view = ListView(listing: listing, terminal: rows.output.colors.terminal)
-            try Output.write(lines: view.lines)
+            let view = ListView(listing: listing, terminal: rows.output.terminal)
+            try rows.output.show(view.lines)
         }
         if listing.rows.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }
