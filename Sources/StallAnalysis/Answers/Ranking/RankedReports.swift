@@ -99,7 +99,8 @@ extension RankingOrder {
 }
 
 extension GroupKey {
-    fileprivate func group(
+    /// The group of a report under this key; any but `inclusive`.
+    func group(
         of report: ReportSummary, in run: ProcessRun?, _ group: () -> ReportGroup
     ) -> ReportGroup {
         let fact: String? =

@@ -15,6 +15,8 @@ package struct ListingQuestion {
     package var ranking: RankingQuestion
     /// A group's name; nil for all.
     package var group: String?
+    /// A group under a key, by its hash: only its stalls are listed. Nil for all.
+    package var exactGroup: (key: GroupKey, signature: Int64)?
     /// Empty for all.
     package var states: Set<StallState> = []
     package var minDuration = Duration.zero
@@ -32,7 +34,7 @@ extension ListingQuestion {
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func listing() throws -> Listing {
         let (store, filter) = (ranking.store, ranking.filter)
-        if group == nil, states.isEmpty, minDuration <= .zero, order == .began {
+        if group == nil, exactGroup == nil, states.isEmpty, minDuration <= .zero, order == .began {
             return try Listing(store: store, filter: filter, rules: ranking.rules, limit: limit)
         }
         let selection = try store.summaries(filter)
@@ -40,6 +42,7 @@ extension ListingQuestion {
             $0.duration >= minDuration && (states.isEmpty || states.contains($0.state))
         }
         if let group { try select(&reports, of: group, selection.runs) }
+        if let exactGroup { try select(&reports, of: exactGroup, selection.runs) }
         reports.sort { left, right in
             if order == .lasted, left.duration != right.duration {
                 return left.duration > right.duration
@@ -52,6 +55,26 @@ extension ListingQuestion {
             store: store, rules: ranking.rules)
         listing.order = order
         return listing
+    }
+
+    private func select(
+        _ reports: inout [ReportSummary], of group: (key: GroupKey, signature: Int64),
+        _ runs: [ProcessRun]
+    ) throws {
+        reports.removeAll { $0.verdict != .stalled }
+        let frames = try ranking.store.frames(
+            ofStacks: Set(reports.flatMap { $0.stacks.map(\.stack) }))
+        var cache = SignatureCache(frames: frames, rules: ranking.rules)
+        reports = reports.filter { report in
+            let run = runs[report.run]
+            guard group.key != .inclusive else {
+                return cache.functions(of: report, in: run).contains {
+                    $0.group.signature == group.signature
+                }
+            }
+            return group.key.group(of: report, in: run) { cache.group(of: report, in: run) }
+                .signature == group.signature
+        }
     }
 
     private func select(

@@ -42,7 +42,10 @@ struct Top: ParsableCommand {
             valueName: "count"))
     var frames = 2
 
-    @Flag(help: "Refresh continuously, like top(1). Keys change the order and grouping; q quits.")
+    @Flag(
+        help:
+            "Refresh continuously, like top(1). Enter opens a group and a report, / filters; keys change order and grouping; q quits."
+    )
     var watch = false
 
     @Option(
@@ -84,8 +87,8 @@ struct Top: ParsableCommand {
             let view = TopView(
                 ranking: ranking, limit: limit, frameCount: frames, storeOption: source.store,
                 holders: try ranking.lockHolders(in: store, limit: limit, rules: question.rules),
-                terminal: markdown ? .document : rows.output.colors.terminal)
-            try Output.write(lines: markdown ? view.markdownLines : view.lines)
+                terminal: markdown ? .document : rows.output.terminal)
+            try rows.output.show(markdown ? view.markdownLines : view.lines)
         }
         if ranking.overview.isEmpty { try filters.explainEmptyAnswer(from: store) }
     }

@@ -5,7 +5,7 @@ internal import Glibc
 
 /// What ended a wait for input.
 enum LiveEvent: Equatable {
-    case key(Character)
+    case key(Key)
     /// The window was resized.
     case resized
     /// The timeout elapsed.
@@ -21,6 +21,7 @@ struct LiveTerminal: ~Copyable {
     private let original: termios
     private let signals: sigset_t
     private let originalMask: sigset_t
+    private var keys = KeyDecoder()
 
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
@@ -87,10 +88,14 @@ struct LiveTerminal: ~Copyable {
         return Self.send("\u{1b}[H" + text + "\u{1b}[J")
     }
 
+    /// How long after an escape the rest of a sequence may take: longer than any terminal, shorter than a person.
+    private static let escapeMilliseconds = 50
+
     /// Waits for a key, a signal or the timeout.
-    func nextEvent(within milliseconds: Int) -> LiveEvent {
+    mutating func nextEvent(within milliseconds: Int) -> LiveEvent {
         var left = milliseconds
         while true {
+            if let key = keys.next(isComplete: false) { return .key(key) }
             var signals = signals
             var none = timespec()
             let signal = sigtimedwait(&signals, nil, &none)
@@ -102,13 +107,17 @@ struct LiveTerminal: ~Copyable {
             if signal > 0 { return .ended(signal: signal) }
             guard left > 0 else { return .timeout }
             // The poll is short because blocked signals do not interrupt it.
-            let step = min(left, 100)
+            let step = min(left, keys.isEmpty ? 100 : Self.escapeMilliseconds)
             left -= step
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-            guard poll(&input, 1, CInt(step)) > 0 else { continue }
-            var byte: UInt8 = 0
-            guard read(STDIN_FILENO, &byte, 1) == 1 else { return .ended(signal: nil) }
-            return .key(Character(Unicode.Scalar(byte)))
+            guard poll(&input, 1, CInt(step)) > 0 else {
+                if let key = keys.next(isComplete: true) { return .key(key) }
+                continue
+            }
+            var bytes = [UInt8](repeating: 0, count: 256)
+            let count = read(STDIN_FILENO, &bytes, bytes.count)
+            guard count > 0 else { return .ended(signal: nil) }
+            keys.add(bytes.prefix(count))
         }
     }
 

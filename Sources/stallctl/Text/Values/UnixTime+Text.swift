@@ -18,6 +18,12 @@ extension UnixTime {
         shortText(on: terminal) + ":" + clockTail(in: terminal.timeZone)
     }
 
+    /// `14:03:22`
+    func clockText(on terminal: Terminal) -> String {
+        let (date, _) = civil(in: terminal.timeZone)
+        return "\(date.hour):\(date.minute):\(date.second)"
+    }
+
     /// `21 Nov at 14:03:22.417`, for sentences.
     func sentenceText(on terminal: Terminal) -> String {
         let parts = exactText(on: terminal).split(separator: " ")

@@ -75,7 +75,7 @@ struct TopView {
             + watched
     }
 
-    /// ` in 26.1 watched hours (9.7 s/h)`, if watched time is recorded.
+    /// ` in 1d 02h watched (9.7 s/h)`, if watched time is recorded.
     private var watched: String {
         guard let watched = ranking.watched.total, watched > .zero else { return "" }
         let hours = watched / .seconds(3600)
@@ -92,7 +92,7 @@ struct TopView {
         ).map { [$0] } ?? []
     }
 
-    private var table: Table {
+    var table: Table {
         let total = ranking.totalLost
         let columns: [Table.Column] = [
             .init("#", .trailing), .init("LOST", .trailing), .init("SHARE", .trailing, spare: 3),
@@ -112,7 +112,8 @@ struct TopView {
                 .init("\(index + 1)"), .init(group.total.compact, style: .strong),
                 .init(percent(group.total, of: total)), .init("\(group.count)"),
                 .init(group.p50.compact), .init(group.p95.compact),
-                .init(group.causeText),
+                // Grouped by cause, the last column is the cause.
+                .init(ranking.key == .cause ? "" : group.causeText),
                 .init(
                     ranking.hasTrend ? Sparkline.text(group.trend.map(\.total.milliseconds)) : ""),
                 .init(frames[0], additions: callers, style: .strong),

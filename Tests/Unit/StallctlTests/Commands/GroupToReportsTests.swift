@@ -1,4 +1,6 @@
 import Foundation
+import StallAnalysis
+import StallModel
 import TestSupport
 import Testing
 
@@ -43,6 +45,20 @@ extension CommandTests {
             let unknown = try stallctl(["list", "waitForWorkr"], in: directory)
             #expect(unknown.status == 1)
             #expect(unknown.errors.contains("did you mean 'waitForWorker'?"), "\(unknown.errors)")
+        }
+    }
+
+    @Test(arguments: GroupKey.allCases)
+    func `a group of any key lists the stalls that it counts`(key: GroupKey) throws {
+        let demo = Repository.root.appending(path: "sample-data/demo.sqlite").path
+        let question = RankingQuestion(store: try StoreOptions.open(path: demo), by: key)
+        let ranking = try question.ranking(by: .total, limit: 100)
+        #expect(!ranking.groups.isEmpty)
+        for group in ranking.groups {
+            var listing = ListingQuestion(question, limit: 100)
+            listing.exactGroup = (key, group.group.signature)
+            let answer = try listing.listing()
+            #expect(answer.entries.count == group.count, "\(key) \(group.title)")
         }
     }
 
