@@ -136,7 +136,7 @@ class Freeze:
         self.ask_in_every_form(store, "diff", *versions)
         self.ask_in_every_form(store, "diff", f"..{times[1]}", f"{times[1]}..", "--group", "function")
         self.ask(store, "diff", *versions, "--fail-above", "1.01")
-        self.ask_in_every_form(store, "tree", csv=False)
+        self.ask_in_every_form(store, "tree")
         self.ask_in_every_form(store, "tree", "--invert", "--depth", "4", csv=False)
         self.ask_in_every_form(store, "tree", "--frames", "all", "--min-share", "5", csv=False)
         self.ask_in_every_form(store, "status", csv=False)

@@ -3,11 +3,8 @@
 internal import StallModel
 
 extension Duration {
-    /// ` in 26.1 watched hours`, ` in 25 s watched`.
-    var watchedClause: String {
-        let hours = self / .seconds(3600)
-        return hours >= 1 ? " in \(hours.short) watched hours" : " in \(compact) watched"
-    }
+    /// ` in 1d 02h watched`, ` in 25 s watched`.
+    var watchedClause: String { " in \(compact) watched" }
 }
 
 /// States which stalls the rates cover, if watched time is recorded for only some of the loops; otherwise nil.

@@ -23,7 +23,7 @@ extension WatchedLoop {
     fileprivate var line: String {
         let watched = Duration.microseconds(watchedMs * 1000)
         var text =
-            "\(loop.printable): watched for \(watched.decimal(unit: 3_600_000_000_000, digits: 2)) h, "
+            "\(loop.printable): watched for \(watched.compact), "
             + "\(percent(.microseconds(busyMs * 1000), of: watched)) busy, "
             + counted(iterations, "iteration")
         if let long = iterationP99Ms { text += ", 99 % of them below \(precise(long))" }

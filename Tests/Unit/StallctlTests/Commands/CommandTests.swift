@@ -266,6 +266,42 @@ import Testing
         }
     }
 
+    /// A rule names its groups exactly, whatever characters they have.
+    @Test func `merge of names with line ends, quotes and ? spares a third group`() throws {
+        try withTemporaryDirectory { directory in
+            let names = [
+                "a\nb()", "a\"b()", "a?b()", "axb()", "a\u{2028}b()", "\u{301}b()", "yb()",
+            ]
+            let reports = names.enumerated().map { number, name in
+                var frames = SampleReports.waiting
+                frames[2].function = name
+                frames[2].offset += UInt64(number) * 16
+                frames[3].function = nil
+                return SampleReports.report(
+                    UInt64(number + 1), startingAfter: Int64(number),
+                    samples: [SampleReports.sample(at: 125, for: 1840, frames)])
+            }
+            try SampleReports.writeStore(at: directory.appending(path: "stalls.sqlite"), reports)
+            func groups() throws -> [[String: Any]] {
+                try objects(stallctl(["top", "--json"], in: directory).output)
+            }
+            #expect(try groups().count == names.count)
+            func signature(_ number: Int) throws -> String {
+                try #require(
+                    groups().first { ($0["frames"] as? [String])?.first == names[number] }?[
+                        "signature"] as? String)
+            }
+            let merged = try stallctl(
+                ["merge", signature(0), signature(1), signature(2), signature(4), signature(5)]
+                    + ["--into", "odd"], in: directory)
+            #expect(merged.status == 0, "\(merged)")
+            let left = try groups()
+            #expect(left.count == 3, "\(left.map { $0["title"] ?? "" })")
+            let counts = left.compactMap { $0["count"] as? Int }.sorted()
+            #expect(counts == [1, 1, 5])
+        }
+    }
+
     @Test func `filters select, and a mistyped one is answered with what there is`() throws {
         try withTemporaryDirectory { directory in
             try SampleReports.writeStore(
@@ -446,7 +482,7 @@ import Testing
 
     @Test(arguments: [
         (["top", "--store", "nowhere.sqlite"], "nowhere.sqlite: no such file"),
-        (["top"], "there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor"),
+        (["top"], "there is no store: $STALLCTL_STORE is not set, and none of ./stalls.sqlite, "),
         (
             ["list", "--store", "text.sqlite"],
             "text.sqlite: plain text; expected a stallwatch store"
@@ -571,6 +607,9 @@ import Testing
         #expect(path(nil, true) == "v")
         environment["STALLCTL_STORE"] = ""
         #expect(path(nil, true) == "stalls.sqlite")
+        #expect(
+            StoreOptions.path(option: nil, environment: environment, setting: "/s") { _ in true }
+                == "/s")
         #expect(path(nil, false) == "/state/stallwatch/stalls.sqlite")
         let machine = "/var/lib/stallwatch/central.sqlite"
         #expect(path(nil, false, and: [machine]) == machine)

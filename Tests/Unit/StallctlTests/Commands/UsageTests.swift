@@ -13,7 +13,7 @@ extension CommandTests {
             #expect(said.status == 1)
             #expect(
                 said.errors
-                    == "stallctl: there is no store: $STALLCTL_STORE is not set, and neither ./stalls.sqlite nor \(directory.path)/.local/state/stallwatch/stalls.sqlite exists; name one with --store\n"
+                    == "stallctl: there is no store: $STALLCTL_STORE is not set, and none of ./stalls.sqlite, \(directory.path)/.local/state/stallwatch/stalls.sqlite and /var/lib/stallwatch/central.sqlite exists; name one with --store\n"
             )
             // Without HOME the user database has the home directory; never the root directory.
             let homeless = try stallctl(["top"], in: directory, environment: ["HOME": ""])
@@ -30,6 +30,47 @@ extension CommandTests {
         #expect(said.status == 64)
         #expect(
             said.errors.contains("\(words.last!) must be 1 or more; it was -3."), "\(said.errors)")
+    }
+
+    @Test(arguments: [
+        (["top", "--since"], "'-3' is not a time"), (["list", "--until"], "'-3' is not a time"),
+        (["list", "--min-duration"], "'-3' is not a duration"),
+        (["prune", "--older-than"], "'-3' is not a time"),
+        (["prune", "--max-size"], "'-3'"),
+    ])
+    func `a negative value is named, not missing`(words: [String], message: String) throws {
+        let said = try stallctl(words + ["-3"])
+        #expect(said.status == 64 && said.errors.contains(message), "\(said.errors)")
+        #expect(!said.errors.contains("Missing value"))
+    }
+
+    @Test func `grouped by cause, only the last column is the cause`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let top = try stallctl(["top", "--group", "cause"], in: directory).output
+            let titles = try #require(top.split(separator: "\n").first { $0.hasPrefix("#") })
+            #expect(titles.split(separator: " ").count { $0 == "CAUSE" } == 1, "\(titles)")
+        }
+    }
+
+    @Test func `the tree's CSV has the rows of its JSON`() throws {
+        try withTemporaryDirectory { directory in
+            try SampleReports.writeStore(
+                at: directory.appending(path: "stalls.sqlite"), [SampleReports.report()])
+            let rows = try objects(stallctl(["tree", "--json"], in: directory).output)
+            let lines = try stallctl(["tree", "--csv"], in: directory).output
+                .components(separatedBy: "\r\n")
+            #expect(
+                lines[0] == "node,parent,depth,function,image,class,total_ms,share,count")
+            #expect(lines.count == rows.count + 2 && lines.last == "")
+            for (row, line) in zip(rows, lines.dropFirst()) {
+                let start = "\(row["node"] ?? ""),\(row["parent"] as? Int ?? 0)"
+                    .replacing(/,0$/, with: ",")
+                #expect(line.hasPrefix(start + ",\(row["depth"] ?? ""),"), "\(line)")
+            }
+            #expect(try stallctl(["tree", "--csv", "--json"], in: directory).status == 64)
+        }
     }
 
     @Test func `a mistyped id of a few digits is not guessed at`() throws {

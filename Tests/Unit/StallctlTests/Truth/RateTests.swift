@@ -78,7 +78,7 @@ import Testing
                     columns: nil, usesColor: false, isInteractive: false, timeZone: .gmt,
                     now: SampleReports.noon)
             ).lines.joined(separator: "\n")
-            #expect(text.contains("in 2.00 watched hours (1.5 s/h)"), "\(text)")
+            #expect(text.contains("in 2h 00m watched (1.5 s/h)"), "\(text)")
             #expect(
                 text.contains(
                     "Rates cover the 3 stalls (3.0 s lost) in loops with recorded watched time, not the other 5 stalls (5m 00s)."
