@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -50,20 +51,34 @@ static struct {
     pselect_call pselect;
 } next;
 
-// A static program has no next definition: then the system call is made directly.
+// A static program has no next definition: then the system call is made directly. It must be a cancellation point, as
+// libc's is: the thread may be cancelled in the call at any moment, and nothing is held there.
+static int call_kernel(long number, long a, long b, long c, long d, long e, long f) {
+    int before;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+    int result = (int)syscall(number, a, b, c, d, e, f);
+    int saved = errno;
+    pthread_setcanceltype(before, NULL);
+    errno = saved;
+    return result;
+}
+#define POINTER(pointer) ((long)(uintptr_t)(pointer))
+
 static int kernel_epoll_pwait(int set, struct epoll_event *events, int count, int timeout, const sigset_t *mask) {
-    return (int)syscall(SYS_epoll_pwait, set, events, count, timeout, mask, KERNEL_SET_BYTES);
+    return call_kernel(SYS_epoll_pwait, set, POINTER(events), count, timeout, POINTER(mask), KERNEL_SET_BYTES);
 }
 static int kernel_epoll_wait(int set, struct epoll_event *events, int count, int timeout) {
     return kernel_epoll_pwait(set, events, count, timeout, NULL);
 }
 static int kernel_epoll_pwait2(
     int set, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask) {
-    return (int)syscall(SYS_epoll_pwait2, set, events, count, timeout, mask, KERNEL_SET_BYTES);
+    return call_kernel(
+        SYS_epoll_pwait2, set, POINTER(events), count, POINTER(timeout), POINTER(mask), KERNEL_SET_BYTES);
 }
 static int kernel_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
     struct timespec left = timeout ? *timeout : (struct timespec){0};  // the kernel writes the remaining time
-    return (int)syscall(SYS_ppoll, files, count, timeout ? &left : NULL, mask, KERNEL_SET_BYTES);
+    return call_kernel(
+        SYS_ppoll, POINTER(files), (long)count, POINTER(timeout ? &left : NULL), POINTER(mask), KERNEL_SET_BYTES, 0);
 }
 static int kernel_poll(struct pollfd *files, nfds_t count, int timeout) {
     struct timespec limit = {timeout / 1000, timeout % 1000 * 1000000L};
@@ -76,12 +91,14 @@ static int kernel_pselect(
         const sigset_t *mask;
         size_t size;
     } set = {mask, KERNEL_SET_BYTES};
-    return (int)syscall(SYS_pselect6, count, in, out, other, timeout ? &left : NULL, &set);
+    return call_kernel(
+        SYS_pselect6, count, POINTER(in), POINTER(out), POINTER(other), POINTER(timeout ? &left : NULL), POINTER(&set));
 }
 static int kernel_select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
     struct timespec left = {0};
     if (timeout) left = (struct timespec){timeout->tv_sec, timeout->tv_usec * 1000L};
-    int result = (int)syscall(SYS_pselect6, count, in, out, other, timeout ? &left : NULL, NULL);
+    int result = call_kernel(
+        SYS_pselect6, count, POINTER(in), POINTER(out), POINTER(other), POINTER(timeout ? &left : NULL), 0);
     if (timeout) *timeout = (struct timeval){left.tv_sec, left.tv_nsec / 1000};
     return result;
 }

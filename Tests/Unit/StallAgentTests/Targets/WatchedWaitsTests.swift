@@ -45,6 +45,56 @@ import Testing
         }
     }
 
+    @Test(arguments: ["", "-static", "-fsanitize=address", "-fsanitize=thread"])
+    func `waits are observed and cancelled however the program is built`(option: String) throws {
+        try withTemporaryDirectory { directory in
+            try compileCheck(option, in: directory)
+            let (status, output, errors) = try BuiltProgram("check", in: directory).finish()
+            let waits = ["epoll_wait", "epoll_pwait", "poll", "ppoll", "select"].map {
+                "\($0) 3 1\n"
+            }
+            let cancelled = option == "-fsanitize=thread" ? "" : "cancelled 1, then 0\n"
+            #expect(output == waits.joined() + cancelled + "0000 read\n")
+            #expect(status == 0, "\(errors)")
+        }
+    }
+
+    /// Builds the door with a program in C. The runtime of ThreadSanitizer needs Dispatch, which swiftc finds.
+    func compileCheck(_ option: String, in directory: URL) throws {
+        let root = Repository.root
+        let fixture = "Tests/Fixtures/DoorFixture"
+        let sources = [
+            "\(fixture)/Check/door_check.c", "\(fixture)/C/door_loop.c",
+            "Sources/CEpollDoor/door.c", "Sources/CEpollDoor/calls.c",
+            "Sources/CLinux/Targets/stall_beacon.c",
+            "Sources/CLinux/System/stall_process_record.c",
+        ].map { root.appending(path: $0).path }
+        let headers = [
+            "Sources/CLinux/include", "Sources/CEpollDoor/include", "\(fixture)/C/include",
+        ]
+        .map { "-I" + root.appending(path: $0).path }
+        let options = option.isEmpty ? [] : [option]
+        try run(["clang", "-O1", "-g"] + options + headers + ["-c"] + sources, in: directory)
+        let objects = sources.map {
+            URL(filePath: $0).deletingPathExtension().lastPathComponent + ".o"
+        }
+        let linker =
+            option == "-fsanitize=thread"
+            ? ["swiftc", "-sanitize=thread", "-ldispatch", "-lBlocksRuntime"] : ["clang"] + options
+        try run(linker + objects + ["-o", "check"], in: directory)
+    }
+
+    func run(_ command: [String], in directory: URL) throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = command
+        process.currentDirectoryURL = directory
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0, "\(command[0])")
+    }
+
     @Test func `only a program that asks for it stands before libc`() throws {
         #expect(try defined(in: "DoorFixture") == Set(Self.calls))
         #expect(try defined(in: "TargetFixture") == [])
