@@ -131,8 +131,7 @@ void stall_counters_add_long_span(stall_counters *_Nonnull counters, uint64_t no
 
 /// Counts the time since the current word, if the loop was busy. There is one writer, so no read-modify-write is
 /// needed.
-static inline void stall_counters_add_span(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
-    uint64_t word = __atomic_load_n(&beacon->word, __ATOMIC_RELAXED);
+static inline void stall_counters_add_span_of(stall_beacon *_Nonnull beacon, uint64_t word, uint64_t now_ns) {
     if (word >> 56 != STALL_LOOP_BUSY) return;
     uint64_t span = (now_ns - word) & STALL_BEACON_TIME_MASK;
     if (__builtin_expect(span > STALL_BEACON_TIME_MASK / 2, 0)) return;  // it began after `now_ns`
@@ -190,6 +189,25 @@ static inline bool stall_beacon_correct(
     stall_beacon *_Nonnull beacon, uint64_t word, uint8_t status, uint64_t now_ns) {
     return __atomic_compare_exchange_n(
         &beacon->word, &word, stall_beacon_pack(status, now_ns), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+/// Publishes a status, but only if the word is still `word`: for threads that publish for others. False if another one
+/// has published meanwhile.
+static inline bool stall_beacon_publish_from(
+    stall_beacon *_Nonnull beacon, uint64_t word, uint8_t status, uint64_t now_ns) {
+    bool wakes = __atomic_load_n(&beacon->alarm, __ATOMIC_RELAXED) != 0 && stall_beacon_answer_alarm(beacon, now_ns);
+    uint64_t expected = word;
+    bool is_published = __atomic_compare_exchange_n(
+        &beacon->word, &expected, stall_beacon_pack(status, now_ns), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    if (is_published && stall_beacon_is_watched(beacon)) {
+        stall_counters_add_span_of(beacon, word, now_ns);
+        if (status != STALL_LOOP_BUSY) STALL_COUNTER_ADD(beacon->counters.rests, 1);
+    }
+    stall_wakeup *wakeup = __atomic_load_n(&beacon->wakeup, __ATOMIC_ACQUIRE);
+    if (is_published && status == STALL_LOOP_BUSY && wakeup
+        && __atomic_load_n(&wakeup->sleep, __ATOMIC_SEQ_CST) == STALL_WATCHDOG_WAITING)
+        stall_wakeup_signal_waiting(wakeup);
+    if (wakes) stall_beacon_wake_watchdog(beacon);
+    return is_published;
 }
 /// Publishes the start of an iteration: progress, even if the loop never waits.
 static inline void stall_beacon_publish_iteration(stall_beacon *_Nonnull beacon, uint64_t now_ns) {

@@ -13,6 +13,8 @@ protocol MonitoredTarget: Sendable {
     func findThread() -> RegisteredThread?
     /// Whether the work only waits for a thread to get a CPU. Called if there is no thread.
     func isStarved() -> Bool
+    /// The waits for a CPU of all threads that may take the work; nil if only those of `findThread`'s matter.
+    func groupDelay() -> GroupDelay?
     /// Visits the threads that share the work; none if it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
     /// Corrects a beacon that has been busy for long, if the work is not busy after all. False while that is not known
@@ -28,6 +30,7 @@ protocol MonitoredTarget: Sendable {
 
 extension MonitoredTarget {
     func isStarved() -> Bool { false }
+    func groupDelay() -> GroupDelay? { nil }
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool { true }
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {

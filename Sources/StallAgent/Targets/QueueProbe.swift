@@ -57,6 +57,9 @@ final class QueueProbe: @unchecked Sendable {
     /// When the last probe ran, in nanoseconds; 0 before the first.
     private let answered = Atomic<UInt64>(0)
 
+    /// The number of probes so far.
+    private let probeNumber = Atomic<UInt64>(0)
+
     private(set) var nextTick = MonotonicInstant(nanoseconds: 0)
     private var lastTick: MonotonicInstant?
     private var lastPoll = ProbeResult.idle
@@ -118,16 +121,28 @@ final class QueueProbe: @unchecked Sendable {
         nextTick = now + (idlePolls < Self.idlePollsUntilSlow ? period : period * 2)
 
         if !isOut, poll != .halted, poll != .idle || needsFirstAnswer {
-            reportedSince = nil
+            clear(at: now)
             state.store(.pending, ordering: .sequentiallyConsistent)
-            target.post { [self] in probe() }
+            let number = probeNumber.add(1, ordering: .sequentiallyConsistent).newValue
+            target.post { [self] in probe(number) }
+            // Only the probe is known to wait, and only from now on: this thread may have been delayed before.
+            if poll == .unknown { began = clock() }
             followProbe(into: poll)
         } else if isOut {
             publish(needsFirstAnswer ? nil : began)
         } else {
-            reportedSince = nil
+            clear(at: now)
         }
         return true
+    }
+
+    /// Nothing is enqueued: a beacon that is still busy was left so by a probe whose thread has lost its CPU.
+    private func clear(at now: MonotonicInstant) {
+        reportedSince = nil
+        let word = stall_beacon_word(beacon.pointer)
+        guard word >> 56 == UInt64(STALL_LOOP_BUSY) else { return }
+        _ = stall_beacon_publish_from(
+            beacon.pointer, word, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
     }
 
     /// In an empty list the probe itself is the new head. Any other new head means that an item has begun meanwhile.
@@ -149,22 +164,32 @@ final class QueueProbe: @unchecked Sendable {
             return stall_beacon_publish(
                 beacon.pointer, UInt8(STALL_LOOP_WAITING), clock().nanoseconds)
         }
+        let word = stall_beacon_word(beacon.pointer)
         // From here on the probe itself updates the beacon when it runs.
-        _ = state.compareExchange(
-            expected: .pending, desired: .reported, ordering: .sequentiallyConsistent)
-        stall_beacon_publish_awake(beacon.pointer, began.nanoseconds)
-        // The probe may have run in between, without an update or with one that came too early.
-        if state.load(ordering: .sequentiallyConsistent) == .none { publish(nil) }
+        let before = state.compareExchange(
+            expected: .pending, desired: .reported, ordering: .sequentiallyConsistent
+        ).original
+        // The probe may have run since this poll began, or run now. This thread may have lost its CPU meanwhile: even for
+        // a moment the watchdog must not see as busy what is over.
+        guard before != .none,
+            stall_beacon_publish_from(
+                beacon.pointer, word, UInt8(STALL_LOOP_BUSY), began.nanoseconds)
+        else { return reportedSince = nil }
     }
 
-    private func probe() {
+    private func probe(_ number: UInt64) {
         let now = clock()
         stall_beacon_publish_thread(beacon.pointer, stall_gettid())
-        if state.load(ordering: .sequentiallyConsistent) == .reported {
-            stall_beacon_publish(beacon.pointer, UInt8(STALL_LOOP_WAITING), now.nanoseconds)
-        }
         answered.store(max(1, now.nanoseconds), ordering: .sequentiallyConsistent)
-        // A concurrent `publish` finds this state and reverts its update.
-        state.store(.none, ordering: .sequentiallyConsistent)
+        // A concurrent `publish` finds this state, or the word changed.
+        let before = state.exchange(.none, ordering: .sequentiallyConsistent)
+        guard before == .reported else { return }
+        while true {
+            let word = stall_beacon_word(beacon.pointer)
+            // This thread may have lost its CPU, and the beacon may be busy because of the next probe.
+            guard probeNumber.load(ordering: .sequentiallyConsistent) == number else { return }
+            let waiting = UInt8(STALL_LOOP_WAITING)
+            if stall_beacon_publish_from(beacon.pointer, word, waiting, now.nanoseconds) { return }
+        }
     }
 }

@@ -29,11 +29,12 @@ struct ThreadCounters: ~Copyable {
     ///   - isAsked: Whether the target's beacon is busy: only then it matters why no thread runs the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(target.findThread())
+        let group = target.groupDelay()
         guard reader != nil else {
             // Without a thread the time counts, unless a thread would run the work if it got a CPU.
             return ThreadEvidence(
-                cpuTime: total.cpuTime, runDelay: total.runDelay,
-                waitsForCPU: isAsked && target.isStarved(),
+                cpuTime: total.cpuTime, runDelay: group?.runDelay ?? total.runDelay,
+                waitsForCPU: group?.waitsForCPU ?? (isAsked && target.isStarved()),
                 throttleCount: controlGroup.throttling()?.count)
         }
         let scheduling = isSuspect ? reader?.scheduling() : nil
@@ -42,8 +43,10 @@ struct ThreadCounters: ~Copyable {
         if let now { total.cpuTime = now + shift.cpuTime }
         if let delay { total.runDelay = delay + shift.runDelay }
         return ThreadEvidence(
-            cpuTime: now.map { _ in total.cpuTime }, runDelay: delay.map { _ in total.runDelay },
-            state: scheduling?.state, waitsForCPU: scheduling?.waitsForCPU == true,
+            cpuTime: now.map { _ in total.cpuTime },
+            runDelay: group?.runDelay ?? delay.map { _ in total.runDelay },
+            state: scheduling?.state,
+            waitsForCPU: group?.waitsForCPU ?? (scheduling?.waitsForCPU == true),
             isTraced: isSuspect && reader?.isTraced() == true,
             throttleCount: controlGroup.throttling()?.count)
     }

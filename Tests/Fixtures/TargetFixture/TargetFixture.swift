@@ -24,6 +24,7 @@ struct TargetFixture {
         let arguments = CommandLine.arguments
         guard arguments.count == 3,
             let play = scenarios[arguments[1]] ?? taskScenarios[arguments[1]]
+                ?? poolScenarios[arguments[1]]
         else {
             fatalError("usage: TargetFixture SCENARIO STORE")
         }

@@ -6,7 +6,6 @@ internal import Logging
 internal import StallCapture
 internal import StallDetection
 package import StallModel
-internal import Synchronization
 
 /// A watch that another module of the package requested.
 package final class ExternalWatch: Sendable {
@@ -92,96 +91,5 @@ extension StallMonitor {
             thread: nil, detach: { agent.probeThread.remove(probe) })
         agent.probeThread.add(probe)
         return ExternalWatch { [weak self] in self?.unwatch(key) }
-    }
-}
-
-/// A thread that is polled from outside, or a pool of threads.
-private final class PolledTarget: MonitoredTarget, ProbeTarget, @unchecked Sendable {
-    // Unchecked because only the watchdog's thread touches `known`.
-    enum Threads: Sendable {
-        case one(ThreadID)
-        case named(StaticString)
-    }
-    private let threads: Threads
-    private let beacon: SharedBeacon
-    private let way: String
-    private let idleCheck: @Sendable () -> Bool?
-    private let postProbe: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private var known: RegisteredThread?
-    /// The number of consecutive polls that found it busy.
-    private let busyPolls = Atomic<Int>(0)
-
-    init(
-        _ threads: Threads, beacon: SharedBeacon, way: String,
-        idleCheck: @escaping @Sendable () -> Bool?,
-        post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-    ) {
-        self.threads = threads
-        self.beacon = beacon
-        self.way = way
-        self.idleCheck = idleCheck
-        postProbe = post
-    }
-
-    /// A single poll may find any loop busy, and a probe wakes an idle loop. So only a loop that is busy at two
-    /// consecutive polls gets a probe.
-    func poll() -> ProbeResult? {
-        guard let isIdle = idleCheck() else { return nil }
-        if isIdle {
-            busyPolls.store(0, ordering: .relaxed)
-            return .idle
-        }
-        return busyPolls.add(1, ordering: .relaxed).newValue > 1 ? .working(head: 0) : .idle
-    }
-
-    var mustAnswerFirst: Bool { false }
-    func post(_ probe: @escaping @Sendable () -> Void) { postProbe(probe) }
-
-    func findThread() -> RegisteredThread? {
-        let ready = memberWithoutCPU
-        if ready == nil, let known, !known.hasEnded { return known }
-        switch threads {
-        case .one(let id): known = try? RegisteredThread.found(id)
-        case .named: known = ready ?? firstMember
-        }
-        if let known { stall_beacon_publish_thread(beacon.pointer, known.id.rawValue) }
-        return known
-    }
-
-    /// `forEachMember` visits in order of thread id.
-    private var firstMember: RegisteredThread? {
-        var first: RegisteredThread?
-        forEachMember { if first == nil { first = $0 } }
-        return first
-    }
-
-    /// A thread of a pool that is runnable without a CPU while work waits: it may be about to start that work, while
-    /// the others are idle.
-    private var memberWithoutCPU: RegisteredThread? {
-        guard case .named = threads, LoopBeacon(beacon.pointer).isBusy else { return nil }
-        var found: RegisteredThread?
-        forEachMember { thread in
-            guard found == nil else { return }
-            var probe = ThreadStatReader(thread.id)
-            if probe.scheduling().waitsForCPU { found = thread }
-        }
-        return found
-    }
-
-    func forEachMember(_ body: (RegisteredThread) -> Void) {
-        guard case .named(let text) = threads else { return }
-        StackSampler.forEachThread { id in
-            guard isThread(id, withNameHolding: text) else { return }
-            if let thread = try? RegisteredThread.found(id) { body(thread) }
-        }
-    }
-
-    func modeName(_ number: UInt32) -> String? { way }
-
-    func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        if case .one = threads, known?.hasEnded == true {
-            beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
-        }
-        return true
     }
 }

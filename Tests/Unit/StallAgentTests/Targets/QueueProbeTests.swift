@@ -14,12 +14,15 @@ import Testing
         private let state = Mutex<(poll: ProbeResult?, probes: [@Sendable () -> Void])>(
             (.idle, []))
         let mustAnswerFirst: Bool
+        /// How long enqueuing a probe takes, in milliseconds.
+        let postTime = Atomic<UInt64>(0)
         let time = Atomic<UInt64>(1_000_000_000)
 
         init(mustAnswerFirst: Bool = false) { self.mustAnswerFirst = mustAnswerFirst }
 
         func poll() -> ProbeResult? { state.withLock { $0.poll } }
         func post(_ probe: @escaping @Sendable () -> Void) {
+            time.wrappingAdd(postTime.load(ordering: .relaxed) * 1_000_000, ordering: .relaxed)
             state.withLock { $0.probes.append(probe) }
         }
 
@@ -153,6 +156,13 @@ import Testing
         test.queue.runProbes()
         for _ in 0..<3 { test.tick(.unknown) }
         #expect(test.status == busy)
+    }
+
+    @Test func `where only the probe is known to wait, it waits from when it was enqueued`() {
+        queue.postTime.store(60, ordering: .relaxed)
+        tick(.unknown)  // from 10 to 70 ms
+        tick(.unknown)
+        #expect(status == busy && since == 70)
     }
 
     @Test func `a queue that is gone is left alone`() {
