@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "stall_clock.h"
+#include "stall_rest.h"
 
 __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -95,7 +96,7 @@ bool door_enter(
     if (is_instant) {
         stall_beacon_publish_iteration(door->beacon, stall_monotonic_ns());
     } else {
-        stall_beacon_publish(door->beacon, STALL_LOOP_WAITING, stall_monotonic_ns());
+        door->weight = stall_beacon_publish_rest(door->beacon);
     }
     return true;
 }
@@ -105,7 +106,8 @@ void door_leave(stall_door *door, bool is_instant) {
     if (is_instant) return;
     int saved = errno;
     uint64_t now = stall_monotonic_ns();
-    if (stall_beacon_is_watched(door->beacon)) stall_counters_add_iteration(door->beacon);
+    if (door->weight > 0 && stall_beacon_is_watched(door->beacon))
+        stall_counters_add_iterations(door->beacon, door->weight);
     stall_beacon_publish_awake(door->beacon, now);
     errno = saved;
 }

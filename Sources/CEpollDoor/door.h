@@ -24,6 +24,7 @@ struct stall_door {
     int anchors[DOOR_ANCHORS];  ///< descriptors of the loop's first poll
     int anchor_count;
     bool is_inside;
+    uint32_t weight;  ///< how many iterations the last one stands for
     uintptr_t frame;  ///< the frame address at the beginning of the wait
 };
 

@@ -60,6 +60,7 @@ typedef struct stall_counters {
     uint64_t long_ns;         ///< shortest span that is counted out of line: the shorter threshold; 0 without a watcher
     uint64_t micro_stalls;    ///< spans of at least STALL_MICRO_STALL_NS that are not stalls
     uint64_t micro_stall_ns;
+    uint32_t short_spans;     ///< spans shorter than a tick, of which some are measured (stall_rest.h); the loop's own
     uint64_t stalls;          ///< spans of at least `stall_ns`
     struct {
         uint64_t began_ns, length_ns;
@@ -140,11 +141,18 @@ static inline void stall_counters_add_span_of(stall_beacon *_Nonnull beacon, uin
     if (__builtin_expect(span >= __atomic_load_n(&beacon->counters.long_ns, __ATOMIC_RELAXED), 0))
         stall_counters_add_long_span(&beacon->counters, now_ns, span);
 }
-/// Counts the iteration that ends now.
-static inline void stall_counters_add_iteration(stall_beacon *_Nonnull beacon) {
+static inline void stall_counters_add_span(stall_beacon *_Nonnull beacon, uint64_t now_ns) {
+    stall_counters_add_span_of(beacon, __atomic_load_n(&beacon->word, __ATOMIC_RELAXED), now_ns);
+}
+/// Counts the iteration that ends now, and others of its length.
+static inline void stall_counters_add_iterations(stall_beacon *_Nonnull beacon, uint32_t count) {
     uint64_t length = __atomic_load_n(&beacon->counters.unfinished_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&beacon->counters.unfinished_ns, 0, __ATOMIC_RELAXED);
-    STALL_COUNTER_ADD(beacon->counters.lengths[stall_length_bucket(length / 1000)], 1);
+    STALL_COUNTER_ADD(beacon->counters.lengths[stall_length_bucket(length / 1000)], count);
+}
+/// Counts the iteration that ends now.
+static inline void stall_counters_add_iteration(stall_beacon *_Nonnull beacon) {
+    stall_counters_add_iterations(beacon, 1);
 }
 /// Whether there is a watcher, so that the loop counts its times.
 static inline bool stall_beacon_is_watched(const stall_beacon *_Nonnull beacon) {

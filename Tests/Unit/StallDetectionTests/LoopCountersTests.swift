@@ -62,4 +62,35 @@ import Testing
         let rest = LoopMeasure(from: middle, to: beacon.counters(at: at(2_010), runDelay: nil))
         #expect(rest.busy == .milliseconds(10) && rest.microStallCount == 0)
     }
+
+    @Test func `of short spans one in eight is measured, and stands for all`() {
+        let pointer = stall_beacon_create()!
+        defer { stall_beacon_release(pointer) }
+        let beacon = LoopBeacon(pointer)
+        beacon.connect(to: stall_wakeup_create()!, stallLength: .milliseconds(250))
+        var spans: UInt32 = 0
+        for _ in 0..<800 {
+            stall_beacon_publish_awake(pointer, stall_monotonic_ns())
+            spans += stall_beacon_publish_rest(pointer)
+        }
+        // Up to seven are left for the next measurement. One that reaches a tick of the kernel stands for itself.
+        #expect(spans > 792 && spans <= 800)
+        #expect(beacon.rests == 800 && stall_counters_busy_ns(pointer) > 0)
+    }
+
+    @Test func `a span that reached a tick, and a suspected one, ends exactly`() {
+        let pointer = stall_beacon_create()!
+        defer { stall_beacon_release(pointer) }
+        LoopBeacon(pointer).connect(to: stall_wakeup_create()!, stallLength: .milliseconds(250))
+        for _ in 0..<3 {
+            stall_beacon_publish_awake(pointer, stall_monotonic_ns() - 50_000_000)
+            #expect(stall_beacon_publish_rest(pointer) == 1)
+        }
+        #expect(stall_counters_busy_ns(pointer) >= 150_000_000)
+        let now = stall_monotonic_ns()
+        stall_beacon_publish_awake(pointer, now)
+        stall_beacon_set_alarm(pointer, stall_beacon_word(pointer))
+        #expect(stall_beacon_publish_rest(pointer) == 1)
+        #expect(stall_beacon_ended(pointer) >= now)
+    }
 }
