@@ -15,6 +15,8 @@ let lifecycle: Target.Dependency = .product(
     condition: .when(traits: ["NIO"]))
 let metrics: Target.Dependency = .product(
     name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
+let tracing: Target.Dependency = .product(
+    name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
 func nio(_ product: String) -> Target.Dependency {
     .product(name: product, package: "swift-nio", condition: .when(traits: ["NIO"]))
 }
@@ -50,6 +52,7 @@ let modules: [Target] = [
         ["StallAgent", "StallDoor", "StallModel", "CLinux"]
             + [nio("NIOCore"), nio("NIOPosix"), lifecycle]),
     module("StallMetrics", ["StallAgent", "StallModel", metrics]),
+    module("StallTracing", ["CLinux", tracing]),
     cModule("CStallAgent"),
     module("StallAgentC", ["StallAgent", "CStallAgent"]),
     .executableTarget(
@@ -169,6 +172,7 @@ let package = Package(
         .library(name: "StallDoor", targets: ["StallDoor"]),
         .library(name: "StallAgentNIO", targets: ["StallAgentNIO"]),
         .library(name: "StallMetrics", targets: ["StallMetrics"]),
+        .library(name: "StallTracing", targets: ["StallTracing"]),
         .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
@@ -181,12 +185,14 @@ let package = Package(
         .trait(
             name: "Metrics", description: "Product StallMetrics: stalls and loops in swift-metrics."
         ),
+        .trait(name: "Tracing", description: "Product StallTracing: the open spans of a tracer."),
     ],
     dependencies: [
         // Fetched only where a trait is on.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -264,7 +270,7 @@ if wantsStubs {
             path: "packaging/elsewhere/StallAgent", swiftSettings: settings),
     ]
     // Empty, but there: a package that names a product or a trait that is not does not even resolve.
-    package.targets += ["StallAgentNIO", "StallMetrics", "StallDoor"].map {
+    package.targets += ["StallAgentNIO", "StallMetrics", "StallTracing", "StallDoor"].map {
         .target(name: $0, path: "packaging/elsewhere/" + $0)
     }
     package.products = package.targets.map { .library(name: $0.name, targets: [$0.name]) }

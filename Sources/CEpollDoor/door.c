@@ -12,6 +12,7 @@ __thread stall_door *door_of_thread __attribute__((tls_model("initial-exec"), vi
 
 static pthread_key_t key;
 static bool has_key;
+static bool is_disabled;
 
 static void release(stall_door *door) {
     if (__atomic_fetch_sub(&door->references, 1, __ATOMIC_ACQ_REL) != 1) return;
@@ -36,12 +37,25 @@ stall_door *stall_door_open(stall_beacon *beacon) {
     if (!door) return NULL;
     stall_beacon_retain(beacon);
     door->beacon = beacon;
+    door->references = 1;
+    if (__atomic_load_n(&is_disabled, __ATOMIC_RELAXED)) return door;
     door->references = 2;
     stall_door *before = door_of_thread;
     door_of_thread = door;
     pthread_setspecific(key, door);
     if (before) release(before);
     return door;
+}
+
+void stall_door_disable(bool disabled) { __atomic_store_n(&is_disabled, disabled, __ATOMIC_RELAXED); }
+
+void stall_door_disable_here(void) {
+    stall_door *door = door_of_thread;
+    if (!door) return;
+    door_of_thread = NULL;
+    pthread_setspecific(key, NULL);
+    stall_beacon_publish(door->beacon, STALL_LOOP_WAITING, stall_monotonic_ns());
+    release(door);
 }
 
 void stall_door_close(stall_door *door) {

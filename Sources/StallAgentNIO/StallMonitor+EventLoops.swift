@@ -42,12 +42,14 @@ extension StallMonitor {
 
     private func watchThread(of loop: any EventLoop, as name: String, threshold: Duration?) {
         guard isWatching else { return }
+        // With NIO's global executor tasks run on the loops.
+        ExternalWatch.prepareTasks()
         loop.execute { [self] in
             let waits = watchWaits(ofCurrentThreadAs: name, threshold: threshold)
             let thread = ThreadID(rawValue: stall_gettid())
             // By then the loop has waited, at least for this task.
             loop.scheduleTask(in: .milliseconds(50)) { [self] in
-                guard waits.waitCount == 0 else { return }
+                guard waits.waitCount == 0 else { return waits.learnTask() }
                 waits.stop()
                 log("\(name) does not wait through libc: it is looked at instead")
                 watchByPolling(of: loop, on: thread, as: name, threshold: threshold)

@@ -51,6 +51,9 @@ public final class WatchedWaits: Sendable {
     /// static libc, direct system calls.
     public var waitCount: UInt64 { door?.crossings ?? 0 }
 
+    /// Makes reports name the task that runs on the loop's thread, if tasks do. Call it on that thread.
+    package func learnTask() { watch?.learnTask() }
+
     /// Ends the watch.
     public func stop() { watch?.stop() }
 }

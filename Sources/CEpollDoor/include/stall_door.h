@@ -19,5 +19,9 @@ typedef struct stall_door stall_door;
 stall_door *_Nullable stall_door_open(stall_beacon *_Nonnull beacon);
 /// Stops publishing, and releases the watcher's reference. Any thread.
 void stall_door_close(stall_door *_Nonnull door);
+/// For tests: the calling thread's waits are not observed any more, and its loop passes for waiting.
+void stall_door_disable_here(void);
+/// For tests: no door that is opened from now on observes a wait, as where libc is not called.
+void stall_door_disable(bool is_disabled);
 /// How many waits of the loop were seen.
 uint64_t stall_door_crossings(const stall_door *_Nonnull door);

@@ -12,6 +12,7 @@
 
 #include "kernel_read.h"
 #include "stall_clock.h"
+#include "stall_fork.h"
 
 enum {
     // The loader reserves room for thread-local variables of libraries that are loaded later.
@@ -90,3 +91,19 @@ bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns) {
 }
 
 void stall_thread_wake_on_time(void) { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+
+void stall_thread_set_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+int32_t stall_thread_id(void) {
+    // A forked child's only thread has its parent's copy, but another id.
+    static __thread struct {
+        int32_t id;
+        uint32_t generation;
+    } known;
+    uint32_t generation = stall_fork_generation();
+    if (known.id == 0 || known.generation != generation) {
+        known.id = stall_gettid();
+        known.generation = generation;
+    }
+    return known.id;
+}

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../System/kernel_read.h"
@@ -65,15 +66,28 @@ static void leave(void *context) {
     __atomic_store_n(&worker->is_taken, 0, __ATOMIC_RELEASE);
 }
 
-static uint64_t find_task_word(void) {
+uint64_t stall_jobs_task_word(void) {
     if (!__atomic_load_n(&task_variable.is_known, __ATOMIC_ACQUIRE) || !__tls_get_addr) return 0;
     tls_index index = {task_variable.module, task_variable.offset};
     return (uint64_t)(uintptr_t)__tls_get_addr(&index);
 }
 
-static void sit_down(stall_worker *worker) {
+void stall_worker_complete(stall_worker *worker) {
+    if (__atomic_load_n(&worker->task_word, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&worker->task_word, stall_jobs_task_word(), __ATOMIC_RELAXED);
+}
+
+stall_worker *stall_worker_create(void) {
+    stall_worker *worker = calloc(1, sizeof *worker);
+    if (worker) worker->beacon = stall_beacon_create();
+    if (worker && worker->beacon) return worker;
+    free(worker);
+    return NULL;
+}
+
+void stall_worker_sit_down(stall_worker *worker) {
     stall_beacon_publish_thread(worker->beacon, stall_gettid());
-    __atomic_store_n(&worker->task_word, find_task_word(), __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->task_word, stall_jobs_task_word(), __ATOMIC_RELAXED);
     __atomic_store_n(&worker->generation, worker->generation + 1, __ATOMIC_RELEASE);
     this_worker = worker;
     if (has_worker_key) pthread_setspecific(worker_key, worker);
@@ -86,7 +100,7 @@ static stall_worker *take_entry(void) {
         uint32_t is_free = 0;
         if (__atomic_compare_exchange_n(
                 &workers[i].is_taken, &is_free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            sit_down(&workers[i]);
+            stall_worker_sit_down(&workers[i]);
             return &workers[i];
         }
     }
@@ -97,7 +111,7 @@ static stall_worker *take_entry(void) {
     if (beacon) {
         workers[number].beacon = beacon;
         workers[number].is_taken = 1;
-        sit_down(&workers[number]);
+        stall_worker_sit_down(&workers[number]);
         __atomic_store_n(&worker_count, number + 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
@@ -111,12 +125,16 @@ int32_t stall_worker_count(void) { return __atomic_load_n(&worker_count, __ATOMI
 
 stall_worker *stall_worker_numbered(int32_t number) { return &workers[number]; }
 
-uint64_t stall_worker_task(const stall_worker *worker) {
-    uint64_t job = __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE), task = 0;
-    uint64_t word = __atomic_load_n(&worker->task_word, __ATOMIC_RELAXED);
-    if (job == 0 || word == 0) return job;
+uint64_t stall_jobs_read_task(uint64_t word) {
+    uint64_t task = 0;
     // Read through the kernel: the thread may end meanwhile, and its variables with it.
-    if (stall_kernel_read(&task, word, sizeof task) != sizeof task) return job;
+    return word != 0 && stall_kernel_read(&task, word, sizeof task) == sizeof task ? task : 0;
+}
+
+uint64_t stall_worker_task(const stall_worker *worker) {
+    uint64_t job = __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE);
+    if (job == 0) return 0;
+    uint64_t task = stall_jobs_read_task(__atomic_load_n(&worker->task_word, __ATOMIC_RELAXED));
     return task ? task : job;
 }
 
@@ -159,12 +177,9 @@ static void stall_jobs_run(void *context) {
     stall_worker *worker = this_worker ? this_worker : take_entry();
     // A job that runs inside of another one on this thread belongs to that one.
     if (!worker || worker->job != 0) return swift_job_run(job, global_executor);
-    __atomic_store_n(&worker->queue, stall_current_queue(), __ATOMIC_RELAXED);
-    __atomic_store_n(&worker->job, (uint64_t)(uintptr_t)job, __ATOMIC_RELEASE);
-    stall_beacon_publish_awake(worker->beacon, stall_monotonic_ns());
+    stall_worker_begin(worker, stall_current_queue(), (uint64_t)(uintptr_t)job);
     swift_job_run(job, global_executor);
-    __atomic_store_n(&worker->job, 0, __ATOMIC_RELEASE);
-    stall_beacon_publish(worker->beacon, STALL_LOOP_WAITING, stall_monotonic_ns());
+    stall_worker_end(worker);
 }
 
 static SWIFT void stall_jobs_enqueue_marked(swift_job *job) {
@@ -250,7 +265,7 @@ static int search_image(struct dl_phdr_info *image, size_t size, void *context) 
     return 1;
 }
 
-static void learn_task_variable(void) {
+void stall_jobs_learn_task(void) {
     if (!swift_task_getCurrent || __atomic_load_n(&task_variable.is_known, __ATOMIC_ACQUIRE)) return;
     task_search search = {
         (uint64_t)(uintptr_t)swift_task_getCurrent, (uint64_t)(uintptr_t)swift_task_getCurrent()};
@@ -266,7 +281,7 @@ bool stall_jobs_learn_queue(uint8_t priority) {
     void *queue = (void *)(uintptr_t)stall_current_queue();
     // Dispatch assigns a queue to every thread. That of a custom executor is not Swift's.
     if (!queue || strcmp(dispatch_queue_get_label(queue), "Swift global concurrent queue") != 0) return false;
-    learn_task_variable();
+    stall_jobs_learn_task();
     __atomic_store_n(&queues[priority], queue, __ATOMIC_RELEASE);
     return true;
 }

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "stall_beacon.h"
+#include "stall_clock.h"
+#include "stall_rest.h"
 
 /// Maximum number of watched threads that run jobs. Jobs of further threads run unmarked.
 #define STALL_WORKER_LIMIT 256
@@ -39,6 +41,35 @@ bool stall_jobs_are_marked(void);
 bool stall_jobs_learn_queue(uint8_t priority);
 /// Forgets the queues: jobs take their normal path until the queues are learned again.
 void stall_jobs_forget_queues(void);
+
+/// Learns where threads store their current task. Call it in a task.
+void stall_jobs_learn_task(void);
+
+/// Where the calling thread stores its current task; 0 if that was not learned.
+uint64_t stall_jobs_task_word(void);
+/// The task whose address is in a thread's word; 0 for none. Any thread, also after that thread has ended.
+uint64_t stall_jobs_read_task(uint64_t word);
+
+/// An entry for a thread of an executor of our own, which is not numbered. NULL without memory.
+stall_worker *_Nullable stall_worker_create(void);
+/// Makes the calling thread the entry's.
+void stall_worker_sit_down(stall_worker *_Nonnull worker);
+/// Completes what the thread could not know when it sat down.
+void stall_worker_complete(stall_worker *_Nonnull worker);
+/// A job begins on the entry's thread, taken from `queue`.
+static inline void stall_worker_begin(stall_worker *_Nonnull worker, const void *_Nullable queue, uint64_t job) {
+    __atomic_store_n(&worker->queue, queue, __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->job, job, __ATOMIC_RELEASE);
+    stall_beacon_publish_awake(worker->beacon, stall_monotonic_ns());
+}
+static inline void stall_worker_end(stall_worker *_Nonnull worker) {
+    __atomic_store_n(&worker->job, 0, __ATOMIC_RELEASE);
+    stall_beacon_publish_rest(worker->beacon);
+}
+/// Whether a job runs. Any thread.
+static inline bool stall_worker_is_busy(const stall_worker *_Nonnull worker) {
+    return __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE) != 0;
+}
 
 int32_t stall_worker_count(void);
 stall_worker *_Nonnull stall_worker_numbered(int32_t number);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stall_open_work.h"
+
 /// Maximum number of tasks with a label at the same time.
 #define STALL_TASK_NOTE_LIMIT 1024
 
@@ -14,7 +16,14 @@ uint64_t stall_task_current(void);
 /// Sets the label of the calling task, of at most 63 bytes; its previous one is copied to `before` (64 bytes,
 /// zero-ended). A `length` of 0 removes it. False outside of tasks, and if the table is full, which is counted.
 bool stall_task_note_set(const char *_Nullable utf8, uint32_t length, char *_Nonnull before);
+/// Adds the id of the trace that the calling task, which has a label, belongs to; truncated to 39 bytes. It is removed
+/// with the label.
+void stall_task_note_set_trace(const char *_Nullable utf8, uint32_t length);
 /// Copies a task's label into `text` (64 bytes, zero-ended). False if it has none.
 bool stall_task_note_read(uint64_t task, char *_Nonnull text);
+/// Copies the label with this index, below STALL_TASK_NOTE_LIMIT. False if there is none.
+bool stall_task_note_at(uint32_t index, stall_open_work *_Nonnull work);
+/// The number of labelled tasks.
+uint32_t stall_task_note_count(void);
 /// The number of labels dropped because the table was full.
 uint64_t stall_task_note_dropped(void);

@@ -18,3 +18,9 @@ bool stall_thread_join_until(unsigned long thread, uint64_t deadline_ns);
 
 /// Minimizes the calling thread's timer slack: by default the kernel may wake it up to 50 us late.
 void stall_thread_wake_on_time(void);
+
+/// Names the calling thread; truncated to 15 bytes.
+void stall_thread_set_name(const char *_Nonnull name);
+
+/// The calling thread's gettid value, without a system call after the first time.
+int32_t stall_thread_id(void);

@@ -17,6 +17,8 @@ enum RegistrationKey: Hashable, Sendable {
     case outside(UInt)
     /// A target for threads that run jobs of tasks.
     case worker(Int32)
+    /// A thread of the agent's task executor.
+    case executorThread(Int)
 }
 
 /// One watched target.
@@ -76,8 +78,10 @@ final class RegistrationList: Sendable {
     func beacons(of thread: ThreadID) -> [LoopBeacon] {
         state.withLock { state in
             state.watches.filter { key, watch in
-                if case .worker = key { return watch.loop.beacon.thread == thread }
-                return watch.thread == thread
+                switch key {
+                case .worker, .executorThread: watch.loop.beacon.thread == thread
+                default: watch.thread == thread
+                }
             }.map(\.value.loop.beacon)
         }
     }

@@ -11,6 +11,7 @@ extension StallMonitor {
     /// |---|---|
     /// | `stall.id`, `stall.loop`, `stall.duration_ms`, `stall.verdict`, `stall.state` | always |
     /// | `stall.activity`, `stall.cause` | if known |
+    /// | `stall.facts` | open requests and spans, what ``onSuspicion(_:)`` returned, pod, namespace, container |
     /// | `stall.frames` | the names of up to eight innermost functions of the stack that stood for most of the stall |
     ///
     /// - Parameters:
@@ -34,6 +35,8 @@ extension StallReport {
         ]
         if let activity { metadata["stall.activity"] = "\(activity)" }
         if let cause { metadata["stall.cause"] = "\(cause.cause.word)" }
+        let facts = cause?.contextFacts ?? []
+        if !facts.isEmpty { metadata["stall.facts"] = .array(facts.map { "\($0)" }) }
         let frames = dominantFunctions
         if !frames.isEmpty { metadata["stall.frames"] = .array(frames.map { "\($0)" }) }
         return metadata
@@ -46,5 +49,17 @@ extension StallReport {
         }
         let frames = weights.max { $0.value < $1.value }?.key ?? []
         return frames.lazy.compactMap(\.function).prefix(8).map { $0 }
+    }
+}
+
+extension StallCause {
+    /// What is known besides the kernel's evidence: open requests, what hooks said, where the process runs.
+    var contextFacts: [String] {
+        let context: Set<EvidenceName> = [
+            .request, .span, .openRequest, .openSpan, .pod, .namespace, .container,
+        ]
+        return evidence.filter { fact in
+            EvidenceName(rawValue: fact.name).map(context.contains) ?? true
+        }.map { "\($0.name) \($0.value)" }
     }
 }

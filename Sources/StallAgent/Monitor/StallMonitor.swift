@@ -30,6 +30,7 @@ public final class StallMonitor: Sendable {
     /// The address of the running agent. Atomic, because a lock could be held forever in a forked child. The agent of a
     /// parent process is never freed in the child, since the child must not close its store's connection.
     private let running = Atomic<UInt>(0)
+    let executor = Mutex<StallTaskExecutor?>(nil)
 
     /// What a running agent consists of.
     final class Agent: Sendable {
@@ -37,6 +38,7 @@ public final class StallMonitor: Sendable {
         let recorder: Recorder
         let sampler: SharedSampler?
         let probeThread = QueueProbeThread()
+        let suspicions = SuspicionHooks()
         let controlGroup: ControlGroup
         let watches = RegistrationList()
         let settings = Mutex<SettingsFile?>(nil)
@@ -147,6 +149,7 @@ public final class StallMonitor: Sendable {
             TaskJobs.end(for: self)
             for watch in agent.watches.close() { watch.detach() }
             agent.probeThread.stop()
+            agent.suspicions.stop()
             watchdog.join()
         }
         ProcessExit.stop(self)
@@ -231,7 +234,8 @@ public final class StallMonitor: Sendable {
         let targetMonitor = TargetMonitor(
             name: name, threshold: policies.base.threshold, target: target, beacon: beacon,
             sampler: agent.sampler, controlGroup: agent.controlGroup,
-            handover: agent.recorder.handover, threads: configuration.threads)
+            handover: agent.recorder.handover, threads: configuration.threads,
+            suspicions: agent.suspicions.makeCell(for: name))
         let loop = WatchedLoop(
             name: name, beacon: beacon, policies: policies, responder: targetMonitor)
         let watch = Registration(

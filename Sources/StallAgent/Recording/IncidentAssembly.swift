@@ -20,6 +20,10 @@ struct PendingReport: Sendable {
     let others: ThreadRound
     let othersCost: Duration
     let evidenceLog: EvidenceLog
+    /// Requests and spans that were open when it was first reported.
+    let openWork: [OpenWork]
+    /// What the app's hooks said of it so far.
+    let context: [CauseEvidence]
 }
 
 /// An interval of a loop's watched time on its way to the store.
@@ -34,6 +38,7 @@ struct PendingMeasure: Sendable {
 final class IncidentAssembly: @unchecked Sendable {
     // Unchecked because only the recorder's thread touches it after `init`.
     private let name: String
+    private let suspicions: SuspicionCell
     private let modeName: (UInt32) -> String?
     private var seen: [IncidentKind: Seen] = [:]
     private var open: [IncidentKind: OpenStall] = [:]
@@ -43,8 +48,11 @@ final class IncidentAssembly: @unchecked Sendable {
     private var owners: [ThreadID: LockOwner] = [:]
     private var random = SystemRandomNumberGenerator()
 
-    init(name: String, modeName: @escaping (UInt32) -> String?) {
+    init(
+        name: String, suspicions: SuspicionCell, modeName: @escaping (UInt32) -> String?
+    ) {
         self.name = name
+        self.suspicions = suspicions
         self.modeName = modeName
     }
 
@@ -71,6 +79,7 @@ final class IncidentAssembly: @unchecked Sendable {
         var members: [CapturedThread] = []
         var round = ThreadRound()
         var cost = Duration.zero
+        var openWork: [OpenWork] = []
     }
 
     /// What stays the same from an incident's first report to its last.
@@ -109,6 +118,7 @@ final class IncidentAssembly: @unchecked Sendable {
                 PendingMeasure(
                     loop: name, threshold: measure.threshold, start: measure.start,
                     measure: LoopMeasure(from: measure.first, to: measure.last)))
+        case .openWork: add(record.value.load(as: OpenWorkRecord.self), record.tails.0)
         case .gap, .unwatched: break
         }
         return nil
@@ -216,6 +226,12 @@ final class IncidentAssembly: @unchecked Sendable {
         }
     }
 
+    private func add(_ record: OpenWorkRecord, _ items: UnsafeRawBufferPointer) {
+        others.openWork = items.bindMemory(to: stall_open_work.self).map {
+            OpenWork($0, at: record.at, stalledTask: record.task)
+        }
+    }
+
     private func report(_ record: IncidentRecord) -> PendingReport {
         let incident = record.incident
         let stall = openStall(record)
@@ -235,7 +251,8 @@ final class IncidentAssembly: @unchecked Sendable {
             othersCost: stall.others.cost,
             evidenceLog: EvidenceLog(
                 observations: seen[record.kind]?.observations ?? [], last: counters,
-                lastPoll: record.lastPoll))
+                lastPoll: record.lastPoll),
+            openWork: stall.others.openWork, context: suspicions.facts(began: incident.began))
     }
 
     /// Each incident has one id.

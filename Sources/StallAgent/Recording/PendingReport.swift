@@ -44,6 +44,9 @@ extension PendingReport {
                 growth: first.map { last.growth(since: $0.counters) } ?? Counters(),
                 observed: first.map { lastPoll - $0.at } ?? .zero))
         report.cause = explained.cause
+        report.cause?.evidence += context + openWork.map(\.evidence)
+        // A span of the same task names it as a label would.
+        if report.activity == nil { report.activity = openWork.first { $0.isOwn }?.name }
         let holders = explained.holders.map { holder in
             ThreadSnapshot(
                 thread: holder.owner, name: holder.name, role: .holder, stack: holder.stack,

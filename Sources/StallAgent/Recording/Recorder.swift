@@ -76,6 +76,7 @@ private struct Recording {
     let notifier: StallNotifier
     let symbolizer: Symbolizer
     let run: ProcessRun
+    let hosting: [CauseEvidence]
     var store: StoreConnection
     var limiter: ReportLimiter
     private let ring: HandoverRing
@@ -107,6 +108,7 @@ private struct Recording {
         symbolizer = Symbolizer(options: options)
         limiter = ReportLimiter(
             limits: configuration.limits, debuggerPolicy: configuration.debuggerPolicy)
+        hosting = HostingFacts(processEnvironment(HostingFacts.variables)).evidence
         let executable = ImageTable.current().images.first
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
@@ -247,6 +249,7 @@ private struct Recording {
         countLosses()
         guard configuration.symbolizes else {
             pending.explain(&report, images: images) { _ in [] }
+            report.cause?.evidence += hosting
             keep(report, images, of: pending)
             return store.notifyOnceDurable(report)
         }
@@ -263,6 +266,7 @@ private struct Recording {
             }
         }
         pending.explain(&report, images: images) { frames(of: $0) }
+        report.cause?.evidence += hosting
         keep(report, images, of: pending)
         let unnamed = store.unsymbolized(report.locations)
         if !unnamed.isEmpty {

@@ -26,6 +26,10 @@ protocol MonitoredTarget: Sendable {
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)
     /// The name of the mode with this number in the beacon. Called on the recorder's thread, which may wait.
     func modeName(_ number: UInt32) -> String?
+    /// The thread whose open requests and spans belong in a report; nil if tasks run the work: then those of all tasks.
+    var openWorkThread: ThreadID? { get }
+    /// The task that runs now, by its address; 0 if unknown.
+    var currentTask: UInt64 { get }
 }
 
 extension MonitoredTarget {
@@ -38,6 +42,8 @@ extension MonitoredTarget {
     }
     func modeName(_ number: UInt32) -> String? { nil }
     var isExact: Bool { false }
+    var openWorkThread: ThreadID? { nil }
+    var currentTask: UInt64 { 0 }
 }
 
 /// Work of one thread: a run loop, or work that a thread marks itself.
@@ -45,6 +51,8 @@ final class ThreadTarget: MonitoredTarget {
     private let thread: RegisteredThread
     private let beacon: SharedBeacon
     private let name: @Sendable (UInt32) -> String?
+    /// Where the thread stores its current task; 0 if unknown.
+    private let taskWord = Atomic<UInt64>(0)
 
     init(
         _ thread: RegisteredThread, beacon: SharedBeacon,
@@ -56,8 +64,20 @@ final class ThreadTarget: MonitoredTarget {
     }
 
     var isExact: Bool { true }
+    var openWorkThread: ThreadID? { thread.id }
     func findThread() -> RegisteredThread? { thread }
     func modeName(_ number: UInt32) -> String? { name(number) }
+
+    /// Tasks may run on this thread, if its executor is the app's. Called on the thread, after a task has learned where
+    /// threads store their tasks.
+    func learnTask() { taskWord.store(stall_jobs_task_word(), ordering: .relaxed) }
+
+    var currentTask: UInt64 { stall_jobs_read_task(taskWord.load(ordering: .relaxed)) }
+
+    func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {
+        beacon.readLabel(into: text)
+        if text[0] == 0 { _ = stall_task_note_read(currentTask, text) }
+    }
 
     /// A thread that ended during its work is not stalled. Another thread may have its id by now.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {

@@ -5,19 +5,29 @@ internal import StallCapture
 internal import StallDetection
 internal import StallModel
 
+/// The threads of an executor of the agent, as the watchdog sees them: nothing may allocate or wait.
+protocol WorkerGroup: AnyObject, Sendable {
+    /// How many threads it has, if all are occupied and a job waits; otherwise 0.
+    var exhaustedCount: Int { get }
+    func forEachWorker(_ body: (UnsafeMutablePointer<stall_worker>) -> Void)
+}
+
 /// A watched worker. Its beacon shows exactly when a job begins and ends. Within one job, an actor may run the work of
 /// many tasks in turn, and that is progress.
 final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     // Unchecked because only the watchdog's thread touches what changes, and a worker lives as long as the process.
     private let worker: UnsafeMutablePointer<stall_worker>
     private let beacon: SharedBeacon
+    /// Nil for the threads of Swift's pool.
+    private let group: (any WorkerGroup)?
     /// The worker's current thread, and the number of its predecessors.
     private var known: (thread: RegisteredThread?, generation: UInt64) = (nil, 0)
     /// The task at the last poll, and the beacon's word then.
     private var seen: (word: UInt64, task: UInt64) = (0, 0)
 
-    init(_ worker: UnsafeMutablePointer<stall_worker>) {
+    init(_ worker: UnsafeMutablePointer<stall_worker>, of group: (any WorkerGroup)? = nil) {
         self.worker = worker
+        self.group = group
         beacon = SharedBeacon(worker.pointee.beacon)
     }
 
@@ -47,24 +57,36 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         return true
     }
 
+    var currentTask: UInt64 { stall_worker_task(worker) }
+
     /// The label of the thread or of its task; otherwise, if the pool is exhausted, that.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {
         beacon.readLabel(into: text)
         if text[0] != 0 || stall_task_note_read(stall_worker_task(worker), text) { return }
-        let count = stall_worker_exhausted_count(worker)
+        let count = exhaustedCount
         if count > 0 { stall_pool_make_label(text, UInt32(count)) }
+    }
+
+    private var exhaustedCount: Int {
+        group?.exhaustedCount ?? Int(stall_worker_exhausted_count(worker))
     }
 
     /// All threads of the queue, if no other one is left for a job that waits.
     func forEachMember(_ body: (RegisteredThread) -> Void) {
-        guard stall_worker_exhausted_count(worker) > 0 else { return }
+        guard exhaustedCount > 0 else { return }
+        if let group { return group.forEachWorker { visit($0, body) } }
         var number: Int32 = 0
         while number < stall_worker_count() {
             let other = stall_worker_numbered(number)
             number += 1
-            guard stall_worker_shares_queue(other, worker) else { continue }
-            let id = ThreadID(rawValue: stall_beacon_thread(other.pointee.beacon))
-            if id.rawValue != 0, let thread = try? RegisteredThread.found(id) { body(thread) }
+            if stall_worker_shares_queue(other, worker) { visit(other, body) }
         }
+    }
+
+    private func visit(
+        _ worker: UnsafeMutablePointer<stall_worker>, _ body: (RegisteredThread) -> Void
+    ) {
+        let id = ThreadID(rawValue: stall_beacon_thread(worker.pointee.beacon))
+        if id.rawValue != 0, let thread = try? RegisteredThread.found(id) { body(thread) }
     }
 }

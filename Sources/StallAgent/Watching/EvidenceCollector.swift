@@ -12,6 +12,7 @@ final class ProcessEvidence: @unchecked Sendable {
     private let reader: ProcessStateReader
     let snapshot = WaitSnapshot()
     let search = SuspectSearch()
+    let openWork = OpenWorkBuffer()
 
     init(_ controlGroup: ControlGroup) {
         reader = ProcessStateReader(controlGroup)
@@ -76,6 +77,11 @@ struct EvidenceCollector: ~Copyable {
         record.thread = snapshot.copy.snapshot.thread
         record.process = process.read()
         record.lastPoll = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+    }
+
+    /// What is open now; valid until the next call.
+    func copyOpenWork(thread: ThreadID?, task: UInt64) -> UnsafeRawBufferPointer {
+        process.openWork.copy(thread: thread, task: task)
     }
 
     /// Opens the thread's files in advance.

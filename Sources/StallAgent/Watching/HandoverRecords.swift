@@ -84,6 +84,13 @@ struct ThreadRecord {
     var stack: StackCopy.Header
 }
 
+/// Requests and spans that were open when the next incident was seen. Tail: `stall_open_work` values.
+struct OpenWorkRecord {
+    var at: MonotonicInstant
+    /// The task that stalled; 0 if unknown.
+    var task: UInt64
+}
+
 /// The end of a round over other threads.
 struct RoundRecord {
     var skippedCount: Int

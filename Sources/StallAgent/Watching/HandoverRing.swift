@@ -11,7 +11,7 @@ enum RecordKind: UInt8 {
     /// Padding up to the end of the memory.
     case gap
     case sample, late, observation, owner, suspect
-    case thread, round, incident, measure, discard, unwatched
+    case thread, round, incident, measure, discard, unwatched, openWork
 }
 
 /// A ring of records between one writer thread and one reader thread.

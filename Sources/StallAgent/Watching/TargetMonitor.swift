@@ -36,13 +36,16 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     private var awaitedWord: UInt64?
     /// The end of a stall that could not be handed over yet.
     private var unsent: IncidentRecord?
+    private let suspicions: SuspicionCell
+    /// The callout whose suspicion was announced last.
+    private var announced: MonotonicInstant?
     /// The recorder's state of this loop.
     let assembly: IncidentAssembly
 
     init(
         name: String, threshold: Duration, target: any MonitoredTarget, beacon: LoopBeacon,
         sampler: SharedSampler?, controlGroup: ControlGroup, handover: Handover,
-        threads: StallMonitor.ThreadScope
+        threads: StallMonitor.ThreadScope, suspicions: SuspicionCell
     ) {
         self.threshold = threshold
         self.target = target
@@ -50,7 +53,9 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         self.sampler = sampler
         self.handover = handover
         self.threads = threads
-        assembly = IncidentAssembly(name: name, modeName: { target.modeName($0) })
+        self.suspicions = suspicions
+        assembly = IncidentAssembly(
+            name: name, suspicions: suspicions, modeName: { target.modeName($0) })
         account = ThreadCounters(target, controlGroup)
         causes = EvidenceCollector(process: sampler?.process ?? ProcessEvidence(controlGroup))
     }
@@ -89,6 +94,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.append(.discard, DiscardRecord(kind: .stall), from: sender)
         ring.append(.unwatched, UnwatchedRecord(), from: sender)
         target.forEachMember { _ in }
+        addOpenWork()
         // Nothing of it is committed.
     }
 
@@ -103,6 +109,10 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     }
 
     func takeSample(_ kind: IncidentKind, of reading: LoopReading, within limit: Duration) {
+        if kind == .stall, announced != reading.since {
+            announced = reading.since
+            suspicions.announce(reading.since)
+        }
         sendUnsent()
         _ = collectLateStack()
         ring.begin(reserve: Handover.reserve)
@@ -165,7 +175,10 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         sendUnsent()
         let kind: IncidentKind = incident.verdict == .saturated ? .saturation : .stall
         threshold = incident.threshold
-        if isNew(incident, kind), !incident.hasEnded { captureOthers() }
+        if isNew(incident, kind), !incident.hasEnded {
+            captureOthers()
+            sendOpenWork()
+        }
         var record = incidentRecord(incident)
         causes.lastPoll(&record)
         if !send(record), incident.hasEnded {
@@ -219,6 +232,18 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
         ring.begin(reserve: Handover.reserve)
         ring.append(.round, RoundRecord(skippedCount: skipped, cost: now - start), from: sender)
         _ = ring.commit()
+    }
+
+    private func sendOpenWork() {
+        ring.begin(reserve: Handover.reserve)
+        addOpenWork()
+        _ = ring.commit()
+    }
+
+    private func addOpenWork() {
+        let task = target.currentTask
+        let items = causes.copyOpenWork(thread: target.openWorkThread, task: task)
+        ring.append(.openWork, OpenWorkRecord(at: now, task: task), from: sender, items)
     }
 
     private func send(_ stack: StackCopy, _ role: ThreadRole) {

@@ -1,4 +1,4 @@
-// The names of the facts that a cause rests on, written once for those that find, store and show them. They are texts in
+// The names of the facts that a cause rests on, and of what else is known of a stall, written once for those that find, store and show them. They are texts in
 // data, and other programs may add their own: never change one.
 
 /// What kind of fact a ``CauseEvidence`` is.
@@ -17,6 +17,16 @@ package enum EvidenceName: String, CaseIterable {
     case notReadable = "not readable"
     /// The process that holds a lock of a file or a database.
     case heldBy = "held by"
+    /// The labelled request, and the span, of the task that stalled.
+    case request
+    case span
+    /// Others that were open meanwhile. They are not accused.
+    case openRequest = "open request"
+    case openSpan = "open span"
+    /// Where the process ran.
+    case pod
+    case namespace
+    case container
 }
 
 extension StallCause {

@@ -11,6 +11,8 @@ let taskScenarios: [String: @Sendable (StallMonitor) async -> Void] = [
     "tasks-busy": tasksBusy, "tasks-actor": tasksActor, "tasks-actor-stall": tasksActorStall,
     "tasks-earlier-hook": tasksEarlierHook, "tasks-later-hook": tasksLaterHook,
     "tasks-stopped": tasksStopped, "tasks-two-monitors": tasksTwoMonitors,
+    "executor": executor, "executor-exhausted": executorExhausted,
+    "executor-stopped": executorStopped, "tasks-open": tasksOpen, "suspicion": suspicion,
 ]
 
 /// The queues of all priorities are known after this.
@@ -180,4 +182,72 @@ actor Ledger {
     print("second monitor: \(count)")
     await Task.detached { plannedStall() }.value
     await settle()
+}
+
+/// A task on threads of its own blocks one of them; jobs of the global executor are not watched.
+@Sendable func executor(_ monitor: StallMonitor) async {
+    let executor = monitor.taskExecutor
+    await settle()
+    await Task.detached(executorPreference: executor) {
+        await Task.yield()
+        await monitor.withTaskActivity("GET /orders/:id") { plannedStall() }
+    }.value
+    await settle()
+}
+
+/// One task more than threads: the last report shows the others.
+@Sendable func executorExhausted(_ monitor: StallMonitor) async {
+    let executor = monitor.taskExecutor
+    await settle()
+    await withTaskGroup(of: Void.self) { group in
+        for number in 0...executor.threadCount {
+            group.addTask(executorPreference: executor) {
+                number < executor.threadCount ? plannedStall() : plannedWork()
+            }
+        }
+    }
+    await settle()
+}
+
+/// After the end of the agent tasks still run there.
+@Sendable func executorStopped(_ monitor: StallMonitor) async {
+    let executor = monitor.taskExecutor
+    monitor.stop()
+    let (first, second) = (
+        Task(executorPreference: executor) { plannedStall() },
+        Task(executorPreference: executor) { await Task.yield() }
+    )
+    await first.value
+    await second.value
+    print("ran")
+}
+
+/// Two requests are open while a third blocks its thread.
+@Sendable func tasksOpen(_ monitor: StallMonitor) async {
+    monitor.watchTasks()
+    await settle()
+    let open = ["GET /stock", "GET /report"].map { label in
+        Task.detached {
+            try? await monitor.withTaskActivity(label) { try await Task.sleep(for: .seconds(2)) }
+        }
+    }
+    await settle()
+    await Task.detached {
+        await monitor.withTaskActivity("GET /orders/:id") { plannedStall() }
+    }.value
+    await settle()
+    for task in open { task.cancel() }
+}
+
+/// What the hook says is in the report. A hook is called for each suspicion.
+@Sendable func suspicion(_ monitor: StallMonitor) async {
+    monitor.onSuspicion { loop, elapsed in
+        ["queue depth": "7 of \(loop)", "early": "\(elapsed < .milliseconds(400))"]
+    }
+    onThread {
+        let thread = monitor.watchCurrentThread(as: "decoder")
+        thread.begin()
+        plannedStall()
+        thread.end()
+    }
 }

@@ -32,6 +32,7 @@ import Testing
         "StallMetrics": [
             "StallAgent", "StallModel", "Metrics", "CoreMetrics", "Synchronization",
         ],
+        "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",

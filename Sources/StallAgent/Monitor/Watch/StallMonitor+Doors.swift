@@ -10,8 +10,21 @@ package import StallModel
 /// A watch that another module of the package requested.
 package final class ExternalWatch: Sendable {
     private let end: @Sendable () -> Void
+    private let learn: @Sendable () -> Void
 
-    fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+    fileprivate init(
+        learn: @escaping @Sendable () -> Void = {}, _ end: @escaping @Sendable () -> Void
+    ) {
+        self.learn = learn
+        self.end = end
+    }
+
+    /// Makes reports name the task that runs on the watched thread, if tasks do. Call it on that thread, some time after
+    /// ``prepareTasks()``.
+    package func learnTask() { learn() }
+
+    /// Determines where threads store their tasks.
+    package static func prepareTasks() { Task.detached { stall_jobs_learn_task() } }
 
     /// Ends the watch. Idempotent.
     package func stop() { end() }
@@ -41,7 +54,9 @@ extension StallMonitor {
         watch(
             target, LoopBeacon(beacon), as: name, threshold: threshold, key: key,
             thread: thread.id, detach: detach)
-        let outside = ExternalWatch { [weak self] in self?.unwatch(key) }
+        let outside = ExternalWatch(learn: { target.learnTask() }) { [weak self] in
+            self?.unwatch(key)
+        }
         // By the target, since the same thread may have other watches of this monitor.
         ThreadEnd.run(for: target) { outside.stop() }
         return outside

@@ -46,13 +46,28 @@ extension StallMonitor {
     ///
     /// A stalled job of the task carries the label, if jobs are watched. Child tasks do not. Labels nest; the innermost
     /// counts. Limits: 63 bytes of UTF-8, 1,024 tasks at a time. Cost: about 100 ns.
+    ///
+    /// Labelled tasks are requests: a report also lists up to eight others that were open meanwhile. If the
+    /// configuration's logger has a metadata provider with a trace id, so has the request.
     @discardableResult
     public nonisolated(nonsending) func withTaskActivity<Result, Failure: Error>(
         _ label: String, _ body: nonisolated(nonsending) () async throws(Failure) -> Result
     ) async throws(Failure) -> Result {
         let outer = Self.setTaskNote(label)
         defer { _ = Self.setTaskNote(outer) }
+        if let provider = configuration.logger.metadataProvider {
+            Self.setTaskTrace(provider.get().traceID)
+        }
         return try await body()
+    }
+
+    private static func setTaskTrace(_ id: String?) {
+        guard var id else { return }
+        id.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                stall_task_note_set_trace($0.baseAddress, UInt32(clamping: $0.count))
+            }
+        }
     }
 
     /// Returns the previous label.
@@ -67,5 +82,15 @@ extension StallMonitor {
             }
             return before[0] == 0 ? "" : String(cString: before.baseAddress!)
         }
+    }
+}
+
+extension Logger.Metadata {
+    /// The value of `trace-id`, `trace_id` or `traceID`; nil without one.
+    var traceID: String? {
+        let found = first { key, _ in
+            key.lowercased().filter { !"-_.".contains($0) } == "traceid"
+        }
+        return found.map { "\($0.value)" }
     }
 }

@@ -225,6 +225,54 @@ import Testing
         #expect(last.threads.filter { $0.role == .member }.count == count)
     }
 
+    func evidence(_ name: String, of report: StallReport) -> [String] {
+        report.cause?.evidence.filter { $0.name == name }.map(\.value) ?? []
+    }
+
+    @Test
+    func `a job on the agent's executor is reported with its label, and its end changes nothing`()
+        throws
+    {
+        let played = try play(["executor", "executor-exhausted", "executor-stopped"])
+        let reports = try #require(played["executor"]?.reports)
+        try #require(reports.count == 1, "\(reports.count) reports")
+        #expect(reports[0].loop == "task executor" && reports[0].activity == "GET /orders/:id")
+        #expect(functions(reports[0]).contains("plannedStall()"))
+        #expect(reports[0].duration > .milliseconds(490))
+        let count = ProcessInfo.processInfo.activeProcessorCount
+        let exhausted = try #require(played["executor-exhausted"]?.reports)
+        #expect(exhausted.count == count)
+        #expect(exhausted.contains { $0.activity == "all \(count) threads taken" })
+        #expect(played["executor-stopped"]?.output == "ran\ndone\n")
+        #expect(played["executor-stopped"]?.reports.isEmpty == true)
+    }
+
+    @Test func `requests that are open meanwhile are listed, and only the stalled one is named`()
+        throws
+    {
+        let reports = try #require(play(["tasks-open"]).values.first).reports
+        try #require(reports.count == 1, "\(reports.count) reports")
+        #expect(reports[0].activity == "GET /orders/:id")
+        let own = evidence("request", of: reports[0])
+        let open = evidence("open request", of: reports[0])
+        #expect(own.count == 1 && own[0].hasPrefix("GET /orders/:id, for "))
+        #expect(
+            Set(open.map { $0.prefix { $0 != "," } }) == ["GET /stock", "GET /report"], "\(open)")
+    }
+
+    @Test func `what the app's hook says of a suspicion is in the report`() throws {
+        let reports = try #require(play(["suspicion"]).values.first).reports
+        try #require(reports.count == 1, "\(reports.count) reports")
+        #expect(evidence("queue depth", of: reports[0]) == ["7 of decoder"])
+        #expect(isOverloaded || evidence("early", of: reports[0]) == ["true"])
+    }
+
+    @Test func `threads of a pool that all block while an item waits are reported once`() throws {
+        let reports = try #require(play(["threads-exhausted"]).values.first).reports
+        try #require(reports.count == 1, "\(reports)")
+        #expect(reports[0].loop == "files" && functions(reports[0]).contains("plannedStall()"))
+    }
+
     @Test func `systemd is notified while the app's loops make progress`() throws {
         let (output, reports) = try #require(play(["systemd"]).values.first)
         #expect(

@@ -1,0 +1,119 @@
+#include "stall_open_work.h"
+
+#include <string.h>
+
+#include "stall_clock.h"
+#include "stall_task_note.h"
+#include "stall_thread.h"
+
+enum { FREE = 0, CLAIMED = 1, WORDS = sizeof(stall_open_work) / 8, REACH = 64 };
+
+_Static_assert(sizeof(stall_open_work) % 8 == 0, "it is copied word by word");
+
+typedef struct {
+    uint64_t state;  // FREE, CLAIMED while it is being written, or the span's number
+    uint64_t words[WORDS];
+} entry;
+
+static entry entries[STALL_SPAN_LIMIT];
+static uint64_t last_number;  // multiplied by the limit, plus the entry's index, it is a span's number
+static uint64_t open_count, dropped;
+
+static void copy_text(char *into, uint32_t room, const char *text, uint32_t length) {
+    if (!text) return;
+    if (length >= room) {
+        length = room - 1;
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+    }
+    memcpy(into, text, length);
+}
+
+uint64_t stall_span_begin(const char *name, uint32_t name_length, const char *trace, uint32_t trace_length) {
+    uint64_t number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
+    for (uint64_t step = 0; step < REACH; step++) {
+        uint64_t index = (number + step) % STALL_SPAN_LIMIT, expected = FREE;
+        entry *found = &entries[index];
+        if (!__atomic_compare_exchange_n(
+                &found->state, &expected, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        stall_open_work work = {
+            .task = stall_task_current(), .began_ns = stall_monotonic_ns(), .thread = stall_thread_id(), .is_span = 1};
+        copy_text(work.name, sizeof work.name, name, name_length);
+        copy_text(work.trace, sizeof work.trace, trace, trace_length);
+        for (int i = 0; i < WORDS; i++) {
+            uint64_t word;
+            memcpy(&word, (const char *)&work + 8 * i, 8);
+            __atomic_store_n(&found->words[i], word, __ATOMIC_RELAXED);
+        }
+        uint64_t span = number * STALL_SPAN_LIMIT + index;
+        __atomic_store_n(&found->state, span, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&open_count, 1, __ATOMIC_RELAXED);
+        return span;
+    }
+    __atomic_fetch_add(&dropped, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+void stall_span_end(uint64_t span) {
+    if (span <= CLAIMED) return;
+    if (__atomic_compare_exchange_n(
+            &entries[span % STALL_SPAN_LIMIT].state, &span, FREE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __atomic_fetch_sub(&open_count, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t stall_span_dropped(void) { return __atomic_load_n(&dropped, __ATOMIC_RELAXED); }
+
+// False if the entry is free or changed meanwhile.
+static bool read_span(const entry *entry, stall_open_work *work) {
+    uint64_t before = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
+    if (before <= CLAIMED) return false;
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t word = __atomic_load_n(&entry->words[i], __ATOMIC_RELAXED);
+        memcpy((char *)work + 8 * i, &word, 8);
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&entry->state, __ATOMIC_RELAXED) == before;
+}
+
+typedef struct {
+    stall_open_work *into;
+    uint32_t count;
+    int32_t thread;
+    uint64_t own_task;
+} list;
+
+static bool is_own(const list *list, const stall_open_work *work) {
+    return list->own_task != 0 && work->task == list->own_task;
+}
+
+static bool comes_before(const list *list, const stall_open_work *left, const stall_open_work *right) {
+    if (is_own(list, left) != is_own(list, right)) return is_own(list, left);
+    return left->began_ns < right->began_ns;
+}
+
+// Keeps the list sorted, and the first of it where there is no room for all.
+static void add(list *list, const stall_open_work *work) {
+    bool is_wanted = list->thread != 0 ? work->thread == list->thread || is_own(list, work) : work->task != 0;
+    if (!is_wanted) return;
+    uint32_t place = list->count;
+    while (place > 0 && comes_before(list, work, &list->into[place - 1])) place--;
+    if (place == STALL_OPEN_WORK_SHOWN) return;
+    if (list->count < STALL_OPEN_WORK_SHOWN) list->count++;
+    for (uint32_t i = list->count - 1; i > place; i--) list->into[i] = list->into[i - 1];
+    list->into[place] = *work;
+}
+
+uint32_t stall_open_work_copy(stall_open_work *into, int32_t thread, uint64_t own_task) {
+    list list = {into, 0, thread, own_task};
+    stall_open_work work;
+    uint32_t notes = stall_task_note_count();
+    for (uint32_t i = 0; notes > 0 && i < STALL_TASK_NOTE_LIMIT; i++) {
+        memset(&work, 0, sizeof work);
+        if (stall_task_note_at(i, &work)) add(&list, &work);
+    }
+    if (__atomic_load_n(&open_count, __ATOMIC_RELAXED) == 0) return list.count;
+    for (uint32_t i = 0; i < STALL_SPAN_LIMIT; i++) {
+        if (read_span(&entries[i], &work)) add(&list, &work);
+    }
+    return list.count;
+}
