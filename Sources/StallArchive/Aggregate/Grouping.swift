@@ -11,6 +11,8 @@ final class Grouping {
     private let decider: GroupDecider
     private let dimensions: RollUpDimensions
     private let rollUps: RollUpWriter
+    /// Notes the same changes, by host.
+    private let hostRollUps: RollUpWriter
     /// Most cells are met again and again: writing one costs more than holding its changes back. But
     /// not more of them than this.
     private let changeLimit: Int
@@ -29,7 +31,7 @@ final class Grouping {
     }
 
     init(
-        _ connection: Connection, _ grouper: any ReportGrouper, changeLimit: Int = 500_000
+        _ connection: Connection, _ grouper: any ReportGrouper, changeLimit: Int = 250_000
     ) throws {
         self.connection = connection
         self.changeLimit = changeLimit
@@ -37,6 +39,7 @@ final class Grouping {
         decider = try GroupDecider(connection, grouper) { try signatures.row(of: $0) }
         dimensions = try RollUpDimensions(connection)
         rollUps = try RollUpWriter(connection)
+        hostRollUps = try RollUpWriter(connection, .hosts)
         addUnnamed = try connection.prepare(
             "insert or ignore into unnamed_report (source, seq) values (?, ?)")
         removeUnnamed = try connection.prepare(
@@ -61,6 +64,7 @@ final class Grouping {
         try decider.forget()
         dimensions.forget()
         rollUps.forget()
+        hostRollUps.forget()
         renamed.removeAll()
         renamesKnown = false
     }
@@ -69,6 +73,7 @@ final class Grouping {
     var mark: Int { rollUps.mark }
     func rollBack(to mark: Int) throws {
         rollUps.rollBack(to: mark)
+        hostRollUps.rollBack(to: mark)
         try decider.forget()
         dimensions.forget()
     }
@@ -78,9 +83,10 @@ final class Grouping {
     /// - Returns: Whether that was needed.
     @discardableResult
     func bringUpToDate() throws -> Bool {
-        if try findState.found() == decider.rulesHash { return false }
-        try rebuild()
-        return true
+        let isGrouped = try findState.found() == decider.rulesHash
+        if try !isGrouped || !connection.hasHostRollUps { try rebuild() }
+        try ExposureDays(connection).bringUpToDate()
+        return !isGrouped
     }
 
     /// Decides the group of a report that is about to be written.
@@ -110,13 +116,17 @@ final class Grouping {
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
         let dimension = try dimensions.id(of: report)
+        let host = try dimensions.host(ofLoop: report.loop)
         rollUps.add(report.entry, dimension: dimension, signature: signature)
+        hostRollUps.add(report.entry, dimension: dimension, signature: host)
     }
 
     private func remove(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
         let dimension = try dimensions.id(of: report)
+        let host = try dimensions.host(ofLoop: report.loop)
         rollUps.remove(report.entry, dimension: dimension, signature: signature)
+        hostRollUps.remove(report.entry, dimension: dimension, signature: host)
     }
 
     /// Loops of a source turn out to have recorded their watched time: their reports count in other dimension rows from
@@ -151,13 +161,20 @@ final class Grouping {
     /// Writes what was noted: the last thing before a commit.
     func flush() throws {
         if !renamed.isEmpty { try regroup() }
-        try rollUps.flush(entries: entries(ofDay:))
+        try flushRollUps()
     }
 
     /// Writes roll-ups when much was noted of one file. Nothing of other files may be noted then: it
     /// would be rolled back with this one.
     func flushMany() throws {
-        if rollUps.mark > changeLimit { try rollUps.flush(entries: entries(ofDay:)) }
+        if rollUps.mark > changeLimit { try flushRollUps() }
+    }
+
+    private func flushRollUps() throws {
+        try rollUps.flush { try entries(ofDay: $0) { _, signature in signature } }
+        try hostRollUps.flush {
+            try entries(ofDay: $0) { report, _ in try dimensions.host(ofLoop: report.loop) }
+        }
     }
 
     /// Decides the groups of reports that show places with new names.
@@ -218,14 +235,16 @@ final class Grouping {
 
     /// Deletes the roll-ups of days before the one that a time is in.
     func deleteRollUps(before time: UnixTime) throws {
-        let day = time.microseconds.day
-        try connection.prepare("delete from rollup where day_count = 1 and first_day < ?").run(day)
-        try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)
-        try rollUps.addUpLong()
+        try rollUps.delete(before: time.microseconds.day)
+        try hostRollUps.delete(before: time.microseconds.day)
     }
 
     /// The reports of a day with the cells that they count in; nil when some were pruned.
-    private func entries(ofDay day: Int64) throws -> [(RollUpCell, RollUpEntry)]? {
+    ///
+    /// - Parameter key: What the cell of a report is of besides day and dimensions, given its signature.
+    private func entries(
+        ofDay day: Int64, _ key: (CountedReport, _ signature: Int64) throws -> Int64
+    ) throws -> [(RollUpCell, RollUpEntry)]? {
         guard try day >= connection.firstWholeDay() ?? .min else { return nil }
         let rows = try connection.prepare(
             """
@@ -238,17 +257,14 @@ final class Grouping {
         try rows.bind(day, start, start + .microsecondsOfDay)
         var entries: [(RollUpCell, RollUpEntry)] = []
         while try rows.step() {
-            if let entry = try entry(CountedReport(rows, at: 0)) { entries.append(entry) }
+            let report = try CountedReport(rows, at: 0)
+            guard let signature = report.signature else { continue }
+            let cell = RollUpCell(
+                day: report.entry.start_us.day, dimension: try dimensions.id(of: report),
+                signature: try key(report, signature))
+            entries.append((cell, report.entry))
         }
         return entries
-    }
-
-    private func entry(_ report: CountedReport) throws -> (RollUpCell, RollUpEntry)? {
-        guard let signature = report.signature else { return nil }
-        let dimension = try dimensions.id(of: report)
-        let cell = RollUpCell(
-            day: report.entry.start_us.day, dimension: dimension, signature: signature)
-        return (cell, report.entry)
     }
 
     /// Decides all groups and adds everything up again. Roll-ups of days whose reports were pruned
@@ -257,9 +273,8 @@ final class Grouping {
         try forget()
         moves.removeAll()
         let first = try connection.firstWholeDay() ?? .min
-        try connection.prepare("delete from rollup where day_count = 1 and first_day >= ?")
-            .run(first)
-        try connection.prepare("delete from rollup where day_count = ?").run(RollUpCell.longDays)
+        try rollUps.delete(from: first)
+        try hostRollUps.delete(from: first)
         try connection.prepare("delete from unnamed_report").run()
         try connection.prepare("delete from report_day").run()
         try connection.prepare(
@@ -269,6 +284,7 @@ final class Grouping {
             "delete from signature_frame where signature not in (select id from signature)"
         ).run()
         try rollUps.addUpLong()
+        try hostRollUps.addUpLong()
         let rows = try connection.prepare(
             """
             select \(CountedReport.columns), report.samples from report
@@ -286,8 +302,11 @@ final class Grouping {
             for (report, samples) in batch { try rebuild(report, samples, from: first) }
             try flushMany()
         }
-        try rollUps.flush(entries: entries(ofDay:))
+        try flushRollUps()
         try setState.run(decider.rulesHash)
+        try connection.prepare(
+            "update grouping set hosts_from_day = ifnull(hosts_from_day, ?)"
+        ).run(first)
     }
 
     private func rebuild(

@@ -17,18 +17,20 @@ struct RollUpBucketCursor {
     private var dimensionRow: Int64?
     private var dimension: Int?
 
-    /// - Parameter signatures: Cells of others may be left out.
+    /// - Parameters:
+    ///   - table: By hosts, these take the place of signatures.
+    ///   - signatures: Cells of others may be left out.
     init(
         _ connection: Connection, _ columns: String, _ span: RollUpBucketSpan,
-        _ dimensions: KnownDimensions,
+        _ dimensions: KnownDimensions, of table: RollUpTable = .groups,
         signatures: [Int64]? = nil
     ) throws {
         row = try connection.prepare(
             """
-            select cohort, signature, first_day, \(columns) from rollup
+            select cohort, \(table.key), first_day, \(columns) from \(table.name)
             where day_count = ? and first_day >= ? and first_day < ?
                 and \(Connection.narrowing("cohort", to: dimensions.selectedRows))
-                and \(Connection.narrowing("signature", to: signatures))
+                and \(Connection.narrowing(table.key, to: signatures))
             """)
         self.dimensions = dimensions
         try row.bind(span.dayCount, span.days.lowerBound, span.days.upperBound)

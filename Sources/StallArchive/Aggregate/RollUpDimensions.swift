@@ -33,9 +33,11 @@ extension RollUpDimension {
 /// Stores each combination of dimensions once. Works within the transaction of its caller; after a rollback,
 /// `forget`.
 final class RollUpDimensions {
-    private let find, add, findLoop, findWatched: Statement
+    private let find, add, findLoop, findWatched, findHost, addHost: Statement
     private var loops: [Int64: Loop] = [:]
     private var ids: [Key: Int64] = [:]
+    /// By loop.
+    private var hosts: [Int64: Int64] = [:]
 
     private struct Key: Hashable {
         var source, loop: Int64
@@ -48,12 +50,14 @@ final class RollUpDimensions {
         let version: String
         let buildID: BuildID?
         let name: String
+        let host: String
 
         fileprivate init(_ row: Statement) {
             app = row.text(at: 0)
             version = row.text(at: 1)
             buildID = row.optionalBytes(at: 2).map(BuildID.init)
             name = row.text(at: 3)
+            host = row.text(at: 4)
         }
     }
 
@@ -70,14 +74,18 @@ final class RollUpDimensions {
             """)
         findWatched = try connection.prepare(
             "select count(*) from watched_loop where source = ? and loop = ?")
+        findHost = try connection.prepare("select id from host where name = ?")
+        addHost = try connection.prepare("insert into host (name) values (?)")
         findLoop = try connection.prepare(
             """
-            select process_run.app, process_run.version, process_run.build_id, loop.name
+            select process_run.app, process_run.version, process_run.build_id, loop.name,
+                process_run.host
             from loop join process_run on process_run.id = loop.run where loop.id = ?
             """)
     }
 
     func forget() {
+        hosts.removeAll(keepingCapacity: true)
         loops.removeAll(keepingCapacity: true)
         ids.removeAll(keepingCapacity: true)
     }
@@ -100,6 +108,15 @@ final class RollUpDimensions {
                 facts.app, facts.version, facts.buildID?.bytes, facts.name, verdict, cause,
                 isWatched)
         ids[key] = id
+        return id
+    }
+
+    /// The row of the host that a loop was on.
+    func host(ofLoop loop: Int64) throws -> Int64 {
+        if let known = hosts[loop] { return known }
+        let name = try self.loop(loop).host
+        let id = try findHost.found(name) ?? addHost.insert(name)
+        hosts[loop] = id
         return id
     }
 

@@ -22,6 +22,11 @@ struct RollUpQuery {
     private var special = SpecialSignatures()
     /// Groups of cut stacks that are parts of others now.
     private var joins: [Int: Int] = [:]
+    /// Where the totals are read, and the day that these are complete from.
+    private var table = RollUpTable.groups
+    private var cellsFrom = Int64.min
+    /// The names of the hosts that are selected, where the totals are by host.
+    private var hosts: [Int64: String] = [:]
 
     init(_ connection: Connection, _ question: AggregateQuestion) {
         self.connection = connection
@@ -40,8 +45,8 @@ struct RollUpQuery {
             if needsGroups { groups = try SignatureRows.groups(connection) }
             if key == .signature { special = try SpecialSignatures(connection) }
         }
-        // Cells know nothing of hosts.
-        guard isGrouped && filter.hosts.isEmpty && key != .host else {
+        let areCells = isGrouped ? try chooseTable() : false
+        guard areCells else {
             try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
             try joinCutGroups()
             return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
@@ -69,6 +74,73 @@ struct RollUpQuery {
         return try makeAnswer(listing: listed)
     }
 
+    /// The ranked stalls by day, of all groups: SQLite adds up the cells, which are many for a program and few for it.
+    ///
+    /// - Returns: Nil where no cells tell.
+    mutating func dailyTotals() throws -> DailyTotals? {
+        guard try chooseTable() else { return nil }
+        try dimensions.load(connection, filter)
+        let days = try addEdges()
+        var daily = DailyTotals()
+        for (dimension, tally) in dimensionTotals.enumerated()
+        where tally.count > 0 && isRanked(dimensions[dimension].verdict) {
+            daily.note(first_us: tally.first_us, last_us: tally.last_us)
+        }
+        for sum in sums { for (day, totals) in sum.days { daily.add(totals, day: day) } }
+        guard !days.isEmpty else { return daily }
+        let list = hosts.keys.map { String($0) }.joined(separator: ", ")
+        // Sums of halves, which no number of cells makes too large: SQLite's own sum fails beyond 64 bits.
+        let rows = try connection.prepare(
+            """
+            select cohort, first_day, cast(total(report_count) as integer), sum(total_ns >> 32),
+                sum(total_ns & 0xffffffff), max(max_ns), min(first_us), max(last_us)
+            from \(table.name) where day_count = 1 and first_day >= ? and first_day < ?
+                and \(Connection.narrowing("cohort", to: dimensions.selectedRows))
+                and \(filter.hosts.isEmpty ? "true" : "host in (\(list))")
+            group by first_day, cohort
+            """)
+        try rows.bind(days.lowerBound, days.upperBound)
+        while try rows.step() {
+            guard let dimension = dimensions.index(ofRow: try rows.integer(at: 0)),
+                isRanked(dimensions[dimension].verdict)
+            else { continue }
+            var totals = StallTotals()
+            totals.count = Int(try rows.integer(at: 2))
+            let (high, overflow) = try rows.integer(at: 3).multipliedReportingOverflow(by: 1 << 32)
+            totals.total = .nanoseconds(
+                overflow ? .max : high.addingSaturated(try rows.integer(at: 4)))
+            totals.longest = .nanoseconds(max(0, try rows.integer(at: 5)))
+            daily.add(totals, day: Int(try rows.integer(at: 1)))
+            daily.note(first_us: try rows.integer(at: 6), last_us: try rows.integer(at: 7))
+        }
+        return daily
+    }
+
+    /// - Returns: Whether cells tell what was asked: none tells both the group and the host of a stall.
+    private mutating func chooseTable() throws -> Bool {
+        guard !filter.hosts.isEmpty || key == .host else { return true }
+        guard !key.isOfFunctions, let first = try connection.hostsFromDay() else { return false }
+        (table, cellsFrom) = (.hosts, first)
+        let rows = try connection.prepare("select id, name from host")
+        while try rows.step() {
+            let name = rows.text(at: 1)
+            guard filter.hosts.isEmpty || filter.hosts.contains(name) else { continue }
+            hosts[try rows.integer(at: 0)] = name
+        }
+        return true
+    }
+
+    /// The host that a cell is of; nil for one that is not selected. Empty where cells are not by host.
+    private func host(_ number: Int64) -> String? { table == .hosts ? hosts[number] : "" }
+
+    private func cells(
+        _ columns: String, _ span: RollUpBucketSpan, signatures: [Int64]? = nil
+    ) throws -> RollUpBucketCursor {
+        let keys = table == .hosts && !filter.hosts.isEmpty ? Array(hosts.keys) : signatures
+        return try RollUpBucketCursor(
+            connection, columns, span, dimensions, of: table, signatures: keys)
+    }
+
     // MARK: Cells
 
     /// Adds the reports of the parts of days at the edges of the time that was asked for.
@@ -78,13 +150,13 @@ struct RollUpQuery {
         let day = Int64.microsecondsOfDay
         let since = filter.since?.microseconds
         let until = filter.until?.microseconds
-        let first = since.map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
+        let first = max(since.map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min, cellsFrom)
         let end = until.map(\.day) ?? .max
         guard first < end else {
             try addReports(from: filter.since, until: filter.until, nil)
             return first..<first
         }
-        if let since, since < first * day {
+        if first > .min, since ?? .min < first * day {
             try addReports(from: filter.since, until: UnixTime(microseconds: first * day), nil)
         }
         if let until, end * day < until {
@@ -112,8 +184,7 @@ struct RollUpQuery {
 
     /// Notes what groups are ordered by, and nothing else of them.
     private mutating func rankCells(_ span: RollUpBucketSpan) throws {
-        var cells = try RollUpBucketCursor(
-            connection, "report_count, total_ns, max_ns, first_us, last_us", span, dimensions)
+        var cells = try cells("report_count, total_ns, max_ns, first_us, last_us", span)
         while let dimension = try cells.next() {
             let (row, count) = (cells.row, try cells.row.integer(at: 3))
             tally(dimension, count, try row.integer(at: 6), try row.integer(at: 7))
@@ -131,10 +202,10 @@ struct RollUpQuery {
     /// - Parameter selection: Nil for all groups, which were not ranked before.
     private mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws
     {
-        var cells = try RollUpBucketCursor(
-            connection, RollUpRows.columns, span, dimensions, signatures: selection?.signatures)
+        var cells = try cells(RollUpRows.columns, span, signatures: selection?.signatures)
         while let dimension = try cells.next() {
             let row = cells.row
+            guard let hostName = host(try row.integer(at: 1)) else { continue }
             if selection == nil {
                 tally(
                     dimension, try row.integer(at: 3), try row.integer(at: 10),
@@ -143,7 +214,7 @@ struct RollUpQuery {
             }
             guard isRanked(dimensions[dimension].verdict) else { continue }
             let signature = try row.integer(at: 1)
-            let index = try index(dimension: dimension, signature: signature, host: "")
+            let index = try index(dimension: dimension, signature: signature, host: hostName)
             if let selection, !selection.contains[index] { continue }
             let total = try row.integer(at: 4)
             if selection == nil {
@@ -178,13 +249,16 @@ struct RollUpQuery {
     /// Adds the days of listed groups, which the cells of 32 days do not tell.
     private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
         guard !days.isEmpty else { return }
-        var cells = try RollUpBucketCursor(
-            connection, "report_count, total_ns, max_ns", RollUpBucketSpan(dayCount: 1, days: days),
-            dimensions, signatures: selection.signatures)
+        var cells = try cells(
+            "report_count, total_ns, max_ns", RollUpBucketSpan(dayCount: 1, days: days),
+            signatures: selection.signatures)
         while let dimension = try cells.next() {
-            guard isRanked(dimensions[dimension].verdict) else { continue }
             let row = cells.row
-            let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
+            guard isRanked(dimensions[dimension].verdict),
+                let hostName = host(try row.integer(at: 1))
+            else { continue }
+            let index = try index(
+                dimension: dimension, signature: row.integer(at: 1), host: hostName)
             guard selection.contains[index] else { continue }
             sums[index].note(
                 day: try row.integer(at: 2), count: try row.integer(at: 3),
@@ -233,6 +307,7 @@ struct RollUpQuery {
             select \(CountedReport.columns)\(decider == nil ? "" : ", report.samples")
             from \(decider == nil ? ofDays : "report")
             where report.start_us >= ? and report.start_us < ?
+                and \(filter.hosts.isEmpty ? "true" : Connection.narrowing("report.loop", to: Array(loops.keys)))
             """)
         try rows.bind(start, end)
         while try rows.step() {
@@ -409,17 +484,18 @@ struct RollUpQuery {
         answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
             .map(UnixTime.init(microseconds:))
         answer.total = .nanoseconds(total_ns)
-        let heaviest = listed.map { sums[$0].heaviestSignatures(cut: special.cut) }
+        // What else than functions makes a group needs none.
+        let heaviest = listed.map {
+            key.isOfFunctions ? sums[$0].heaviestSignatures(cut: special.cut) : []
+        }
         let unread = Set(heaviest.joined()).subtracting(groups.keys)
         if !unread.isEmpty {
             try groups.merge(SignatureRows.groups(connection, Array(unread))) { known, _ in known }
         }
         for (index, signatures) in zip(listed, heaviest) {
             let sum = sums[index]
-            guard !signatures.isEmpty else { continue }
-            // Of equal ones the title decides: the same one in whatever order they came.
-            guard let group = signatures.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
-            else { throw noGroup }
+            guard sum.totals.count > 0 else { continue }
+            let group = try group(heaviest: signatures, keys.names[index])
             var example: UniqueID?
             if question.withExamples {
                 try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
@@ -435,7 +511,7 @@ struct RollUpQuery {
             let quantiles = sum.quantiles([0.5, 0.95, 0.99])
             answer.groups.append(
                 StallAggregate(
-                    by: key, named(group, keys.names[index]), totals: sum.all,
+                    by: key, group, totals: sum.all,
                     watched: sum.watched, p50: quantiles[0], p95: quantiles[1],
                     p99: quantiles[2], causes: causes, apps: names(sum.dimensions.keys, \.app),
                     versions: names(sum.dimensions.keys, \.version),
@@ -450,12 +526,17 @@ struct RollUpQuery {
     /// The group that a sum is of.
     ///
     /// - Parameters:
-    ///   - heaviest: The one of its signatures that lost the most time.
+    ///   - heaviest: Those of its signatures that lost the most time.
     ///   - name: What makes the group where no function does.
-    private func named(_ heaviest: ReportGroup, _ name: String) -> ReportGroup {
-        if key.isOfFunctions { return heaviest.grouped(by: key) }
+    private func group(heaviest: [Int64], _ name: String) throws -> ReportGroup {
         // Of these only the cause may be unknown; an app or a loop may have an empty name.
-        return ReportGroup(fact: key == .cause && name.isEmpty ? nil : name, of: key)
+        guard key.isOfFunctions else {
+            return ReportGroup(fact: key == .cause && name.isEmpty ? nil : name, of: key)
+        }
+        // Of equal ones the title decides: the same one in whatever order they came.
+        guard let group = heaviest.compactMap({ groups[$0] }).min(by: { $0.title < $1.title })
+        else { throw noGroup }
+        return group.grouped(by: key)
     }
 }
 

@@ -3,9 +3,20 @@
 internal import StallModel
 internal import StallStore
 
-/// The rows of `rollup` and `report_day`. Works within the transaction of its caller.
+/// Which totals are rolled up: by the groups of reports, or by their hosts.
+struct RollUpTable: Hashable {
+    let name: String
+    /// The column beside day and dimensions.
+    let key: String
+
+    static let groups = RollUpTable(name: "rollup", key: "signature")
+    static let hosts = RollUpTable(name: "host_rollup", key: "host")
+}
+
+/// The rows of `rollup` or `host_rollup`, and of `report_day`. Works within the transaction of its caller.
 struct RollUpRows {
     private let connection: Connection
+    private let table: RollUpTable
     private let find, put, remove, findDays: Statement
     private let widen: Statement
 
@@ -15,19 +26,21 @@ struct RollUpRows {
         histogram
         """
 
-    init(_ connection: Connection) throws {
+    init(_ connection: Connection, _ table: RollUpTable = .groups) throws {
         self.connection = connection
-        let key = "day_count = ? and first_day = ? and cohort = ? and signature = ?"
-        find = try connection.prepare("select \(Self.columns) from rollup where \(key)")
+        self.table = table
+        let key = "day_count = ? and first_day = ? and cohort = ? and \(table.key) = ?"
+        find = try connection.prepare("select \(Self.columns) from \(table.name) where \(key)")
         put = try connection.prepare(
             """
-            insert or replace into rollup (day_count, first_day, cohort, signature, \(Self.columns))
+            insert or replace into \(table.name)
+                (day_count, first_day, cohort, \(table.key), \(Self.columns))
             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        remove = try connection.prepare("delete from rollup where \(key)")
+        remove = try connection.prepare("delete from \(table.name) where \(key)")
         findDays = try connection.prepare(
             """
-            select cohort, signature, \(Self.columns) from rollup
+            select cohort, \(table.key), \(Self.columns) from \(table.name)
             where day_count = 1 and first_day >= ? and first_day < ?
             """)
         widen = try connection.prepare(
@@ -77,7 +90,7 @@ struct RollUpRows {
     func longDays() throws -> Set<Int64> {
         var days: Set<Int64> = []
         let rows = try connection.prepare(
-            "select distinct first_day from rollup where day_count = 1")
+            "select distinct first_day from \(table.name) where day_count = 1")
         while try rows.step() { days.insert(RollUpCell.longDay(try rows.integer(at: 0))) }
         return days
     }

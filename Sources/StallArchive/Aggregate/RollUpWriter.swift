@@ -9,6 +9,7 @@ internal import StallStore
 final class RollUpWriter {
     private let rows: RollUpRows
     private let connection: Connection
+    private let table: RollUpTable
     private var changes: [Change] = []
     private var days: [DaySource: ClosedRange<Int64>] = [:]
 
@@ -23,9 +24,31 @@ final class RollUpWriter {
         var source: Int64
     }
 
-    init(_ connection: Connection) throws {
+    init(_ connection: Connection, _ table: RollUpTable = .groups) throws {
         self.connection = connection
-        rows = try RollUpRows(connection)
+        self.table = table
+        rows = try RollUpRows(connection, table)
+    }
+
+    /// Deletes the cells of days from one on, and all of 32 days.
+    func delete(from first: Int64) throws {
+        try connection.prepare(
+            "delete from \(table.name) where day_count = 1 and first_day >= ?"
+        ).run(first)
+        try deleteLong()
+    }
+
+    /// Deletes the cells of days before one, and adds the others up again.
+    func delete(before day: Int64) throws {
+        try connection.prepare("delete from \(table.name) where day_count = 1 and first_day < ?")
+            .run(day)
+        try deleteLong()
+        try addUpLong()
+    }
+
+    private func deleteLong() throws {
+        try connection.prepare("delete from \(table.name) where day_count = ?")
+            .run(RollUpCell.longDays)
     }
 
     /// How many changes are noted: what `rollBack(to:)` returns to.
@@ -72,7 +95,9 @@ final class RollUpWriter {
     ///   cell that lost one. Nil for a day that some reports were pruned from; then the cell keeps
     ///   the extremes that it had.
     func flush(entries: (Int64) throws -> [(RollUpCell, RollUpEntry)]?) throws {
-        for change in changes where !change.isRemoved { noteDay(of: change.entry) }
+        if table == .groups {
+            for change in changes where !change.isRemoved { noteDay(of: change.entry) }
+        }
         for (key, numbers) in days {
             try rows.note(day: key.day, source: key.source, numbers)
         }

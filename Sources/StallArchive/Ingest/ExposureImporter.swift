@@ -23,17 +23,19 @@ struct ExposureImporter {
     /// Takes what is newer than `revision`.
     ///
     /// - Parameters:
+    ///   - days: Adds the stretches up by day.
     ///   - target: The source's number in the central store.
     ///   - known: The source's revision that the central store then has.
     ///   - isKnown: Whether a source that it was one with has the stretch of this revision and start.
     ///   - loop: A loop's number in the central store, by its number in the incoming one.
     /// - Returns: The loops that have watched time, by their numbers in the central store.
     func take(
-        ofSource source: Int64, after revision: Int64, to rows: ExposureRows, target: Int64,
-        known: Int64, loop: (Int64) throws -> Int64,
+        ofSource source: Int64, after revision: Int64, to rows: ExposureRows,
+        _ days: ExposureDays, target: Int64, known: Int64, loop: (Int64) throws -> Int64,
         isKnown: (_ revision: Int64, _ start_us: Int64) throws -> Bool
     ) throws -> Set<Int64> {
         var watched: Set<Int64> = []
+        days.forget()
         try findExposure.bind(source, revision)
         while try findExposure.step() {
             var row = try findExposure.exposure(
@@ -45,8 +47,10 @@ struct ExposureImporter {
             watched.insert(row.loop)
             guard try !isKnown(row.revision, row.start_us) else { continue }
             if try rows.isElsewhere(row, source: target) { continue }
+            try days.note(row, source: target)
             try rows.put(row, source: target)
         }
+        try days.flush()
         try findSuppressed.bind(source, revision)
         while try findSuppressed.step() {
             let row = SuppressionRow(

@@ -10,6 +10,7 @@ final class IngestWriter {
     private let reports: ReportRows
     private let openReports: OpenReports
     private let exposures: ExposureRows
+    private let exposureDays: ExposureDays
     private let grouping: Grouping
     private let singles: LineImporter
     private let same: SameReports
@@ -25,6 +26,7 @@ final class IngestWriter {
         reports = try ReportRows(connection)
         openReports = try OpenReports(connection)
         exposures = try ExposureRows(connection)
+        exposureDays = try ExposureDays(connection)
         same = try SameReports(connection, reports: reports, grouping: grouping)
         singles = try LineImporter(
             connection, interner: interner, reports: reports, grouping: grouping, same: same)
@@ -101,7 +103,7 @@ final class IngestWriter {
                     : { [families] in try families.holder(among: place.siblings, seq: $0, id: $1) }
                 // Before the reports: those of watched loops then count as such at once.
                 var watched = try incoming.exposure().take(
-                    ofSource: source.id, after: known, to: exposures, target: id,
+                    ofSource: source.id, after: known, to: exposures, exposureDays, target: id,
                     known: source.revision, loop: transfer.loop,
                     isKnown: {
                         try self.families.holdsExposure(place.siblings, revision: $0, start_us: $1)

@@ -53,8 +53,10 @@ package func pruneStore(
         if let time = retention.rollUpsSince {
             try grouping.deleteRollUps(before: time)
             // Roll-ups go by whole days, and rates need both.
+            let day = time.microseconds.day
             try Eviction(connection).deleteExposure(
-                before: UnixTime(microseconds: time.microseconds.day * Int64.microsecondsOfDay))
+                before: UnixTime(microseconds: day * Int64.microsecondsOfDay))
+            try connection.prepare("delete from exposure_day where day < ?").run(day)
         }
         try Eviction(connection).collect(
             runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))

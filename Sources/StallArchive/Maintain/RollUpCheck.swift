@@ -7,6 +7,7 @@ internal import StallStore
 struct RollUpCheck {
     private let connection: Connection
     private var expected: [RollUpCell: RollUpTotals] = [:]
+    private var expectedOfHosts: [RollUpCell: RollUpTotals] = [:]
     private var days: [DaySource: ClosedRange<Int64>] = [:]
 
     private struct DaySource: Hashable {
@@ -20,9 +21,36 @@ struct RollUpCheck {
     mutating func run(_ complain: (String) -> Void) throws {
         guard let firstWholeDay = try connection.firstWholeDay() else { return }
         try addUpReports(from: firstWholeDay, complain)
-        try compareCells(from: firstWholeDay, complain)
-        try compareLongCells(complain)
+        try compareCells(.groups, expected, from: firstWholeDay, complain)
+        try compareLongCells(.groups, complain)
+        if let first = try connection.hostsFromDay() {
+            try compareCells(.hosts, expectedOfHosts, from: max(first, firstWholeDay), complain)
+            try compareLongCells(.hosts, complain)
+        }
         try compareDays(complain)
+        try compareExposure(complain)
+    }
+
+    private func compareExposure(_ complain: (String) -> Void) throws {
+        guard try connection.hasExposureDays else { return }
+        var rest = try ExposureDays.sums(connection)
+        let rows = try connection.prepare(
+            "select \(ExposureTotals.columns), lengths from exposure_day")
+        while try rows.step() {
+            let cell = try ExposureCell(rows, at: 0)
+            let stored = try? ExposureTotals(rows, withLengths: true)
+            let counted = rest.removeValue(forKey: cell)
+            guard stored == nil || stored != counted else { continue }
+            complain(
+                "the watched time of loop \(cell.loop) on day \(cell.day) says "
+                    + "\(stored?.sum.watched_ns ?? 0) ns; "
+                    + "its stretches are \(counted?.sum.watched_ns ?? 0) ns")
+        }
+        for (cell, counted) in rest {
+            complain(
+                "\(counted.stretchCount) stretches of loop \(cell.loop) on day \(cell.day) "
+                    + "are in no roll-up")
+        }
     }
 
     private mutating func addUpReports(
@@ -35,6 +63,9 @@ struct RollUpCheck {
             dimensions[try RollUpDimension(dimensionRows, at: 0)] = try dimensionRows.integer(
                 at: RollUpDimension.columnCount)
         }
+        var hosts: [String: Int64] = [:]
+        let hostRows = try connection.prepare("select name, id from host")
+        while try hostRows.step() { hosts[hostRows.text(at: 0)] = try hostRows.integer(at: 1) }
         let watched = try WatchedLoops(connection)
         let loops = try LoopFacts.all(connection, ReportFilter())
         let rows = try connection.prepare("select \(CountedReport.columns) from report")
@@ -63,14 +94,21 @@ struct RollUpCheck {
             }
             let cell = RollUpCell(day: day, dimension: dimension, signature: signature)
             expected[cell, default: RollUpTotals()].add(entry)
+            let ofHost = RollUpCell(
+                day: day, dimension: dimension, signature: hosts[loop.host] ?? 0)
+            expectedOfHosts[ofHost, default: RollUpTotals()].add(entry)
         }
     }
 
-    private func compareCells(from firstWholeDay: Int64, _ complain: (String) -> Void) throws {
+    private func compareCells(
+        _ table: RollUpTable, _ expected: [RollUpCell: RollUpTotals], from firstWholeDay: Int64,
+        _ complain: (String) -> Void
+    ) throws {
         var rest = expected
+        let noun = table == .hosts ? "host" : "group"
         let rows = try connection.prepare(
             """
-            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            select first_day, cohort, \(table.key), \(RollUpRows.columns) from \(table.name)
             where day_count = 1
             """)
         while try rows.step() {
@@ -85,27 +123,28 @@ struct RollUpCheck {
                 cell.day >= firstWholeDay ? stored == counted : stored.count >= counted.count
             if !isRight {
                 complain(
-                    "the roll-up of group \(cell.signature) on day \(cell.day) says "
+                    "the roll-up of \(noun) \(cell.signature) on day \(cell.day) says "
                         + "\(stored.count) reports of \(stored.total_ns) ns; "
                         + "there are \(counted.count) of \(counted.total_ns) ns")
             }
         }
         for (cell, counted) in rest where cell.day >= firstWholeDay {
             complain(
-                "\(counted.count) reports of group \(cell.signature) on day \(cell.day) "
+                "\(counted.count) reports of \(noun) \(cell.signature) on day \(cell.day) "
                     + "are in no roll-up")
         }
     }
 
-    private func compareLongCells(_ complain: (String) -> Void) throws {
-        let reader = try RollUpRows(connection)
+    private func compareLongCells(_ table: RollUpTable, _ complain: (String) -> Void) throws {
+        let reader = try RollUpRows(connection, table)
+        let noun = table == .hosts ? "host" : "group"
         var sums: [RollUpCell: RollUpTotals] = [:]
         for day in try reader.longDays() {
             sums.merge(try reader.longTotals(from: day)) { $1 }
         }
         let rows = try connection.prepare(
             """
-            select first_day, cohort, signature, \(RollUpRows.columns) from rollup
+            select first_day, cohort, \(table.key), \(RollUpRows.columns) from \(table.name)
             where day_count = 32
             """)
         while try rows.step() {
@@ -116,12 +155,12 @@ struct RollUpCheck {
             try stored.add(rows, at: 3)
             if sums.removeValue(forKey: cell) != stored {
                 complain(
-                    "the roll-up of group \(cell.signature) over the days from \(cell.day) "
+                    "the roll-up of \(noun) \(cell.signature) over the days from \(cell.day) "
                         + "is not the sum of its days")
             }
         }
         for cell in sums.keys {
-            complain("group \(cell.signature) has no roll-up over the days from \(cell.day)")
+            complain("\(noun) \(cell.signature) has no roll-up over the days from \(cell.day)")
         }
     }
 

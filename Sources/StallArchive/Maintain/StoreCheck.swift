@@ -24,6 +24,7 @@ package func repairStore(
     try connection.transaction(.immediate) {
         try removeOutOfRange(connection)
         try Grouping(connection, grouper).rebuild()
+        try ExposureDays(connection).rebuild()
     }
     try file.close()
 }

@@ -28,9 +28,14 @@ func removeOutOfRange(_ connection: Connection) throws {
         """
     ).run()
     // Roll-ups are rebuilt from the reports; those of pruned ones are not.
-    try connection.prepare(
-        "delete from rollup where cohort in (select id from cohort where not (\(limits["cohort"]!)))"
-    ).run()
+    for table in [RollUpTable.groups, .hosts] {
+        try connection.prepare(
+            """
+            delete from \(table.name)
+            where cohort in (select id from cohort where not (\(limits["cohort"]!)))
+            """
+        ).run()
+    }
     for (table, condition) in ValueLimits.conditions where !["loop", "process_run"].contains(table)
     {
         try connection.prepare("delete from \(table) where not (\(condition))").run()

@@ -36,32 +36,15 @@ extension ReportStore {
 
     /// What the stretches of each loop that the filter selects add up to, in no order that means anything.
     ///
-    /// **Cost:** time grows with the stretches, memory with the loops.
+    /// **Cost:** time grows with loops and days in a central store, with the stretches in an agent's, and where the
+    /// filter's time begins or ends within a day, with the stretches of that day. Memory grows with the loops.
     ///
     /// - Parameter withLengths: Also add up how long iterations took, which is most of the work.
     package func watchedLoops(
         _ filter: ReportFilter, withLengths: Bool
     ) throws(StoreError) -> [LoopExposure] {
         try answer { connection in
-            let condition = Condition(filter, table: "exposure")
-            let measures =
-                withLengths ? ExposureRow.measures : ExposureRow.measuresWithoutLengths
-            let rows = try connection.prepare(
-                """
-                select exposure.loop, exposure.start_us, \(measures) from exposure
-                where \(condition.sql)
-                """)
-            try condition.bind(to: rows)
-            var sums: [Int64: ExposureRow] = [:]
-            while try rows.step() {
-                // What cannot be read is for `check` to report; all else still counts.
-                guard
-                    let row = try? rows.exposure(
-                        revision: 0, loop: rows.integer(at: 0), start_us: rows.integer(at: 1), at: 2
-                    ).part(from: filter.since, until: filter.until)
-                else { continue }
-                if sums[row.loop]?.add(row) == nil { sums[row.loop] = row }
-            }
+            let sums = try ExposureQuery(connection, filter, withLengths: withLengths).sums()
             let loops = try connection.prepare(
                 """
                 select loop.name, loop.threshold_ns, \(ProcessRun.columns)

@@ -85,6 +85,15 @@ extension Connection {
         }
     }
 
+    /// The first day that roll-ups by host are complete from; nil for a store that has none.
+    func hostsFromDay() throws(StoreError) -> Int64? {
+        try prepare("select hosts_from_day from grouping").first().value
+    }
+
+    var hasHostRollUps: Bool {
+        get throws(StoreError) { try hostsFromDay() != nil }
+    }
+
     /// The first day of which no report was pruned, so that its cells count the reports that there are; nil for a store
     /// without groups.
     func firstWholeDay() throws(StoreError) -> Int64? {

@@ -23,3 +23,28 @@ package struct StallTotals: Hashable, Sendable {
         longest = max(longest, other.longest)
     }
 }
+
+/// The stalls of a time range by day.
+package struct DailyTotals: Hashable, Sendable {
+    /// By day (days since 1970, UTC), without squares.
+    package var days: [Int: StallTotals] = [:]
+    /// When the first and the last of them began.
+    package var first: UnixTime?
+    package var last: UnixTime?
+
+    package init() {}
+
+    package var count: Int { days.values.reduce(0) { $0 + $1.count } }
+
+    /// Adds stalls of a day.
+    package mutating func add(_ totals: StallTotals, day: Int) {
+        days[day, default: StallTotals()].add(totals)
+    }
+
+    /// Notes when the first and the last of some stalls began, in microseconds since 1970.
+    package mutating func note(first_us: Int64, last_us: Int64) {
+        let (first, last) = (UnixTime(microseconds: first_us), UnixTime(microseconds: last_us))
+        self.first = min(self.first ?? first, first)
+        self.last = max(self.last ?? last, last)
+    }
+}

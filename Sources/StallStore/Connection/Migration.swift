@@ -40,6 +40,7 @@ package let embeddedMigrations = [
     Migration(name: "0012_add_watched_loops", bytes: PackageResources._012_add_watched_loops_sql),
     Migration(name: "0013_add_origins", bytes: PackageResources._013_add_origins_sql),
     Migration(name: "0014_add_group_facts", bytes: PackageResources._014_add_group_facts_sql),
+    Migration(name: "0015_roll_up_exposure", bytes: PackageResources._015_roll_up_exposure_sql),
 ]
 
 /// The `user_version` of a store of the newest schema.

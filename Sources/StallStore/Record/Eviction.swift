@@ -142,7 +142,11 @@ package struct Eviction {
                 select signature from report where signature is not null)
             """,
             "delete from signature_frame where signature not in (select id from signature)",
-            "delete from cohort where id not in (select cohort from rollup)",
+            """
+            delete from cohort where id not in (
+                select cohort from rollup union select cohort from host_rollup)
+            """,
+            "delete from host where id not in (select host from host_rollup)",
             """
             delete from loss where run not in (select run from loop)
                 and run in (select id from process_run where started_us < ?)

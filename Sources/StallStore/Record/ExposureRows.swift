@@ -14,6 +14,25 @@ package struct ExposureRow: Hashable {
     package var microStallCount: Int64
     package var microStall_ns: Int64
     package var lengths: LengthHistogram
+
+    package init(
+        revision: Int64, loop: Int64, start_us: Int64, watched_ns: Int64, busy_ns: Int64,
+        readyDelay_ns: Int64, microStallCount: Int64, microStall_ns: Int64,
+        lengths: LengthHistogram
+    ) {
+        self.revision = revision
+        self.loop = loop
+        self.start_us = start_us
+        self.watched_ns = watched_ns
+        self.busy_ns = busy_ns
+        self.readyDelay_ns = readyDelay_ns
+        self.microStallCount = microStallCount
+        self.microStall_ns = microStall_ns
+        self.lengths = lengths
+    }
+
+    /// Where the stretch ends; the nanoseconds below a microsecond are left out.
+    package var end_us: Int64 { start_us.addingSaturated(watched_ns / 1000) }
 }
 
 /// The columns of a suppression's row.
