@@ -56,11 +56,18 @@ package final class ClassifiedFrame: Sendable {
     /// - Parameters:
     ///   - executable: The build ID of the program, whose code is the app's wherever it is installed.
     ///   - isMerged: Whether it is inlined into a merged function.
+    ///   - isLean: Forget the parts of the frame that nothing needs once it is classified: of a large store's functions
+    ///     they are most of the memory.
     package init(
         _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn,
-        isMerged: Bool = false
+        isMerged: Bool = false, isLean: Bool = false
     ) {
-        self.frame = frame
+        var kept = frame
+        if isLean {
+            (kept.file, kept.line) = (nil, nil)
+            if kept.function != nil { kept.rawName = nil }
+        }
+        self.frame = kept
         let name = SymbolKey(frame: frame)
         key = isMerged && name.role == .function ? name.merged : name
         module = frame.rawName.flatMap(mangledModule)

@@ -79,7 +79,7 @@ package struct FlameTree: Sendable {
             let own = number(of: frame, under: parent)
             nodes[own].times[side] += node.time
             guard nodes[own].depth < Self.largestDepth else { return }
-            for child in node.children { add(child, under: own) }
+            for child in tree.children(of: index) { add(child, under: own) }
         }
         for root in tree.roots { add(root, under: -1) }
         addRoot(Self.noStack, tree.withoutStack, side: side)

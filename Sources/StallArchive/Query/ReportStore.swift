@@ -39,35 +39,6 @@ package final class ReportStore: QueryableStore {
         }
     }
 
-    /// The stacks of the stalls that the filter selects, added up.
-    ///
-    /// **Cost:** time grows with the reports, memory with the different sets of stacks.
-    package func stackSets(_ filter: ReportFilter) throws(StoreError) -> StackSets {
-        try answer { connection in
-            let reader = try SummaryReader(connection)
-            var filter = filter
-            filter.verdicts = filter.verdicts ?? [.stalled]
-            let condition = Condition(filter)
-            let rows = try connection.prepare(
-                """
-                select report.loop, report.duration_ns, report.samples
-                from \(connection.reports(filter)) where \(condition.sql)
-                """)
-            try condition.bind(to: rows)
-            var sets = StackSets()
-            while try rows.step() {
-                guard let loop = try reader.loops[rows.integer(at: 0)] else {
-                    throw rows.damage("a report of no loop")
-                }
-                let duration = try rows.duration_ns(at: 1)
-                sets.add(
-                    try SummaryReader.stacks(rows, at: 2, in: duration),
-                    lasting: .nanoseconds(duration), executable: reader.runs[loop.run].buildID)
-            }
-            return sets
-        }
-    }
-
     /// The stalls that a filter selects, added up by what they have in common.
     ///
     /// **Cost:** grows with groups and days, not with reports, in a central store; with reports in an agent's store, for
@@ -78,6 +49,20 @@ package final class ReportStore: QueryableStore {
         try answer { connection in
             var query = RollUpQuery(connection, question)
             return try query.answer(grouper)
+        }
+    }
+
+    /// The stalls that a filter selects by day, whatever their group; nil in an agent's store.
+    ///
+    /// **Cost:** grows with cells of a day, of which no histogram is read, and with reports for the parts of days at the
+    /// edges of the filter's time.
+    package func dailyTotals(_ filter: ReportFilter) throws(StoreError) -> DailyTotals? {
+        try answer { connection in
+            guard try connection.isGrouped else { return nil }
+            var query = RollUpQuery(
+                connection, AggregateQuestion(filter, by: .app, withDays: true, withExamples: false)
+            )
+            return try query.dailyTotals()
         }
     }
 
@@ -246,7 +231,12 @@ struct Condition {
         values.append(value)
     }
 
-    func bind(to statement: Statement) throws(StoreError) { try statement.bind(all: values) }
+    /// - Parameter first: Values of question marks before the condition.
+    func bind(
+        to statement: Statement, after first: [any SQLValue] = []
+    ) throws(StoreError) {
+        try statement.bind(all: first + values)
+    }
 }
 
 extension String {

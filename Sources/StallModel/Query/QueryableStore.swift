@@ -27,6 +27,9 @@ package protocol QueryableStore {
         _ question: AggregateQuestion, grouper: any ReportGrouper
     ) throws -> AggregateAnswer
 
+    /// Totals of the selected stalls by day, whatever their group; nil if the store has none added up.
+    func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals?
+
     /// The hash of the rules of the stored groups; nil if no groups are stored.
     func rulesHash() throws -> Int64?
 
@@ -42,6 +45,22 @@ package protocol QueryableStore {
 
     /// The stacks of the selected stalls, with totals.
     func stackSets(_ filter: ReportFilter) throws -> StackSets
+
+    /// The selected stalls, compact enough to hold millions of them.
+    ///
+    /// - Parameter expected: About how many there are, which saves memory.
+    func stallTable(_ filter: ReportFilter, expected: Int) throws -> StallTable
+
+    /// The functions on stacks as numbers.
+    ///
+    /// - Parameter number: Gives a distinct frame its number: without its line, and without its offset if it has a
+    ///   name. Called once for each.
+    func functions(
+        ofStacks stacks: [Int64], _ number: (Frame) -> Int32
+    ) throws -> StackFunctions
+
+    /// The id of a report by its source and its number there; nil if there is none.
+    func reportID(source: Int64, seq: Int64) throws -> UniqueID?
 
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.
     func frames(ofStacks stacks: Set<Int64>) throws -> [Int64: [Frame]]

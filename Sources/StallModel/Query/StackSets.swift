@@ -15,45 +15,70 @@ package struct StackSets: Sendable {
         package var timeWithoutStack = Duration.zero
     }
 
-    private struct Key: Hashable {
-        var executable: Int
-        var stacks: [Int64]
-    }
-
-    /// In order of first occurrence.
-    package private(set) var entries: [Entry] = []
-    private var indexes: [Key: Int] = [:]
-    private var executables: [BuildID?: Int] = [:]
+    private var table = StackSetTable()
+    /// By set. Sums end at the largest number.
+    private var counts: [Int] = []
+    private var withoutStack_ns: [Int64] = []
+    /// By stack of a set, as `table.stacks` has them.
+    private var times_ns: [Int64] = []
 
     package init() {}
+
+    /// The number of entries, in order of first occurrence.
+    package var count: Int { counts.count }
+    package var isEmpty: Bool { counts.isEmpty }
+
+    package subscript(index: Int) -> Entry {
+        let range = table.range(ofSet: index)
+        return Entry(
+            executable: table.executable(ofSet: index), stacks: Array(table.stacks[range]),
+            count: counts[index], times: times_ns[range].map { .nanoseconds($0) },
+            timeWithoutStack: .nanoseconds(withoutStack_ns[index]))
+    }
+
+    package var entries: [Entry] { counts.indices.map { self[$0] } }
+
+    /// Every stack once, in order of first occurrence.
+    package var stacks: [Int64] {
+        var seen: Set<Int64> = []
+        return table.stacks.filter { seen.insert($0).inserted }
+    }
+
+    package var executables: [BuildID?] { table.executables }
+    package mutating func number(ofExecutable executable: BuildID?) -> Int32 {
+        table.number(ofExecutable: executable)
+    }
 
     /// Adds a stall and distributes its duration over its stacks by weight.
     package mutating func add(
         _ stacks: [WeightedStack], lasting duration: Duration, executable: BuildID?
     ) {
-        let number = executables[executable] ?? executables.count
-        executables[executable] = number
-        var numbers: [Int64] = []
-        for stack in stacks where !numbers.contains(stack.stack) { numbers.append(stack.stack) }
-        let key = Key(executable: number, stacks: numbers)
-        let index = indexes[key] ?? entries.count
-        if index == entries.count {
-            indexes[key] = index
-            entries.append(
-                Entry(
-                    executable: executable, stacks: numbers,
-                    times: Array(repeating: .zero, count: numbers.count)))
+        var own = StallStacks()
+        for stack in stacks { own.add(stack.stack, weight: stack.weight.nanoseconds) }
+        add(own, lasting_ns: duration.nanoseconds, executable: number(ofExecutable: executable))
+    }
+
+    package mutating func add(
+        _ stall: StallStacks, lasting_ns duration: Int64, executable: Int32
+    ) {
+        let set = table.number(of: stall.stacks, executable: executable)
+        if set == counts.count {
+            counts.append(0)
+            withoutStack_ns.append(0)
+            times_ns += repeatElement(0, count: stall.stacks.count)
         }
-        entries[index].count += 1
-        guard !stacks.isEmpty else { return entries[index].timeWithoutStack += duration }
-        // Even the shortest sample has a weight.
-        let weight = stacks.reduce(0.0) { $0 + Double(Swift.max($1.weight.nanoseconds, 1)) }
-        for stack in stacks {
-            let part =
-                Double(Swift.max(stack.weight.nanoseconds, 1)) / weight
-                * Double(duration.nanoseconds)
-            entries[index].times[numbers.firstIndex(of: stack.stack)!] +=
-                .nanoseconds(Int64(Swift.min(part.rounded(), 9e18)))
+        counts[set] += 1
+        func add(_ time: Int64, to sum: inout Int64) {
+            let (new, overflow) = sum.addingReportingOverflow(time)
+            sum = overflow ? .max : new
+        }
+        guard !stall.stacks.isEmpty else { return add(duration, to: &withoutStack_ns[set]) }
+        let first = table.range(ofSet: set).lowerBound
+        guard stall.stacks.count > 1 else { return add(duration, to: &times_ns[first]) }
+        let whole = stall.weights.reduce(0.0) { $0 + Double($1) }
+        for index in stall.stacks.indices {
+            let part = Double(stall.weights[index]) / whole * Double(duration)
+            add(Int64(min(part.rounded(), 9e18)), to: &times_ns[first + index])
         }
     }
 }

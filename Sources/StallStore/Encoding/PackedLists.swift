@@ -118,43 +118,63 @@ extension [StoredSample] {
     /// Nil when the bytes are no such list.
     package init?(encoded bytes: UnsafeRawBufferPointer) {
         self = []
-        var rest = bytes[...]
-        var lastThread: Int32?
-        while !rest.isEmpty {
-            guard let first = rest.popLEB128(), first < SampleFlags.end else { return nil }
-            let flags = SampleFlags(rawValue: first)
-            guard count < ValueLimits.samplesOfReport, let offset = rest.popLimited() else {
-                return nil
-            }
-            var weight: Int64?
-            if !flags.contains(.weightFollows) {
-                guard let written = rest.popLimited() else { return nil }
-                weight = written
-            }
-            guard let cost = rest.popLimited() else { return nil }
-            let thread =
-                flags.contains(.sameThread)
-                ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }
-            guard let thread else { return nil }
-            lastThread = thread
-            var sample = StoredSample(
-                offset_ns: offset, weight_ns: weight, isLate: flags.contains(.isLate),
-                thread: thread, captureCost_ns: cost)
-            let method = first >> SampleFlags.methodShift & SampleFlags.methodMask
-            if method != 0 {
-                guard let known = CaptureMethod(rawValue: UInt8(method - 1)) else { return nil }
-                sample.method = known
-            }
-            if flags.contains(.hasStack) {
-                guard let stack = rest.popDuration() else { return nil }
-                sample.stack = stack
-            }
-            if flags.contains(.hasFailure) {
-                guard let failure = rest.popText() else { return nil }
-                sample.failure = failure
-            }
-            append(sample)
+        var samples = PackedSamples(bytes)
+        while let sample = samples.next() { append(sample) }
+        guard !samples.isDamaged else { return nil }
+    }
+}
+
+/// Decodes a report's samples one by one.
+package struct PackedSamples {
+    private var rest: Slice<UnsafeRawBufferPointer>
+    private var lastThread: Int32?
+    private var count = 0
+    /// The bytes are no list of samples.
+    package private(set) var isDamaged = false
+
+    package init(_ bytes: UnsafeRawBufferPointer) { rest = bytes[...] }
+
+    /// The next sample; nil at the end, or where the list is damaged.
+    package mutating func next() -> StoredSample? {
+        guard !rest.isEmpty, !isDamaged else { return nil }
+        let sample = count < ValueLimits.samplesOfReport ? decoded() : nil
+        count += 1
+        isDamaged = sample == nil
+        return sample
+    }
+
+    private mutating func decoded() -> StoredSample? {
+        guard let first = rest.popLEB128(), first < SampleFlags.end else { return nil }
+        let flags = SampleFlags(rawValue: first)
+        guard let offset = rest.popLimited() else { return nil }
+        var weight: Int64?
+        if !flags.contains(.weightFollows) {
+            guard let written = rest.popLimited() else { return nil }
+            weight = written
         }
+        guard let cost = rest.popLimited() else { return nil }
+        let thread =
+            flags.contains(.sameThread)
+            ? lastThread : rest.popLEB128().flatMap { Int32(exactly: $0) }
+        guard let thread else { return nil }
+        lastThread = thread
+        var sample = StoredSample(
+            offset_ns: offset, weight_ns: weight, isLate: flags.contains(.isLate),
+            thread: thread, captureCost_ns: cost)
+        let method = first >> SampleFlags.methodShift & SampleFlags.methodMask
+        if method != 0 {
+            guard let known = CaptureMethod(rawValue: UInt8(method - 1)) else { return nil }
+            sample.method = known
+        }
+        if flags.contains(.hasStack) {
+            guard let stack = rest.popDuration() else { return nil }
+            sample.stack = stack
+        }
+        if flags.contains(.hasFailure) {
+            guard let failure = rest.popText() else { return nil }
+            sample.failure = failure
+        }
+        return sample
     }
 }
 

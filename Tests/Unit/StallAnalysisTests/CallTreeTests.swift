@@ -36,7 +36,7 @@ import Testing
             let found = tree.nodes[node]
             let line = "\(found.function) \(Int(found.time.milliseconds)) \(found.count)"
             return [String(repeating: ".", count: found.depth) + line]
-                + found.children.flatMap(lines)
+                + tree.children(of: node).flatMap(lines)
         }
         let sum = tree.roots.reduce(tree.withoutStack) { $0 + tree.nodes[$1].time }
         #expect(sum == tree.total)

@@ -55,11 +55,10 @@ package struct CallTree: Sendable {
         package var time: Duration
         /// The number of stalls that contain it.
         package var count: Int
-        package var children: [Int] = []
     }
 
     /// Parents before children.
-    package private(set) var nodes: [Node] = []
+    package private(set) var nodes = CallTreeNodes()
     /// Sorted by time, largest first; so are the children of every node.
     package private(set) var roots: [Int] = []
     package private(set) var total = Duration.zero
@@ -69,21 +68,6 @@ package struct CallTree: Sendable {
 
     /// Whether there were no stalls at all, with or without stacks.
     package private(set) var isSelectionEmpty = false
-
-    private struct Edge: Hashable {
-        var parent: Int32
-        var function: Int
-    }
-
-    private struct Function: Hashable {
-        var name: String
-        var owner: String
-    }
-
-    private var edges: [Edge: Int32] = [:]
-    private var functions: [Function: Int] = [:]
-    /// The nodes on the path of a stack; nil for a stack that was not selected.
-    private var paths: [Path: [Int32]?] = [:]
 
     private struct Path: Hashable {
         var stack: Int64
@@ -99,46 +83,12 @@ package struct CallTree: Sendable {
         _ stalls: StackSets, frames: [Int64: [Frame]], direction: TreeDirection,
         selection: TreeSelection = TreeSelection(), rules: GroupingRules = .builtIn
     ) {
-        var times: [Duration] = []
-        var counts: [Int] = []
-        var lastEntry: [Int] = []
         var classified = ClassifiedFrames()
-        for (number, entry) in stalls.entries.enumerated() {
-            guard !entry.stacks.isEmpty else {
-                if selection.focus.isEmpty { addWithoutStack(entry) }
-                continue
+        self.init(stalls, direction: direction, selection: selection) { stack, executable in
+            (frames[stack] ?? []).map {
+                classified.classify($0, executable: executable, rules)
             }
-            var isSeen = false
-            for (stack, time) in zip(entry.stacks, entry.times) {
-                let place = Path(stack: stack, executable: entry.executable)
-                if paths[place] == nil {
-                    let stack = (frames[stack] ?? []).map {
-                        classified.classify($0, executable: entry.executable, rules)
-                    }
-                    paths[place] = .some(path(of: stack, direction, selection))
-                    times += Array(repeating: .zero, count: nodes.count - times.count)
-                    counts += Array(repeating: 0, count: nodes.count - counts.count)
-                    lastEntry += Array(repeating: -1, count: nodes.count - lastEntry.count)
-                }
-                guard let path = paths[place]! else { continue }
-                total += time
-                isSeen = true
-                if path.isEmpty { withoutStack += time }
-                for node in path {
-                    times[Int(node)] += time
-                    guard lastEntry[Int(node)] != number else { continue }
-                    lastEntry[Int(node)] = number
-                    counts[Int(node)] += entry.count
-                }
-            }
-            if isSeen { stallCount += entry.count }
         }
-        for index in nodes.indices {
-            nodes[index].time = times[index]
-            nodes[index].count = counts[index]
-        }
-        sortChildren()
-        (edges, functions, paths) = ([:], [:], [:])
     }
 
     /// Builds the tree of the stalls that a filter selects.
@@ -147,10 +97,62 @@ package struct CallTree: Sendable {
         selection: TreeSelection = TreeSelection(), rules: GroupingRules
     ) throws {
         let stalls = try store.stackSets(filter)
-        self.init(
-            stalls, frames: try store.frames(ofStacks: Set(stalls.entries.lazy.flatMap(\.stacks))),
-            direction: direction, selection: selection, rules: rules)
-        isSelectionEmpty = stalls.entries.isEmpty
+        let classifier = try StackClassifier(
+            store, stacks: stalls.stacks, executables: stalls.executables, rules: rules)
+        self.init(stalls, direction: direction, selection: selection) { stack, executable in
+            classifier.frames(ofStack: stack, executable: executable, isPlain: true)
+        }
+        isSelectionEmpty = stalls.isEmpty
+    }
+
+    /// - Parameter stack: The classified frames of a stack in a program. Asked once for each.
+    private init(
+        _ stalls: StackSets, direction: TreeDirection, selection: TreeSelection,
+        stack: (Int64, BuildID?) -> [ClassifiedFrame]
+    ) {
+        var builder = CallTreeBuilder(direction: direction, selection: selection)
+        var paths: [Path: Range<Int>?] = [:]
+        // The nodes of all paths, one behind the other.
+        var steps: [Int32] = []
+        var lastEntry: [Int32] = []
+        for number in 0..<stalls.count {
+            let entry = stalls[number]
+            guard !entry.stacks.isEmpty else {
+                if selection.focus.isEmpty { addWithoutStack(entry) }
+                continue
+            }
+            var isSeen = false
+            for (stackNumber, time) in zip(entry.stacks, entry.times) {
+                let place = Path(stack: stackNumber, executable: entry.executable)
+                let range: Range<Int>?
+                if let known = paths[place] {
+                    range = known
+                } else {
+                    let first = steps.count
+                    let isSelected = builder.addPath(
+                        of: stack(stackNumber, entry.executable), to: &nodes, &steps)
+                    range = isSelected ? first..<steps.count : nil
+                    paths[place] = .some(range)
+                    lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
+                }
+                guard let range else { continue }
+                total += time
+                isSeen = true
+                if range.isEmpty { withoutStack += time }
+                let time_ns = time.nanoseconds
+                for node in steps[range] {
+                    let isFirst = lastEntry[Int(node)] != Int32(number)
+                    lastEntry[Int(node)] = Int32(number)
+                    nodes.add(time_ns, count: isFirst ? entry.count : 0, to: Int(node))
+                }
+            }
+            if isSeen { stallCount += entry.count }
+        }
+        roots = nodes.sortChildren()
+    }
+
+    package func children(of node: Int) -> some RandomAccessCollection<Int> {
+        nodes.children(of: node)
     }
 
     private mutating func addWithoutStack(_ entry: StackSets.Entry) {
@@ -158,24 +160,43 @@ package struct CallTree: Sendable {
         total += entry.timeWithoutStack
         withoutStack += entry.timeWithoutStack
     }
+}
 
-    /// The nodes on the path of a stack, created where missing; nil if it is not selected.
-    private mutating func path(
-        of stack: [ClassifiedFrame], _ direction: TreeDirection, _ selection: TreeSelection
-    ) -> [Int32]? {
+/// Turns stacks into paths of nodes.
+private struct CallTreeBuilder {
+    let direction: TreeDirection
+    let selection: TreeSelection
+    private var edges: [UInt64: Int32] = [:]
+    private var functions: [Function: Int32] = [:]
+
+    private struct Function: Hashable {
+        var name: String
+        var owner: String
+    }
+
+    init(direction: TreeDirection, selection: TreeSelection) {
+        self.direction = direction
+        self.selection = selection
+    }
+
+    /// Adds the nodes on the path of a stack to `path`, created where missing.
+    ///
+    /// - Returns: Whether the stack is selected.
+    mutating func addPath(
+        of stack: [ClassifiedFrame], to nodes: inout CallTreeNodes, _ path: inout [Int32]
+    ) -> Bool {
         func contains(_ patterns: [NamePattern]) -> Bool {
             stack.contains { frame in patterns.contains { frame.isMeant(by: $0) } }
         }
         guard selection.focus.isEmpty || contains(selection.focus),
             selection.ignore.isEmpty || !contains(selection.ignore)
-        else { return nil }
+        else { return false }
         let shown =
             switch selection.frames {
             case .relevant: stack.callout.filter(\.isRelevant)
             case .app: stack.callout.filter(\.counts)
             case .all: stack
             }
-        var path: [Int32] = []
         var parent: Int32 = -1
         var last: Function?
         for frame in direction == .bottomUp ? shown : shown.reversed() {
@@ -184,41 +205,26 @@ package struct CallTree: Sendable {
                     ? frame.key.text : frame.frame.title, owner: frame.owner)
             guard function != last else { continue }  // a function that calls itself is one step
             last = function
-            parent = node(function, frame, under: parent)
+            parent = node(function, frame, under: parent, &nodes)
             path.append(parent)
         }
-        return path
+        return true
     }
 
     private mutating func node(
-        _ function: Function, _ frame: ClassifiedFrame, under parent: Int32
+        _ function: Function, _ frame: ClassifiedFrame, under parent: Int32,
+        _ nodes: inout CallTreeNodes
     ) -> Int32 {
-        let number = functions[function] ?? functions.count
+        let number = functions[function] ?? Int32(functions.count)
         functions[function] = number
-        let edge = Edge(parent: parent, function: number)
+        let edge =
+            UInt64(UInt32(bitPattern: parent)) << 32 | UInt64(UInt32(bitPattern: number))
         if let node = edges[edge] { return node }
-        let node = Int32(nodes.count)
+        let node = nodes.append(
+            function: function.name, frame.frame.imageName, frame.frameClass,
+            under: parent)
         edges[edge] = node
-        nodes.append(
-            Node(
-                function: function.name, image: frame.frame.imageName, frameClass: frame.frameClass,
-                parent: parent < 0 ? nil : Int(parent),
-                depth: parent < 0 ? 0 : nodes[Int(parent)].depth + 1, time: .zero, count: 0))
-        if parent >= 0 { nodes[Int(parent)].children.append(Int(node)) }
         return node
-    }
-
-    private mutating func sortChildren() {
-        let nodes = nodes
-        func isHeavier(_ left: Int, _ right: Int) -> Bool {
-            (nodes[right].time, nodes[left].function, left) < (
-                nodes[left].time, nodes[right].function, right
-            )
-        }
-        roots = nodes.indices.filter { nodes[$0].parent == nil }.sorted(by: isHeavier)
-        for index in nodes.indices where nodes[index].children.count > 1 {
-            self.nodes[index].children.sort(by: isHeavier)
-        }
     }
 }
 

@@ -37,8 +37,29 @@ extension RankingQuestion {
             try ranking.addExposure(from: store, filter, by: order)
             return ranking
         }
+        if key == .inclusive, var ranking = try fromTable(by: order, limit: limit) {
+            try ranking.addExposure(from: store, filter, by: order)
+            return ranking
+        }
         try warnOfOtherRules()
         return try exactRanking(by: order)
+    }
+
+    /// The ranking by all functions on the stacks of a large central store; nil for others, and for an order that only
+    /// all durations of all functions tell.
+    private func fromTable(by order: RankingOrder, limit: Int) throws -> Ranking? {
+        guard order != .p95, try store.rulesHash() != nil else { return nil }
+        let expected = try store.dailyTotals(filter)?.count
+        guard expected ?? .max > exactLimit else { return nil }
+        let table = try store.stallTable(filter, expected: expected ?? 0)
+        guard table.stalls.count > exactLimit else { return nil }
+        var seen: Set<Int64> = []
+        let classifier = try StackClassifier(
+            store, stacks: table.sets.stacks.filter { seen.insert($0).inserted },
+            executables: table.sets.executables, rules: rules)
+        var inclusive = InclusiveRanking(
+            table, classifier, by: order, limit: limit, exactLimit: exactLimit)
+        return try inclusive.ranking { try store.reportID(source: $0, seq: $1) }
     }
 
     /// Ranks several sets for comparison: all from roll-ups if all have them and one is large or pruned, otherwise all

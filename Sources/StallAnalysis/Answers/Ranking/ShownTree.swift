@@ -23,7 +23,7 @@ package struct ShownTree {
                 continue
             }
             order.append(index)
-            if node.depth + 1 < depth ?? .max { waiting += node.children.reversed() }
+            if node.depth + 1 < depth ?? .max { waiting += tree.children(of: index).reversed() }
         }
     }
 

@@ -48,6 +48,7 @@ extension TrendQuestion {
     ///
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func trend() throws -> StallTrend {
+        if name == nil, let trend = try allByDay() { return trend }
         let (ranking, isOfUTC) = try ranked()
         var groups = ranking.groups
         if let name {
@@ -76,23 +77,49 @@ extension TrendQuestion {
             buckets: ranking.buckets, parts: parts, totals: totals, isOfUTC: isOfUTC)
     }
 
+    /// The trend of all groups, where days of roll-ups tell it; nil if reports do.
+    private func allByDay() throws -> StallTrend? {
+        guard unit != .hour, let daily = try ranking.store.dailyTotals(ranking.filter),
+            let first = daily.first, let last = daily.last
+        else { return nil }
+        let lacksReports = try ranking.lacksReports
+        guard daily.count > ranking.exactLimit || lacksReports,
+            unitNeeded(first, last, lacksReports) == .day
+        else { return nil }
+        let buckets = try TimeBuckets.utc(from: first, through: last, in: .day)
+        var parts = Array(repeating: StallTotals(), count: buckets.count)
+        var totals = StallTotals()
+        for (day, stalls) in daily.days {
+            let noon = UnixTime(microseconds: Int64(day) * 86_400_000_000 + 43_200_000_000)
+            guard let index = buckets.index(of: noon) else { continue }
+            parts[index].add(stalls)
+            totals.add(stalls)
+        }
+        return StallTrend(
+            unit: .day, title: "All groups", buckets: buckets, parts: parts, totals: totals,
+            isOfUTC: true)
+    }
+
+    private func unitNeeded(
+        _ first: UnixTime, _ last: UnixTime, _ lacksReports: Bool
+    ) -> TrendUnit {
+        let days = Double(last.microseconds - first.microseconds) / 86_400e6
+        return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
+    }
+
     /// All groups, by bucket. Days of a large or pruned central store come from roll-ups and are in UTC.
     private func ranked() throws -> (Ranking, isOfUTC: Bool) {
         let lacksReports = try ranking.lacksReports
-        func unitNeeded(_ first: UnixTime, _ last: UnixTime) -> TrendUnit {
-            let days = Double(last.microseconds - first.microseconds) / 86_400e6
-            return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
-        }
         if unit != .hour,
             let answer = try ranking.fromRollUps(
                 by: .total, withDays: true, buckets: { try .utc(from: $0, through: $1, in: .day) }),
             ranking.isLarge(answer) || lacksReports, let first = answer.overview.first,
-            let last = answer.overview.last, unitNeeded(first, last) == .day
+            let last = answer.overview.last, unitNeeded(first, last, lacksReports) == .day
         {
             return (answer, true)
         }
         let exact = try ranking.exactRanking(by: .total) { first, last in
-            try buckets(first, last, unitNeeded(first, last))
+            try buckets(first, last, unitNeeded(first, last, lacksReports))
         }
         return (exact, false)
     }

@@ -48,7 +48,7 @@ struct TreeView {
             var isChain = false
             var level = 0
             if let parent = node.parent {
-                let siblings = tree.tree.nodes[parent].children.filter(tree.isShown)
+                let siblings = tree.tree.children(of: parent).filter(tree.isShown)
                 isChain = siblings.count == 1 && tree.tree.nodes[parent].time == node.time
                 let isBelowRoot = tree.tree.nodes[parent].parent == nil
                 level = (indentation[parent] ?? 0) + (isChain && !isBelowRoot ? 0 : 1)

@@ -1,0 +1,382 @@
+// Ranks functions by the time that they were anywhere on the stacks, of more stalls than can be held as reports. Stalls
+// share sets of stacks: what a set's functions are is worked out once, and only listed functions get more than totals.
+
+internal import StallModel
+
+/// The ranking of a table of stalls by all functions on their stacks.
+struct InclusiveRanking {
+    private let table: StallTable
+    private let order: RankingOrder
+    private let limit: Int
+    /// So many durations of a function are held for exact quantiles; of more a histogram is.
+    private let exactLimit: Int
+
+    /// The functions' titles, and the numbers of the functions that have each: functions of several modules may share
+    /// one, and then both count.
+    private var titles: [String] = []
+    private var titleOfStep: [Int32] = []
+    private var cells: [Cell] = []
+    /// Where the cells of each set begin.
+    private var firstCell: [Int32] = [0]
+    private var steps: [Int32] = []
+    private var members: [Int32] = []
+
+    /// The functions of a set that are on the same of its stacks.
+    fileprivate struct Cell {
+        /// In `steps`.
+        var firstStep, stepCount: Int32
+        /// In `members`, by index into the set's stacks; none where they are on all of them.
+        var firstMember, memberCount: Int32
+        var count: Int64 = 0
+        var total_ns: Int64 = 0
+        var watched_ns: Int64 = 0
+        var longest_ns: Int64 = 0
+
+        var steps: Range<Int> { Int(firstStep)..<Int(firstStep) + Int(stepCount) }
+    }
+
+    init(
+        _ table: StallTable, _ classifier: StackClassifier, by order: RankingOrder, limit: Int,
+        exactLimit: Int
+    ) {
+        self.table = table
+        self.order = order
+        self.limit = limit
+        self.exactLimit = exactLimit
+        addSets(classifier)
+    }
+
+    // MARK: Sets
+
+    private mutating func addSets(_ classifier: StackClassifier) {
+        var numbers: [PathStep: Int32] = [:]
+        var titleNumbers: [String: Int32] = [:]
+        // By stack and program, in `steps`.
+        var ranges: [[Int64: Range<Int>]] = Array(
+            repeating: [:], count: table.sets.executables.count)
+        for set in 0..<table.sets.count {
+            let program = table.sets.executableNumber(ofSet: set)
+            let stacks = table.sets.stacks[table.sets.range(ofSet: set)]
+            var own: [Range<Int>] = []
+            for stack in stacks {
+                if let known = ranges[program][stack] {
+                    own.append(known)
+                    continue
+                }
+                let frames = classifier.frames(
+                    ofStack: stack, executable: table.sets.executables[program])
+                let first = steps.count
+                for frame in frames.callout where frame.counts {
+                    let number = numbers[frame.step] ?? Int32(titleOfStep.count)
+                    if number == titleOfStep.count {
+                        numbers[frame.step] = number
+                        let title = titleNumbers[frame.step.title] ?? Int32(titles.count)
+                        if title == titles.count {
+                            titleNumbers[frame.step.title] = title
+                            titles.append(frame.step.title)
+                        }
+                        titleOfStep.append(title)
+                    }
+                    if !steps[first...].contains(number) { steps.append(number) }
+                }
+                ranges[program][stack] = first..<steps.count
+                own.append(first..<steps.count)
+            }
+            addCells(own)
+            firstCell.append(Int32(cells.count))
+        }
+    }
+
+    private mutating func addCells(_ own: [Range<Int>]) {
+        func cell(_ steps: Range<Int>, _ members: Range<Int> = 0..<0) -> Cell {
+            Cell(
+                firstStep: Int32(steps.lowerBound), stepCount: Int32(steps.count),
+                firstMember: Int32(members.lowerBound), memberCount: Int32(members.count))
+        }
+        guard own.count > 1 else {
+            if let steps = own.first, !steps.isEmpty { cells.append(cell(steps)) }
+            return
+        }
+        var order: [Int32] = []
+        var stacksOfStep: [Int32: [Int32]] = [:]
+        for (index, range) in own.enumerated() {
+            for step in steps[range] {
+                if stacksOfStep[step] == nil { order.append(step) }
+                stacksOfStep[step, default: []].append(Int32(index))
+            }
+        }
+        var stepsOfStacks: [[Int32]: [Int32]] = [:]
+        var keys: [[Int32]] = []
+        for step in order {
+            let stacks = stacksOfStep[step]!
+            if stepsOfStacks[stacks] == nil { keys.append(stacks) }
+            stepsOfStacks[stacks, default: []].append(step)
+        }
+        for stacks in keys {
+            let (firstStep, firstMember) = (steps.count, members.count)
+            steps += stepsOfStacks[stacks]!
+            if stacks.count < own.count { members += stacks }
+            cells.append(cell(firstStep..<steps.count, firstMember..<members.count))
+        }
+    }
+
+    private func cells(ofSet set: Int32) -> Range<Int> {
+        Int(firstCell[Int(set)])..<Int(firstCell[Int(set) + 1])
+    }
+
+    /// The part of a stall's time in which a cell's functions were on the stack.
+    private func part(
+        of stall: StallTable.Stall, _ weights: ArraySlice<Int64>, in cell: Cell
+    ) -> Int64 {
+        guard cell.memberCount > 0, !weights.isEmpty else { return stall.duration_ns }
+        var (whole, own) = (0.0, 0.0)
+        for weight in weights { whole += Double(weight) }
+        let first = Int(cell.firstMember)
+        for member in members[first..<first + Int(cell.memberCount)] {
+            own += Double(weights[weights.startIndex + Int(member)])
+        }
+        return Int64((Double(stall.duration_ns) * (own / whole)).rounded())
+    }
+
+    // MARK: Ranking
+
+    /// The overview, the largest functions, and how many others there are.
+    mutating func ranking(ids: (_ source: Int64, _ seq: Int64) throws -> UniqueID?) throws
+        -> Ranking
+    {
+        var overview = Overview(table)
+        addTotals()
+        let (listed, count) = largest()
+        var buckets: TimeBuckets?
+        if let first = overview.first, let last = overview.last {
+            buckets = Ranking.sparkline(from: first, through: last)
+        }
+        let sums = sums(of: listed, buckets)
+        let groups = sorted(
+            try zip(listed, sums).map { title, sum in
+                try sum.aggregate(
+                    of: titles[Int(title)], table,
+                    example: ids(Int64(sum.example.source), Int64(sum.example.seq)))
+            }, by: order)
+        // The millisecond and twelve random bits: other ids may share the first twelve digits.
+        overview.example = groups.first?.example.map { String($0.description.prefix(16)) }
+        return Ranking(
+            overview: overview, groups: groups, restCount: count - groups.count, key: .inclusive,
+            buckets: buckets)
+    }
+
+    private mutating func addTotals() {
+        let table = table
+        table.forEachStall { stall, weights in
+            let isWatched = table.facts[Int(stall.facts)].isWatched
+            for index in cells(ofSet: stall.set) {
+                let part = part(of: stall, weights, in: cells[index])
+                cells[index].count += 1
+                cells[index].total_ns = cells[index].total_ns.saturated(adding: part)
+                if isWatched {
+                    cells[index].watched_ns = cells[index].watched_ns.saturated(adding: part)
+                }
+                cells[index].longest_ns = max(cells[index].longest_ns, part)
+            }
+        }
+    }
+
+    /// The titles that are listed, and how many there are.
+    private func largest() -> (listed: [Int32], count: Int) {
+        struct Size {
+            var count: Int64 = 0
+            var total, watched, longest: Int64
+        }
+        var sizes = Array(repeating: Size(total: 0, watched: 0, longest: 0), count: titles.count)
+        for cell in cells where cell.count > 0 {
+            for step in steps[cell.steps] {
+                let title = Int(titleOfStep[Int(step)])
+                sizes[title].count += cell.count
+                sizes[title].total = sizes[title].total.saturated(adding: cell.total_ns)
+                sizes[title].watched = sizes[title].watched.saturated(adding: cell.watched_ns)
+                sizes[title].longest = max(sizes[title].longest, cell.longest_ns)
+            }
+        }
+        func size(_ title: Int32) -> Int64 {
+            let size = sizes[Int(title)]
+            return switch order {
+            case .total, .p95: size.total
+            case .count: size.count
+            case .max: size.longest
+            case .rate: size.watched
+            }
+        }
+        let present = titles.indices.filter { sizes[$0].count > 0 }.map { Int32($0) }
+        let listed = present.sorted { left, right in
+            let (one, other) = (size(left), size(right))
+            if one != other { return one > other }
+            let (total, otherTotal) = (sizes[Int(left)].total, sizes[Int(right)].total)
+            return total != otherTotal
+                ? total > otherTotal : titles[Int(left)] < titles[Int(right)]
+        }
+        return (Array(listed.prefix(limit)), present.count)
+    }
+
+    /// All that is shown of the listed functions.
+    private func sums(of listed: [Int32], _ buckets: TimeBuckets?) -> [InclusiveSum] {
+        var places = Array(repeating: Int32(-1), count: titles.count)
+        for (place, title) in listed.enumerated() { places[Int(title)] = Int32(place) }
+        let listedOfCell: [[Int32]] = cells.map { cell in
+            steps[cell.steps].map { places[Int(titleOfStep[Int($0)])] }.filter { $0 >= 0 }
+        }
+        var sums = listed.map { _ in
+            InclusiveSum(
+                factCount: table.facts.count, bucketCount: buckets?.count ?? 0,
+                exactLimit: exactLimit)
+        }
+        table.forEachStall { stall, weights in
+            for index in cells(ofSet: stall.set) where !listedOfCell[index].isEmpty {
+                let part = part(of: stall, weights, in: cells[index])
+                let bucket = buckets?.index(of: UnixTime(microseconds: stall.start_us))
+                for place in listedOfCell[index] {
+                    sums[Int(place)].add(part, of: stall, in: bucket)
+                }
+            }
+        }
+        return sums
+    }
+}
+
+extension Int64 {
+    fileprivate func saturated(adding other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+}
+
+/// The stalls of one function.
+private struct InclusiveSum {
+    private var count = 0
+    private var shortest_ns = Int64.max
+    private var longest_ns: Int64 = -1
+    private var first_us = Int64.max
+    private var last_us = Int64.min
+    /// Where its longest stall is stored.
+    private(set) var example: (source: Int32, seq: UInt32) = (0, 0)
+    private var exampleStart_us = Int64.max
+    /// By the facts of the stalls.
+    private var times: [Int64]
+    private var counts: [Int32]
+    private var squares: [Double]
+    private var histogram = DurationHistogram()
+    private var durations: [Int64] = []
+    private let exactLimit: Int
+    private var trend: [(count: Int, total_ns: Int64, squares: Double, longest_ns: Int64)]
+
+    init(factCount: Int, bucketCount: Int, exactLimit: Int) {
+        times = Array(repeating: 0, count: factCount)
+        counts = Array(repeating: 0, count: factCount)
+        squares = Array(repeating: 0, count: factCount)
+        trend = Array(repeating: (0, 0, 0, 0), count: bucketCount)
+        self.exactLimit = max(exactLimit, 0)
+    }
+
+    mutating func add(_ part: Int64, of stall: StallTable.Stall, in bucket: Int?) {
+        let seconds = Double(part) / 1e9
+        count += 1
+        shortest_ns = min(shortest_ns, part)
+        let isLongest =
+            part != longest_ns
+            ? part > longest_ns
+            : (stall.start_us, stall.source, stall.seq)
+                < (exampleStart_us, example.source, example.seq)
+        if isLongest {
+            longest_ns = part
+            example = (stall.source, stall.seq)
+            exampleStart_us = stall.start_us
+        }
+        first_us = min(first_us, stall.start_us)
+        last_us = max(last_us, stall.start_us)
+        let facts = Int(stall.facts)
+        times[facts] = times[facts].saturated(adding: part)
+        counts[facts] += 1
+        squares[facts] += seconds * seconds
+        histogram.add(.nanoseconds(part))
+        if durations.count <= exactLimit { durations.append(part) }
+        guard let bucket else { return }
+        trend[bucket].count += 1
+        trend[bucket].total_ns = trend[bucket].total_ns.saturated(adding: part)
+        trend[bucket].squares += seconds * seconds
+        trend[bucket].longest_ns = max(trend[bucket].longest_ns, part)
+    }
+
+    func aggregate(of title: String, _ table: StallTable, example: UniqueID?) -> StallAggregate {
+        let seen = counts.indices.filter { counts[$0] > 0 }
+        let runs = Set(seen.map { table.facts[$0].run }).map { table.runs[$0] }
+        var (all, watched) = (StallTotals(), StallTotals())
+        var causes: [CauseClass: Duration] = [:]
+        for index in seen {
+            var part = StallTotals()
+            part.count = Int(counts[index])
+            part.total = .nanoseconds(times[index])
+            part.squares = squares[index]
+            all.add(part)
+            if table.facts[index].isWatched { watched.add(part) }
+            if let cause = table.facts[index].cause { causes[cause, default: .zero] += part.total }
+        }
+        all.longest = .nanoseconds(max(0, longest_ns))
+        let quantiles = self.quantiles
+        return StallAggregate(
+            by: .inclusive, ReportGroup(function: title), totals: all, watched: watched,
+            p50: quantiles[0], p95: quantiles[1], p99: quantiles[2], causes: causes,
+            apps: Set(runs.map(\.app)).sorted(), versions: Set(runs.map(\.version)).sorted(),
+            loops: Set(seen.map { table.facts[$0].loop }).sorted(),
+            first: UnixTime(microseconds: first_us), last: UnixTime(microseconds: last_us),
+            example: example,
+            trend: trend.map { bucket in
+                var totals = StallTotals()
+                totals.count = bucket.count
+                totals.total = .nanoseconds(bucket.total_ns)
+                totals.squares = bucket.squares
+                totals.longest = .nanoseconds(bucket.longest_ns)
+                return totals
+            })
+    }
+
+    private var quantiles: [Duration] {
+        let parts = [0.5, 0.95, 0.99]
+        if durations.count == count {
+            let sorted = durations.sorted().map { Duration.nanoseconds($0) }
+            return parts.map { quantile($0, of: sorted) }
+        }
+        let bounds = (Duration.nanoseconds(shortest_ns), Duration.nanoseconds(longest_ns))
+        return parts.map { min(max(histogram.quantile($0), bounds.0), bounds.1) }
+    }
+}
+
+extension Overview {
+    init(_ table: StallTable) {
+        self.init()
+        counts = table.counts
+        openCount = table.openCount
+        hangCount = table.hangCount
+        var isSeen = Array(repeating: false, count: table.facts.count)
+        var (first, last) = (Int64.max, Int64.min)
+        var (lost, watchedLost, watchedCount): (Int64, Int64, Int) = (0, 0, 0)
+        for stall in table.stalls {
+            let facts = Int(stall.facts)
+            isSeen[facts] = true
+            first = min(first, stall.start_us)
+            last = max(last, stall.start_us)
+            lost = lost.saturated(adding: stall.duration_ns)
+            guard table.facts[facts].isWatched else { continue }
+            watchedCount += 1
+            watchedLost = watchedLost.saturated(adding: stall.duration_ns)
+        }
+        guard !table.stalls.isEmpty else { return }
+        self.first = UnixTime(microseconds: first)
+        self.last = UnixTime(microseconds: last)
+        totalLost = .nanoseconds(lost)
+        watched.count = watchedCount
+        watched.total = .nanoseconds(watchedLost)
+        let runs = Set(isSeen.indices.filter { isSeen[$0] }.map { table.facts[$0].run })
+            .map { table.runs[$0] }
+        apps = Set(runs.map { "\($0.app) \($0.version)" }).sorted()
+        hosts = Set(runs.map(\.host)).sorted()
+    }
+}
