@@ -21,13 +21,22 @@ package struct CSVWriter {
 
     /// The row with its line end.
     package func row(_ fields: [Field]) -> String {
-        fields.map { field in
+        var row = ""
+        for (index, field) in fields.enumerated() {
+            if index > 0 { row += "," }
             switch field {
-            case .plain(let text): quoted(text)
+            case .plain(let text): append(text, to: &row)
             case .text(let text):
-                quoted(isRaw ? shown(text) : guarded(shown(text)))
+                // Mostly a name of a program's: nothing in it needs a change, and a stack of them is long.
+                if visible == nil, text.isPlainCell {
+                    row += text
+                } else {
+                    append(isRaw ? shown(text) : guarded(shown(text)), to: &row)
+                }
             }
-        }.joined(separator: ",") + "\r\n"
+        }
+        row += "\r\n"
+        return row
     }
 
     /// A NUL is always `\0`: many readers end a cell there, or reject the file.
@@ -36,12 +45,12 @@ package struct CSVWriter {
         return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
     }
 
-    private func quoted(_ text: String) -> String {
+    private func append(_ text: String, to row: inout String) {
         guard
-            text.utf8.contains(where: { [0x22, 0x2c, 0x0a, 0x0d].contains($0) })
+            text.utf8.contains(where: { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d })
                 || text.hasEdgeSpace
-        else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+        else { return row += text }
+        row += "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
 
     /// Prefixes `'` to each line that a spreadsheet would run as a formula, or that starts with `'` itself, so that
@@ -65,6 +74,27 @@ package struct CSVWriter {
 }
 
 extension String {
+    /// Whether it begins with a letter, a digit or an underscore, ends with what is no space, and has nothing that is
+    /// written otherwise in a cell.
+    fileprivate var isPlainCell: Bool {
+        var text = self
+        return text.withUTF8 { bytes in
+            guard let first = bytes.first, let last = bytes.last, last > 0x20, last < 0x7f else {
+                return false
+            }
+            // Letters in either case.
+            guard
+                UInt8(ascii: "a")...UInt8(ascii: "z") ~= first | 0x20
+                    || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first || first == UInt8(ascii: "_")
+            else { return false }
+            for byte in bytes
+            where byte == 0x22 || byte == 0x2c || byte == 0x0a || byte == 0x0d || byte == 0 {
+                return false
+            }
+            return true
+        }
+    }
+
     fileprivate var hasEdgeSpace: Bool { first?.isWhitespace == true || last?.isWhitespace == true }
 }
 

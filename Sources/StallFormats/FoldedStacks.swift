@@ -29,17 +29,21 @@ package struct FoldedStacks {
     /// The lines, in alphabetical order.
     package func lines(weight: Weight) -> [String] {
         weights.sorted { $0.key < $1.key }.map { path, total in
-            let nanoseconds = total.duration.nanoseconds
-            let half: Int64 = nanoseconds % 1_000_000 >= 500_000 ? 1 : 0
-            let milliseconds = max(1, nanoseconds / 1_000_000 + half)
+            let milliseconds = Self.milliseconds(ofNanoseconds: total.duration.nanoseconds)
             return "\(path) \(weight == .ms ? milliseconds : Int64(total.count))"
         }
+    }
+
+    /// Whole milliseconds, at least 1.
+    static func milliseconds(ofNanoseconds nanoseconds: Int64) -> Int64 {
+        let half: Int64 = nanoseconds % 1_000_000 >= 500_000 ? 1 : 0
+        return max(1, nanoseconds / 1_000_000 + half)
     }
 }
 
 extension String {
     /// The text without element and line separators.
-    fileprivate var foldedElement: String {
+    var foldedElement: String {
         let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
             if scalar == ";" { return ":" }
             return scalar.steersTerminal ? " " : scalar

@@ -16,6 +16,9 @@ package enum JSONLines {
         return String(decoding: try encoder.encode(object), as: UTF8.self)
             .escapingSteeringCharacters + "\n"
     }
+
+    /// A text as `line` writes it, in its quotes.
+    package static func text(_ text: String) throws -> String { String(try line(text).dropLast()) }
 }
 
 extension String {

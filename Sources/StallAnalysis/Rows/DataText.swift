@@ -37,16 +37,37 @@ extension UnixTime {
         var seconds = time_t(remainder < 0 ? quotient - 1 : quotient)
         var fields = tm()
         gmtime_r(&seconds, &fields)
-        func digits(_ value: CInt, _ count: Int) -> String { String(value).zeroPadded(to: count) }
-        let date = [
-            digits(fields.tm_year + 1900, 4), digits(fields.tm_mon + 1, 2),
-            digits(fields.tm_mday, 2),
-        ]
-        let time = [
-            digits(fields.tm_hour, 2), digits(fields.tm_min, 2), digits(fields.tm_sec, 2),
-        ]
-        return date.joined(separator: "-") + "T" + time.joined(separator: ":") + "."
-            + String(microsecond).zeroPadded(to: 6) + "Z"
+        let year = Int(fields.tm_year) + 1900
+        guard (0...9999).contains(year) else {
+            return "\(String(year).zeroPadded(to: 4))" + fields.text(microsecond).dropFirst(4)
+        }
+        return fields.text(microsecond)
+    }
+}
+
+extension tm {
+    /// With the last four digits of the year. As bytes: exports write it a million times.
+    fileprivate func text(_ microsecond: Int64) -> String {
+        String(unsafeUninitializedCapacity: 27) { bytes in
+            var end = 0
+            func put(_ value: Int, _ count: Int, _ separator: UInt8) {
+                var rest = value
+                for place in (0..<count).reversed() {
+                    bytes[end + place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
+                }
+                bytes[end + count] = separator
+                end += count + 1
+            }
+            put(abs(Int(tm_year) + 1900) % 10_000, 4, UInt8(ascii: "-"))
+            put(Int(tm_mon) + 1, 2, UInt8(ascii: "-"))
+            put(Int(tm_mday), 2, UInt8(ascii: "T"))
+            put(Int(tm_hour), 2, UInt8(ascii: ":"))
+            put(Int(tm_min), 2, UInt8(ascii: ":"))
+            put(Int(tm_sec), 2, UInt8(ascii: "."))
+            put(Int(microsecond), 6, UInt8(ascii: "Z"))
+            return end
+        }
     }
 }
 

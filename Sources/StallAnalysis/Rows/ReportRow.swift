@@ -57,6 +57,25 @@ package struct ReportRow: Encodable {
         grouper: DefaultGrouper = DefaultGrouper()
     ) {
         let signature = report.signature(by: grouper)
+        self.init(report, group: signature.group)
+        let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
+        }
+        timeline = Timeline(report: report, signature: signature).functions.map(PresenceRow.init)
+        samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
+        threads =
+            Dictionary(grouping: report.samples, by: \.thread)
+            .map { ThreadRow(stalled: $0, sampleCount: $1.count) }
+            .sorted { $0.id < $1.id }
+            + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
+        let used = Set(report.locations.compactMap(\.imagePath))
+        self.images = images.filter { used.contains($0.path) }.map(ImageRow.init)
+        store = origin?.store.description
+        seq = origin?.seq
+        revision = origin?.revision
+    }
+
+    /// What there is to say of a report without its stacks: no samples, threads and images.
+    package init(_ report: StallReport, group: ReportGroup) {
         id = report.id.description
         app = report.run.app
         version = report.run.version
@@ -76,29 +95,16 @@ package struct ReportRow: Encodable {
         ending = report.ending?.word
         verdict = report.verdict.word
         cause = report.cause.map(CauseRow.init)
-        self.signature = hexadecimal(signature.hash)
-        family = hexadecimal(signature.family)
-        title = signature.group.title(under: report.cause?.cause)
-        frames = signature.keyFrames
-        withoutAppFrame = signature.isWithoutAppFrame
-        wait = signature.wait?.rawValue
-        let loadAddresses = Dictionary(images.map { ($0.path, $0.loadAddress) }) { first, _ in first
-        }
-        timeline = Timeline(report: report, signature: signature).functions.map(PresenceRow.init)
-        samples = report.samples.map { SampleRow($0, loadAddresses: loadAddresses) }
-        threads =
-            Dictionary(grouping: report.samples, by: \.thread)
-            .map { ThreadRow(stalled: $0, sampleCount: $1.count) }
-            .sorted { $0.id < $1.id }
-            + report.threads.map { ThreadRow($0, loadAddresses: loadAddresses) }
+        signature = hexadecimal(group.signature)
+        family = hexadecimal(group.family)
+        title = group.title(under: report.cause?.cause)
+        frames = group.frames
+        withoutAppFrame = group.isWithoutAppFrame
+        wait = group.wait?.rawValue
+        (samples, timeline, threads, images) = ([], [], [], [])
         skippedThreads = report.skippedThreadCount
         agentMs = report.agentTime.milliseconds
-        let used = Set(report.locations.compactMap(\.imagePath))
-        self.images = images.filter { used.contains($0.path) }.map(ImageRow.init)
         run = RunRow(report.run)
-        store = origin?.store.description
-        seq = origin?.seq
-        revision = origin?.revision
     }
 }
 

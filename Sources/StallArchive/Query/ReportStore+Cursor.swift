@@ -99,7 +99,7 @@ extension ReportStore {
     }
 
     /// Runs `body` on one snapshot. What the caller's part of it throws is thrown as it is: it is no failure of the store.
-    private func walk(_ body: (Connection) throws -> Void) throws {
+    func walk(_ body: (Connection) throws -> Void) throws {
         var failure: (any Error)?
         try answer { connection in
             do { try body(connection) } catch { failure = error }

@@ -75,6 +75,17 @@ package protocol QueryableStore {
         _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
         _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void) throws
 
+    /// Passes the reports, newest first, each with the numbers of the functions on its heaviest stack; none where no
+    /// groups are stored.
+    ///
+    /// - Parameter number: Gives a distinct frame its number, as for `functions(ofStacks:_:)`.
+    func forEachOutline(
+        _ filter: ReportFilter, limit: Int?, number: (Frame) -> Int32,
+        _ body: (ReportOutline, [Int32]) throws -> Void) throws
+
+    /// The time of the selected stalls by app, loop and stack, in unspecified order.
+    func stackTimes(_ filter: ReportFilter) throws -> [StackTime]
+
     /// Passes the selected stalls to `body` one by one, with their stacks as numbers. Other verdicts than `stalled`
     /// only if the filter names them.
     func forEachStall(

@@ -104,8 +104,10 @@ struct Export: ParsableCommand {
             try json.finish()
         case .jsonl:
             let bytes = try OutputBytes(output)
-            try forEachRow(of: store) { try bytes.write(Array(JSONLines.line($0).utf8)) }
+            try forEachRow(of: store) { try bytes.write($0.line(quoted: JSONLines.text)) }
             try bytes.finish()
+        case .folded where limit == nil:
+            try writeFolded(from: store)
         case .folded:
             var stacks = FoldedStacks()
             try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
@@ -128,7 +130,11 @@ struct Export: ParsableCommand {
         switch rows {
         case .reports:
             let csv = try CSVRows(ReportCSV.header, isRaw: csvRaw, to: output)
-            try forEachRow(of: store) { try csv.write(ReportCSV.fields($0)) }
+            if try store.rulesHash() == grouping.rules(forStore: store.path).hash {
+                try writeOutlines(of: store, to: csv)
+            } else {
+                try forEachRow(of: store) { try csv.write(ReportCSV.fields($0)) }
+            }
             try csv.finish()
         case .groups:
             let ranking = try grouping.question(to: store, filters.filter)
@@ -139,6 +145,41 @@ struct Export: ParsableCommand {
             let csv = try CSVRows(FrameCSV.header, isRaw: csvRaw, to: output)
             try forEachRow(of: store) { try FrameCSV.rows($0).forEach(csv.write) }
             try csv.finish()
+        }
+    }
+
+    private func writeFolded(from store: any QueryableStore) throws {
+        let times = try store.stackTimes(filters.filter)
+        var seen: Set<Int64> = []
+        let numbers = times.map(\.stack).filter { seen.insert($0).inserted }
+        var titles = FoldedTitles()
+        let functions = try store.functions(ofStacks: numbers) { titles.add($0.title) }
+        var stacks = FoldedTable(titles)
+        for time in times { stacks.add(time, functions[time.stack]) }
+        let bytes = try OutputBytes(output)
+        try stacks.forEachLine(weight: weight) { try bytes.write(Array($0.utf8)) }
+        try bytes.finish()
+    }
+
+    /// Writes the reports of a store that has their groups: of each one stack is read, by the numbers of its functions.
+    private func writeOutlines(of store: any QueryableStore, to csv: CSVRows) throws {
+        var names: [String] = []
+        try store.forEachOutline(
+            filters.filter, limit: limit,
+            number: { frame in
+                names.append(FrameRow(frame, loadAddresses: [:]).qualifiedName)
+                return Int32(names.count - 1)
+            }
+        ) { outline, functions in
+            var stack = ""
+            for function in functions {
+                if !stack.isEmpty { stack += " <- " }
+                stack += names[Int(function)]
+            }
+            try csv.write(
+                ReportCSV.fields(
+                    ReportRow(outline.report, group: outline.group),
+                    outline: (outline.sampleCount, stack)))
         }
     }
 

@@ -15,22 +15,29 @@ enum ReportCSV {
         "holder", "holder_thread",
     ]
 
-    static func fields(_ row: ReportRow) -> [CSVWriter.Field] {
-        let heaviest = row.samples.filter { !$0.late && !$0.stack.isEmpty }
-            .max { $0.weightMs < $1.weightMs }
-        return [
+    /// - Parameter outline: How many samples there are and the heaviest stack, of a row that was read without them.
+    static func fields(
+        _ row: ReportRow, outline: (sampleCount: Int, stack: String)? = nil
+    ) -> [CSVWriter.Field] {
+        [
             .plain(row.id), .plain(row.start), .plain("\(row.durationMs)"), .plain("\(row.cpuMs)"),
             .plain(row.state), .plain(row.verdict), .text(row.app), .text(row.version),
             .plain(row.buildId ?? ""), .text(row.host), .plain("\(row.pid)"), .text(row.loop),
             .text(row.mode), .plain(row.phase), .text(row.activity ?? ""), .plain(row.signature),
             .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
-            .plain("\(row.samples.count)"),
-            .text((heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")),
+            .plain("\(outline?.sampleCount ?? row.samples.count)"),
+            .text(outline?.stack ?? heaviestStack(of: row)),
             .plain(row.ending ?? ""), .plain(row.cause?.class ?? ""),
             .plain(row.cause.map { "\($0.confidence)" } ?? ""), .plain("\(row.thresholdMs)"),
             .plain("\(row.detectionDelayMs)"), .text(row.cause?.holderName ?? ""),
             .plain(row.cause?.lockHolder.map { "\($0.thread)" } ?? ""),
         ]
+    }
+
+    private static func heaviestStack(of row: ReportRow) -> String {
+        let heaviest = row.samples.filter { !$0.late && !$0.stack.isEmpty }
+            .max { $0.weightMs < $1.weightMs }
+        return (heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")
     }
 }
 
