@@ -59,16 +59,14 @@ import TestSupport
 
     /// In memory it would need as much as its file.
     @Test func `a large store of an older schema is brought up to date in a copy`() throws {
-        try write(2, to: "a.sqlite", seed: 1)
+        try FileManager.default.copyItem(
+            at: Repository.root.appending(path: "sample-data/stores/agent-version-13.sqlite"),
+            to: URL(filePath: directory("a.sqlite")))
         try RawDatabase(directory("a.sqlite")).query(
-            """
-            alter table signature drop column wait;
-            alter table signature drop column has_app_frame; pragma user_version = 13;
-            create table filler (x); insert into filler values (zeroblob(6000000))
-            """)
+            "create table filler (x); insert into filler values (zeroblob(6000000))")
         let before = try Data(contentsOf: URL(filePath: directory("a.sqlite")))
         #expect(
-            try ReportStore.open(path: directory("a.sqlite")).reports(ReportFilter()).count == 2)
+            try ReportStore.open(path: directory("a.sqlite")).reports(ReportFilter()).count == 5)
         #expect(try Data(contentsOf: URL(filePath: directory("a.sqlite"))) == before)
     }
 }

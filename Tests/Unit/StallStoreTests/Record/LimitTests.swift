@@ -197,11 +197,11 @@ import TestSupport
         }
         try store.close()
         #expect(used(path) > 300_000)
-        limits.bytes = 200_000
+        limits.bytes = 250_000
         let smaller = try AgentStore(path: path, run: generator.run, limits: limits)
         try smaller.keepWithinLimits()
         try smaller.close()
-        #expect(used(path) <= 200_000)
+        #expect(used(path) <= 250_000)
         try expectSound(path)
     }
 
