@@ -466,6 +466,18 @@ def threads_of(process):
     return "; ".join(words)
 
 
+def waits_for_disk(process):
+    """Whether a thread of a process waits where no signal reaches it, as in fdatasync: the disk's time, not the program's."""
+    try:
+        for thread in os.listdir("/proc/%d/task" % process):
+            with open("/proc/%d/task/%s/stat" % (process, thread)) as file:
+                if file.read().rpartition(") ")[2].startswith("D"):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
 class Run:
     """One run of a program, and what became of it."""
 
@@ -482,11 +494,15 @@ class Run:
             except ProcessLookupError:
                 pass
             signalled = None
+            before = started
             while True:
                 pid, status, usage = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     break
                 now = time.monotonic()
+                if signalled and waits_for_disk(process.pid):
+                    signalled += now - before
+                before = now
                 if term_after is not None and signalled is None and now - started > term_after:
                     process.send_signal(signal.SIGTERM)
                     signalled = now
