@@ -1,5 +1,6 @@
 #include "faulty_disk.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,6 +11,7 @@ static struct {
     sqlite3_vfs *real;
     uint64_t count;
     uint64_t failing;
+    uint64_t killing;
 } disk;
 
 /// What SQLite allocates for an open file: ours, and behind it the real one.
@@ -20,7 +22,10 @@ typedef struct {
 
 static sqlite3_file *real(sqlite3_file *file) { return ((faulty_file *)file)->real; }
 
-static bool fails(void) { return ++disk.count == disk.failing; }
+static bool fails(void) {
+    if (++disk.count == disk.killing) raise(SIGKILL);
+    return disk.count == disk.failing;
+}
 
 #define FORWARD(code, call) (fails() ? (code) : (call))
 #define REAL(file) (real(file)->pMethods)
@@ -30,6 +35,7 @@ static int read_file(sqlite3_file *f, void *bytes, int count, sqlite3_int64 offs
     return FORWARD(SQLITE_IOERR_READ, REAL(f)->xRead(real(f), bytes, count, offset));
 }
 static int write_file(sqlite3_file *f, const void *bytes, int count, sqlite3_int64 offset) {
+    if (disk.count + 1 == disk.killing) REAL(f)->xWrite(real(f), bytes, count / 2, offset);
     // Every other failing write is a full disk, and writes only half of the data.
     if (!fails()) return REAL(f)->xWrite(real(f), bytes, count, offset);
     REAL(f)->xWrite(real(f), bytes, count / 2, offset);
@@ -111,6 +117,12 @@ int faulty_disk_install(void) {
 void faulty_disk_fail_at(uint64_t number) {
     disk.count = 0;
     disk.failing = number;
+    disk.killing = 0;
+}
+
+void faulty_disk_kill_at(uint64_t number) {
+    faulty_disk_fail_at(0);
+    disk.killing = number;
 }
 
 uint64_t faulty_disk_count(void) { return disk.count; }

@@ -8,11 +8,12 @@ import StallStore
 import TestSupport
 
 enum FailingOperations {
-    static func run(_ tally: inout Tally) throws {
+    /// - Parameter step: Every operation, or every so many.
+    static func run(step: Int, _ tally: inout Tally) throws {
         guard faulty_disk_install() == 0 else {
             return tally.complain("not installed", "the failing disk")
         }
-        for number in UInt64(1)... {
+        for number in stride(from: UInt64(1), to: .max, by: step) {
             let directory = NSTemporaryDirectory() + "store-faults-\(UUID().uuidString)"
             try FileManager.default.createDirectory(
                 atPath: directory, withIntermediateDirectories: true)

@@ -1,5 +1,6 @@
 // What an agent and an ingest job do, for a test to kill or to fail.
 
+import CSQLite
 import Glibc
 import StallModel
 import StallArchive
@@ -13,8 +14,10 @@ enum Victim {
         var random = SystemRandomNumberGenerator()
         let run = thisProcess(&random)
         let store = try patiently { try AgentStore(path: path, run: run) }
+        let isSabotaged = getenv("SABOTAGE") != nil
         for _ in 0..<count {
             var report = makeReport(run, &random)
+            if isSabotaged { say("\(report.id) ended") }
             try patiently { try store.record(report, images: images) }
             say("\(report.id) open")
             report.duration = .seconds(1)
@@ -47,6 +50,16 @@ enum Victim {
         while true { pause() }
     }
 
+    /// Another program in the middle of a transaction.
+    static func hold(_ path: String) {
+        var connection: OpaquePointer?
+        guard sqlite3_open(path, &connection) == SQLITE_OK,
+            sqlite3_exec(connection, "begin immediate", nil, nil, nil) == SQLITE_OK
+        else { exit(1) }
+        say("held")
+        while true { pause() }
+    }
+
     static func name(_ report: StallReport, in store: AgentStore) throws {
         let unknown = try store.unsymbolized(report.samples.flatMap(\.locations))
         let names = unknown.map { location in
@@ -57,8 +70,8 @@ enum Victim {
         try store.symbolize(Dictionary(uniqueKeysWithValues: names))
     }
 
-    static func ingest(_ paths: [String], into central: String) throws {
-        let ingest = try Ingest(into: central, grouper: PlainGrouper())
+    static func ingest(_ paths: [String], into central: String, partLimit: Int = 50_000) throws {
+        let ingest = try Ingest(into: central, grouper: PlainGrouper(), partLimit: partLimit)
         let summary = try ingest.run(
             paths, progress: { say("\($0.filesDone) of \($0.fileCount)") })
         try ingest.close()

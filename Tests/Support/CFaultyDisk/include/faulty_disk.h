@@ -11,5 +11,9 @@ int faulty_disk_install(void);
 /// can fail are: open, delete, read, write, truncate, sync, size, lock, and those of the log's index.
 void faulty_disk_fail_at(uint64_t number);
 
-/// How many operations there were since `faulty_disk_fail_at`.
+/// Starts counting at 0 and kills the process (SIGKILL) within operation `number` (from 1); 0 for none. A write is half
+/// done by then.
+void faulty_disk_kill_at(uint64_t number);
+
+/// How many operations there were since `faulty_disk_fail_at` or `faulty_disk_kill_at`.
 uint64_t faulty_disk_count(void);

@@ -137,6 +137,53 @@ import TestSupport
         try expectSound(central)
     }
 
+    /// Goal: a large store that is imported in parts is complete after the next run, wherever the job was killed.
+    /// Method: eight parts, killed behind one of them; in between the agent goes on with old reports and new ones.
+    @Test(arguments: [1, 2, 4, 6, 8])
+    func `an import in parts that is killed is completed, nothing twice, nothing lost`(parts: Int)
+        throws
+    {
+        let (path, central) = (directory("agent.sqlite"), directory("central.sqlite"))
+        var generator = ReportGenerator(seed: UInt64(parts))
+        let agent = try AgentStore(path: path, run: generator.run)
+        var open: [StallReport] = []
+        func record(_ state: StallState) throws {
+            var report = generator.report(state: state)
+            report.samples = [generator.sample()]
+            report.samples[0].failure = String(repeating: "x", count: 300_000)
+            try agent.record(report, images: generator.images)
+            if state == .open { open.append(report) }
+        }
+        for number in 0..<50 { try record(number % 3 == 0 ? .open : .ended) }
+        let before = try ReportStore.open(path: path).reports(ReportFilter())
+        _ = try ChildProcess("ingest-parts", "6", central, path).killAfter(lines: parts)
+        let killed = try ReportStore.open(path: central)
+        let (status, taken) = (try killed.status(), try killed.reports(ReportFilter()))
+        #expect(status.partialSourceCount == 1 || taken.count == 50)
+        // What was committed is as it was.
+        let known = Set(before.map(\.withoutNames))
+        #expect(taken.allSatisfy { known.contains($0.withoutNames) })
+        #expect(try checkStore(path: central).isEmpty)
+        for index in [12, 7, 2, 0] {
+            var report = open.remove(at: index)
+            report.state = .ended
+            try agent.record(report, images: generator.images)
+        }
+        for _ in 0..<4 { try record(.ended) }
+
+        let said = try ChildProcess("ingest-parts", "6", central, path).finish()
+        let whole = try ReportStore.open(path: central)
+        #expect(try whole.status().partialSourceCount == 0)
+        let added = said.last?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        #expect(added == 54 - taken.count)
+        #expect(
+            try whole.reports(ReportFilter()).map(\.withoutNames)
+                == ReportStore.open(path: path).reports(ReportFilter()).map(\.withoutNames))
+        #expect(try checkStore(path: central).isEmpty)
+        try expectSound(central)
+        try agent.close()
+    }
+
     @Test func `two ingests at once, of the same files in opposite order, take everything once`()
         throws
     {
