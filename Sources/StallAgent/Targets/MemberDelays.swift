@@ -11,19 +11,19 @@ struct GroupDelay {
     var waitsForCPU = false
 }
 
-/// Adds up the waits of a pool's threads; continuous when threads come and go.
+/// Reads the waits of a pool's threads.
 struct MemberDelays: ~Copyable {
-    private static let limit = 32
-    private let readers = UnsafeMutablePointer<ThreadStatReader>.allocate(capacity: limit)
+    private let readers = UnsafeMutablePointer<ThreadStatReader>.allocate(
+        capacity: DelayTotal.limit)
+    private let ids = UnsafeMutablePointer<ThreadID>.allocate(capacity: DelayTotal.limit)
     private var count = 0
     private var listed: MonotonicInstant?
-    /// The waits of threads that ended, less those of new ones from before they were found.
-    private var shift = Duration.zero
-    private var total = Duration.zero
+    private var total = DelayTotal()
 
     deinit {
         readers.deinitialize(count: count)
         readers.deallocate()
+        ids.deallocate()
     }
 
     /// Reads the waits of all threads.
@@ -37,31 +37,26 @@ struct MemberDelays: ~Copyable {
             listed = now
             list(members)
         }
-        var delay = GroupDelay(runDelay: shift)
+        var waitsForCPU = false
         for index in 0..<count {
-            delay.runDelay += readers[index].runDelay() ?? .zero
-            if !delay.waitsForCPU, readers[index].scheduling().waitsForCPU {
-                delay.waitsForCPU = true
-            }
+            // The state before the counter, which then has every wait that is over by now.
+            if !waitsForCPU { waitsForCPU = readers[index].scheduling().waitsForCPU }
+            if let delay = readers[index].runDelay() { total.note(delay, of: ids[index]) }
         }
-        // A thread that ended meanwhile takes its waits with it.
-        delay.runDelay = max(delay.runDelay, total)
-        total = delay.runDelay
-        return delay
+        return GroupDelay(runDelay: total.sum, waitsForCPU: waitsForCPU)
     }
 
     private mutating func list(_ members: ((ThreadID) -> Void) -> Void) {
         readers.deinitialize(count: count)
-        let readers = readers
+        let (readers, ids) = (readers, ids)
         var found = 0
         members { id in
-            guard found < Self.limit else { return }
+            guard found < DelayTotal.limit else { return }
             (readers + found).initialize(to: ThreadStatReader(id))
+            ids[found] = id
             found += 1
         }
         count = found
-        var sum = Duration.zero
-        for index in 0..<count { sum += readers[index].runDelay() ?? .zero }
-        shift = total - sum
+        total.forget(allBut: UnsafeBufferPointer(start: ids, count: found))
     }
 }

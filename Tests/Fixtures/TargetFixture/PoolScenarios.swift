@@ -17,6 +17,8 @@ final class PlainPool: @unchecked Sendable {
     init(threads: Int, isIdleClass: Bool) {
         for number in 0..<threads {
             Thread { [self] in
+                // Foundation may set a name meanwhile, on the thread that starts this one.
+                pause(0.03)
                 Thread.current.name = "FIX-TP-#\(number)"
                 var parameter = sched_param()
                 let idleClass: Int32 = 5  // SCHED_IDLE
@@ -51,8 +53,7 @@ final class PlainPool: @unchecked Sendable {
     pause(1)
 }
 
-/// Nothing but probes is in the list, and the threads that would take them wait for a CPU. No test plays it: a thread that
-/// waits for a lock whose holder gets no CPU is asleep for the kernel, and counts as stalled at so short a threshold.
+/// Nothing but probes is in the list, and the threads that would take them wait for a CPU.
 @Sendable func threadsStarved(_ monitor: StallMonitor) async {
     let pool = PlainPool(threads: 2, isIdleClass: true)
     monitor.watchThreads(named: "FIX-TP-#", as: "files", threshold: .milliseconds(20)) {

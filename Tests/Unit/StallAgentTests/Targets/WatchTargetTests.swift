@@ -273,6 +273,12 @@ import Testing
         #expect(reports[0].loop == "files" && functions(reports[0]).contains("plannedStall()"))
     }
 
+    /// The threads get only the CPU that no other thread wants, and busy threads want all of it for three seconds.
+    @Test func `threads of a pool that only lack a CPU are no stall`() throws {
+        let reports = try #require(play(["threads-starved"]).values.first).reports
+        #expect(reports.allSatisfy { $0.verdict != .stalled }, "\(reports)")
+    }
+
     @Test func `systemd is notified while the app's loops make progress`() throws {
         let (output, reports) = try #require(play(["systemd"]).values.first)
         #expect(
