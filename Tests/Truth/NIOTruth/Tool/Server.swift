@@ -1,18 +1,21 @@
-// The server under test: Hummingbird and a plain channel on the singleton group, and a channel on a group that has NIO's own
-// metrics delegate.
+// The servers under test: Hummingbird and a plain channel on the singleton group, and a channel on a group that has
+// NIO's own metrics delegate.
 
 import Foundation
 import Hummingbird
+import InMemoryTracing
 import Logging
 import NIOCore
 import NIOPosix
 import StallAgent
+import StallTracing
 import Synchronization
 
 let group = MultiThreadedEventLoopGroup.singleton
 let delegate = TickDelegate()
 let ownGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: delegate)
 let plants = Plants()
+let tracer = StallTracer(InMemoryTracer())
 
 /// NIO's own measurement: the longest duration of its tasks.
 final class TickDelegate: NIOEventLoopMetricsDelegate {
@@ -75,15 +78,23 @@ struct Labels<Context: RequestContext>: RouterMiddleware {
     }
 }
 
-func application(_ monitor: StallMonitor, port: Int) -> some ApplicationProtocol {
+/// The work of a route, on one thread from begin to end.
+private func block(_ milliseconds: Int, _ place: Place, loop: String) {
+    tracer.withSpan("block") { _ in
+        plants.note(place, loop: loop, request: "GET /block/{ms}") { stallInRoute(milliseconds) }
+    }
+}
+
+/// - Parameter loop: What reports call the thread that runs a route; asked in the route.
+func application(
+    _ monitor: StallMonitor, port: Int, _ place: Place, loop: @escaping @Sendable () -> String
+) -> some ApplicationProtocol {
     let router = Router()
     router.add(middleware: Labels(monitor: monitor))
     router.get("/plain") { _, _ in "hello" }
     router.get("/block/:ms") { _, context in
         let milliseconds = Int(try context.parameters.require("ms")) ?? 100
-        plants.note(.route, loop: "tasks", request: "GET /block/{ms}") {
-            stallInRoute(milliseconds)
-        }
+        block(milliseconds, place, loop: loop())
         return "blocked"
     }
     var logger = Logger(label: "server")

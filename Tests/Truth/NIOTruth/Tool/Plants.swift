@@ -6,7 +6,13 @@ import Synchronization
 
 /// Where a block was planted.
 enum Place: String, CaseIterable {
-    case route, channelRead, ownChannelRead, futureMap, scheduledTask, threadPool
+    case route, routeOnExecutor, channelRead, ownChannelRead, futureMap, scheduledTask
+    case unary, unaryOnExecutor, threadPool
+
+    /// Those of a process whose global executor is NIO's.
+    static let takenOver: [Place] = [.route, .unary, .channelRead]
+    /// Methods of gRPC.
+    var isCall: Bool { self == .unary || self == .unaryOnExecutor }
 }
 
 /// One planted block, by the clock of the code that blocked.
@@ -37,19 +43,32 @@ final class Plants: Sendable {
     }
 }
 
-@inline(never) func stallInRoute(_ milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
-@inline(never) func stallInChannelRead(_ milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
-@inline(never) func stallInFutureMap(_ milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
-@inline(never) func stallInScheduledTask(_ milliseconds: Int) {
+// Not optimized: a jump to usleep at the end would take the function off the stack.
+@inline(never) @_optimize(none) func stallInRoute(_ milliseconds: Int) {
     usleep(UInt32(milliseconds) * 1000)
 }
-@inline(never) func stallInThreadPool(_ milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
+@inline(never) @_optimize(none) func stallInUnary(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
+@inline(never) @_optimize(none) func stallInChannelRead(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
+@inline(never) @_optimize(none) func stallInFutureMap(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
+@inline(never) @_optimize(none) func stallInScheduledTask(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
+@inline(never) @_optimize(none) func stallInThreadPool(_ milliseconds: Int) {
+    usleep(UInt32(milliseconds) * 1000)
+}
 
 extension Place {
     /// The function that is to be found on a sample's stack.
     var function: String {
         switch self {
-        case .route: "stallInRoute(_:)"
+        case .route, .routeOnExecutor: "stallInRoute(_:)"
+        case .unary, .unaryOnExecutor: "stallInUnary(_:)"
         case .channelRead, .ownChannelRead: "stallInChannelRead(_:)"
         case .futureMap: "stallInFutureMap(_:)"
         case .scheduledTask: "stallInScheduledTask(_:)"
