@@ -26,7 +26,7 @@ let swift5 = settings + plain
 
 // In the order data flows: loop -> detector -> capture -> symbols -> store -> analysis -> command.
 // A stage depends on StallModel and its own shims; only StallAgent and stallctl see several stages.
-// StallArchive is the part of the store that no agent links.
+// StallArchive and StallSymbolFiles are the parts of the store and of symbolication that no agent links.
 let modules: [Target] = [
     module("StallModel"),
     cModule("CLinux"),
@@ -39,6 +39,7 @@ let modules: [Target] = [
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     module("StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"]),
     module("StallArchive", ["StallModel", "StallStore", "CLinux", "CSQLite"]),
+    module("StallSymbolFiles", ["StallModel", "StallSymbols"]),
     module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
     module("StallFormats", ["StallModel"]),
     module(
@@ -58,8 +59,8 @@ let modules: [Target] = [
     .executableTarget(
         name: "stallctl",
         dependencies: [
-            "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
-            "StallFormats", arguments,
+            "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
+            "StallAnalysis", "StallFormats", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),

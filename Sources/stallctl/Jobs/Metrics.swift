@@ -3,8 +3,9 @@
 
 internal import Foundation
 internal import StallAnalysis
-internal import StallModel
 internal import StallArchive
+internal import StallFormats
+internal import StallModel
 
 /// The job's metrics.
 struct Metrics {
@@ -19,13 +20,11 @@ struct Metrics {
     /// Continues from the file; a missing or foreign file starts from zero.
     init(path: String) {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-        for line in text.split(separator: "\n") {
-            let parts = line.split(separator: " ")
-            guard parts.count == 2 else { continue }
-            if line.hasPrefix(Self.reportsName + "{") {
-                reports[String(parts[0])] = Int(parts[1])
-            } else if parts[0] == "stallctl_last_success_timestamp_seconds" {
-                lastSuccess = Double(parts[1])
+        for (series, value) in PrometheusText.samples(in: text) {
+            if series.hasPrefix(Self.reportsName + "{") {
+                reports[String(series)] = Int(value)
+            } else if series == "stallctl_last_success_timestamp_seconds" {
+                lastSuccess = Double(value)
             }
         }
     }
@@ -43,11 +42,10 @@ struct Metrics {
         }
         for file in summary.files {
             let format = file.isOfLines ? "jsonl" : "store"
+            add(format, "added", file.addedCount)
+            add(format, "changed", file.changedCount)
             switch file.outcome {
-            case .taken(let added, let changed):
-                add(format, "added", added)
-                add(format, "changed", changed)
-                add(format, "failed", file.lineFaultCount)
+            case .taken: add(format, "failed", file.lineFaultCount)
             // The number of reports in a broken store is unknown: count one failure.
             case .skipped: add(format, "failed", 1)
             }
@@ -63,79 +61,87 @@ struct Metrics {
     func write(
         to path: String, _ stalls: AggregateAnswer, builds: AggregateAnswer, at time: UnixTime
     ) throws {
-        var lines: [String] = []
-        func family(_ name: String, _ type: String, _ help: String) {
-            lines.append("# HELP \(name) \(help)")
-            lines.append("# TYPE \(name) \(type)")
+        var text = PrometheusText()
+        text.family(Self.reportsName, .counter, "Reports that ingest imported or failed to import.")
+        for (series, count) in reports.sorted(by: { $0.key < $1.key }) {
+            text.sample(series, count)
         }
-        family(Self.reportsName, "counter", "Reports that ingest imported or failed to import.")
-        lines += reports.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-        family("stallctl_last_run_timestamp_seconds", "gauge", "Time of the last ingest run.")
-        lines.append("stallctl_last_run_timestamp_seconds \(time.seconds)")
+        text.family(
+            "stallctl_last_run_timestamp_seconds", .gauge, "Time of the last ingest run.")
+        text.sample("stallctl_last_run_timestamp_seconds", time.seconds)
         if let lastSuccess {
-            family(
-                "stallctl_last_success_timestamp_seconds", "gauge",
+            text.family(
+                "stallctl_last_success_timestamp_seconds", .gauge,
                 "Time of the last ingest run without failures.")
-            lines.append("stallctl_last_success_timestamp_seconds \(lastSuccess)")
+            text.sample("stallctl_last_success_timestamp_seconds", lastSuccess)
         }
-        family(
-            "stallctl_stalls", "gauge",
+        text.family(
+            "stallctl_stalls", .gauge,
             "Stalls in the store by group, those with the most time lost first.")
         let groups = Self.parts(stalls) { group in
-            "signature=\"\(group.map { hexadecimal($0.group.signature) } ?? "other")\","
-                + "title=\"\(Self.escaped(group?.title ?? "other"))\""
+            [
+                "signature": group.map { hexadecimal($0.group.signature) } ?? "other",
+                "title": (group?.title ?? "other").printable,
+            ]
         }
-        lines += groups.map { "stallctl_stalls{\($0.labels)} \($0.count)" }
-        family(
-            "stallctl_group_lost_seconds", "gauge",
+        for (labels, totals) in groups {
+            text.sample(PrometheusText.series("stallctl_stalls", labels), totals.count)
+        }
+        text.family(
+            "stallctl_group_lost_seconds", .gauge,
             "Time lost in the stalls in the store by group, the largest first.")
-        lines += groups.map { "stallctl_group_lost_seconds{\($0.labels)} \($0.lost / .seconds(1))" }
+        for (labels, totals) in groups {
+            text.sample(
+                PrometheusText.series("stallctl_group_lost_seconds", labels), totals.seconds)
+        }
         let parts = Self.parts(builds) { build in
-            "app=\"\(Self.escaped(build?.apps.first ?? "other"))\","
-                + "version=\"\(Self.escaped(build?.versions.first ?? "other"))\""
+            [
+                "app": (build?.apps.first ?? "other").printable,
+                "version": (build?.versions.first ?? "other").printable,
+            ]
         }
-        family(
-            "stallctl_app_stalls", "gauge",
+        text.family(
+            "stallctl_app_stalls", .gauge,
             "Stalls in the store by app and version, those with the most time lost first.")
-        lines += parts.map { "stallctl_app_stalls{\($0.labels)} \($0.count)" }
-        family(
-            "stallctl_app_lost_seconds", "gauge",
-            "Time lost in the stalls in the store by app and version, the largest first.")
-        lines += parts.map { "stallctl_app_lost_seconds{\($0.labels)} \($0.lost / .seconds(1))" }
-        family("stallctl_stall_duration_seconds", "histogram", "Durations of the stalls.")
-        for bound in Self.bounds {
-            let count = stalls.durations.count(upTo: .seconds(bound))
-            lines.append("stallctl_stall_duration_seconds_bucket{le=\"\(bound)\"} \(count)")
+        for (labels, totals) in parts {
+            text.sample(PrometheusText.series("stallctl_app_stalls", labels), totals.count)
         }
-        let count = groups.reduce(0) { $0 + $1.count }
-        let sum = groups.reduce(Duration.zero) { $0 + $1.lost }
-        lines.append("stallctl_stall_duration_seconds_bucket{le=\"+Inf\"} \(count)")
-        lines.append("stallctl_stall_duration_seconds_sum \(sum / .seconds(1))")
-        lines.append("stallctl_stall_duration_seconds_count \(count)")
-        try Output.write(lines: lines, to: path)
+        text.family(
+            "stallctl_app_lost_seconds", .gauge,
+            "Time lost in the stalls in the store by app and version, the largest first.")
+        for (labels, totals) in parts {
+            text.sample(PrometheusText.series("stallctl_app_lost_seconds", labels), totals.seconds)
+        }
+        text.family("stallctl_stall_duration_seconds", .histogram, "Durations of the stalls.")
+        func bucket(_ bound: String, _ count: some Numeric) {
+            text.sample(
+                PrometheusText.series("stallctl_stall_duration_seconds_bucket", ["le": bound]),
+                count)
+        }
+        for bound in Self.bounds {
+            bucket("\(bound)", stalls.durations.count(upTo: .seconds(bound)))
+        }
+        let sum = stalls.totals
+        bucket("+Inf", sum.count)
+        text.sample("stallctl_stall_duration_seconds_sum", sum.seconds)
+        text.sample("stallctl_stall_duration_seconds_count", sum.count)
+        try Output.write(lines: text.lines, to: path)
     }
 
     /// The groups that lost the most time, each with labels of its own, and one for all others.
     ///
     /// - Parameter labels: The labels of a group; of nil, those of all others.
     private static func parts(
-        _ answer: AggregateAnswer, labels: (StallAggregate?) -> String
-    ) -> [(labels: String, count: Int, lost: Duration)] {
-        let groups = answer.groups.sorted { ($0.total, $1.count) > ($1.total, $0.count) }
-        var parts: [(labels: String, count: Int, lost: Duration)] =
-            groups.prefix(groupLimit).map { (labels($0), $0.count, $0.total) }
-        let others = groups.dropFirst(groupLimit)
-        if !others.isEmpty {
-            let total = others.reduce(Duration.zero) { $0 + $1.total }
-            parts.append((labels(nil), others.reduce(0) { $0 + $1.count }, total))
-        }
-        return parts
+        _ answer: AggregateAnswer, labels: (StallAggregate?) -> KeyValuePairs<String, String>
+    ) -> [(labels: KeyValuePairs<String, String>, totals: StallTotals)] {
+        let (groups, rest) = answer.largest(groupLimit)
+        return groups.map { (labels($0), $0.totals) }
+            + (rest.count > 0 ? [(labels(nil), rest)] : [])
     }
+}
 
-    /// Escapes a label's value. Control characters are shown as escapes first.
-    private static func escaped(_ text: String) -> String {
-        text.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    }
+extension StallTotals {
+    fileprivate var seconds: Double { total / .seconds(1) }
 }
 
 extension UnixTime {

@@ -4,7 +4,6 @@
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
-internal import StallFormats
 internal import StallModel
 
 /// What an argument names.

@@ -17,6 +17,8 @@ import Testing
         "StallArchive": system.union([
             "StallModel", "StallStore", "CLinux", "CSQLite", "Dispatch",
         ]),
+        // Likewise for symbols: the files that a user gives, which the symbolizer that an agent has reads.
+        "StallSymbolFiles": ["StallModel", "StallSymbols", "Foundation"],
         "StallAnalysis": system.union(["StallModel"]),
         "StallFormats": system.union(["StallModel", "Foundation"]),
         "StallAgent": system.union([
@@ -35,9 +37,8 @@ import Testing
         "StallTracing": ["CLinux", "Tracing"],
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
-            "StallModel", "StallSymbols", "StallStore", "StallArchive", "StallAnalysis",
-            "StallFormats",
-            "ArgumentParser", "Foundation",
+            "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
+            "StallAnalysis", "StallFormats", "ArgumentParser", "Foundation",
         ]),
     ]
 
@@ -54,6 +55,36 @@ import Testing
             }
         }
         #expect(seen == Set(Self.allowed.keys))
+    }
+
+    /// The agent's own work needs no Foundation: one file shows its `RunLoop` to apps, and one decodes settings files.
+    @Test func `two files of the agent import Foundation`() throws {
+        let modules = Self.allowed["StallAgent"]!.filter { $0.hasPrefix("Stall") } + ["StallAgent"]
+        var found: [String] = []
+        for module in modules.sorted() {
+            for (path, lines) in try SourceTree.files(of: module) {
+                let imported = lines.compactMap(Self.importedModule)
+                if imported.contains(where: { $0.hasPrefix("Foundation") }) { found.append(path) }
+            }
+        }
+        #expect(
+            found == [
+                "StallAgent/Monitor/Watch/StallMonitor+RunLoop.swift",
+                "StallAgent/Settings/AgentSettings.swift",
+            ])
+    }
+
+    /// `stallctl` parses, asks and renders. What it asks of files is done by the module that knows them.
+    @Test func `stallctl walks no directories, and moves and locks no files`() throws {
+        let calls = [
+            "opendir(", "enumerator(", "subpaths(", "contentsOfDirectory(", "glob(", "flock(",
+            "sendfile(", "moveItem(", "removeItem(", "sqlite3_",
+        ]
+        for (path, lines) in try SourceTree.files(of: "stallctl") {
+            for line in lines {
+                #expect(!calls.contains { line.contains($0) }, "\(path): \(line)")
+            }
+        }
     }
 
     @Test(

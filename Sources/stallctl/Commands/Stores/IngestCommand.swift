@@ -1,13 +1,11 @@
-// `ingest`: imports many stores into one, once or continuously. StallStore does the work; this reports progress and
-// failures.
+// `ingest`: imports many stores into one, once or continuously. IngestJob does the work; this reports progress
+// and failures.
 
 internal import ArgumentParser
-internal import Glibc
 internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 internal import StallArchive
-internal import StallStore
 
 struct IngestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +22,7 @@ struct IngestCommand: ParsableCommand {
             EXAMPLES
               stallctl ingest --store central.sqlite /var/lib/photos/stalls.sqlite
               stallctl ingest --store central.sqlite --archive /srv/done /srv/collected
+              stallctl ingest --store central.sqlite --keep 90d '/srv/*/stalls.sqlite'
               stallctl export --format jsonl | ssh hub stallctl ingest -
             """)
 
@@ -62,6 +61,12 @@ struct IngestCommand: ParsableCommand {
             valueName: "seconds"))
     var wait = 60
 
+    @Option(
+        help: ArgumentHelp(
+            "After import, delete reports of days before this time, as prune does: 90d, 4w.",
+            valueName: "time"))
+    var keep: String?
+
     @Flag(help: "Accept patterns that match no file.")
     var allowUnmatched = false
 
@@ -85,6 +90,7 @@ struct IngestCommand: ParsableCommand {
         }
         try expectOneOrMore(every, "--every")
         guard wait >= 0 else { throw ValidationError("--wait must be 0 or more; it was \(wait).") }
+        do { _ = try keep.map(readTime) } catch { throw ValidationError("--keep: \(error)") }
     }
 
     func run() throws {
@@ -114,68 +120,43 @@ struct IngestCommand: ParsableCommand {
     ///
     /// - Returns: Whether anything could not be imported.
     private func look(_ path: String, _ stop: StopSignal) throws -> Bool {
+        var job = IngestJob(store: path, paths: paths)
+        job.allowsUnmatched = allowUnmatched
+        job.retriesQuarantined = retry
+        job.cleanup = delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep
+        job.keepsSince = try keep.map(readTime)
         var quarantine = Quarantine(store: path)
-        let ingest = try Ingest(
-            into: path, grouper: DefaultGrouper(rules: grouping.rules(forStore: path)))
         let progress = ProgressLine()
-        let summary = try ingest.run(
-            SourcePaths.expanding(paths, allowsUnmatched: allowUnmatched),
-            lines: { path throws(StoreError) in try openLines(path, stop) },
-            verifies: delete || archive != nil,
-            isCancelled: { stop.hasCome },
-            isQuarantined: { !retry && quarantine.holds($0) }
+        let result = try job.run(
+            grouper: DefaultGrouper(rules: grouping.rules(forStore: path)), quarantine: quarantine,
+            lines: { descriptor, closesIt in
+                ReportLines(descriptor: descriptor, closesIt: closesIt) {
+                    stop.waits(forInput: descriptor)
+                }
+            },
+            isCancelled: { stop.hasCome }
         ) { progress.show($0) }
-        try ingest.close()
         progress.clear()
-        for line in IngestView.errorLines(of: summary) { say("stallctl: " + line) }
-        try quarantine.update(summary.files)
-        let isDisposed = dispose(of: summary)
-        // Count first: the import is done, whatever fails below.
-        if !watch || summary.addedCount + summary.changedCount > 0 { try tell(summary) }
-        if let metrics { try writeMetrics(summary, of: path, to: metrics) }
-        let missing = summary.files.contains { $0.missingCount > 0 }
-        return summary.skippedCount + summary.lineFaultCount > 0 || missing || !isDisposed
+        for line in IngestView.errorLines(of: result.summary) { say("stallctl: " + line) }
+        for error in result.cleanupErrors { say("stallctl: \(error)".printable) }
+        try quarantine.update(result.summary.files)
+        // The import is done, whatever failed behind it.
+        if !watch || result.hasChanges { try tell(result.summary, prunedCount: result.prunedCount) }
+        if let error = result.pruneError { throw error }
+        if let metrics { try writeMetrics(result.summary, of: path, to: metrics) }
+        return result.hasFailures
     }
 
-    private func tell(_ summary: IngestSummary) throws {
+    private func tell(_ summary: IngestSummary, prunedCount: Int) throws {
         if json {
-            try Output.write(json: [IngestView.Row(summary, store: target.path)])
+            try Output.write(json: [
+                IngestView.Row(summary, store: target.path, prunedCount: prunedCount)
+            ])
         } else {
-            try Output.write(
-                sentences: [IngestView.sentence(for: summary, store: target.path)])
+            try Output.write(sentences: [
+                IngestView.sentence(for: summary, store: target.path, prunedCount: prunedCount)
+            ])
         }
-    }
-
-    private func openLines(
-        _ path: String, _ stop: StopSignal
-    ) throws(StoreError) -> any ReportFeed {
-        if path == "-" {
-            return ReportLines(descriptor: STDIN_FILENO) { stop.waits(forInput: STDIN_FILENO) }
-        }
-        // Without O_NONBLOCK, opening a pipe without a writer would block here, with signals blocked.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
-        }
-        return ReportLines(descriptor: descriptor, closesIt: true) {
-            stop.waits(forInput: descriptor)
-        }
-    }
-
-    /// Deletes or archives the files that were imported, as requested.
-    ///
-    /// - Returns: Whether every file was disposed of.
-    private func dispose(of summary: IngestSummary) -> Bool {
-        let cleanup: SourceCleanup =
-            delete ? .delete : archive.map { .archive(directory: $0) } ?? .keep
-        var isDone = true
-        for file in summary.files where file.isFinished {
-            do throws(JobError) { try cleanup.dispose(of: file.path) } catch {
-                say("stallctl: \(error)".printable)
-                isDone = false
-            }
-        }
-        return isDone
     }
 
     private func writeMetrics(

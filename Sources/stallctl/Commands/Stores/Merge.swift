@@ -3,7 +3,6 @@
 internal import ArgumentParser
 internal import Foundation
 internal import StallAnalysis
-internal import StallFormats
 internal import StallModel
 
 struct Merge: ParsableCommand {
@@ -53,58 +52,15 @@ struct Merge: ParsableCommand {
         }
         let rule = MergeRule(merged, into: into)
         let path = grouping.rules ?? GroupingOptions.pathBeside(store: store.path)
-        try rule.add(to: path)
+        let rules =
+            FileManager.default.fileExists(atPath: path)
+            ? try String(contentsOf: URL(filePath: path), encoding: .utf8) : ""
+        // The file is replaced atomically.
+        try Output.write(lines: rule.lines(before: rules, file: path), to: path)
         try Output.write(lines: [rule.text])
         let next =
             store.role == .central
             ? "; apply it to existing reports with: stallctl regroup --store \(store.path)" : ""
         say("stallctl: \(path): added a rule\(next)".printable)
-    }
-}
-
-/// The rule that merges several groups, as a line of a rules file.
-struct MergeRule {
-    let text: String
-
-    init(_ groups: [StallAggregate], into name: String?) {
-        let paths = groups.map { $0.frames.joined(separator: " <- ").quotedGlob }
-        let into = name ?? groups[0].frames.joined(separator: " <- ").withoutQuotes
-        text = "merge path " + paths.joined(separator: " ") + " into \"\(into)\""
-    }
-
-    /// Inserts the line before all other rules, because the first rule that matches a group decides. The file is
-    /// replaced atomically.
-    func add(to path: String) throws {
-        var lines: [String] = []
-        if FileManager.default.fileExists(atPath: path) {
-            lines = try String(contentsOf: URL(filePath: path), encoding: .utf8)
-                .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-            if lines.last == "" { lines.removeLast() }
-        }
-        // The format line and the file's leading comments stay at the top.
-        let first = lines.firstIndex {
-            !$0.hasPrefix("#") && !$0.hasPrefix("rules ") && !$0.isEmpty
-        }
-        lines.insert(text, at: first ?? lines.count)
-        _ = try GroupingRules(lines.joined(separator: "\n"), file: path)
-        try Output.write(lines: lines, to: path)
-    }
-}
-
-extension String {
-    /// A quoted glob that matches this text and no other. What cannot stand in a line between quotes is written as its
-    /// number: quotes, line ends, and marks that would join the quote before them.
-    fileprivate var quotedGlob: String {
-        let escaped = unicodeScalars.map { scalar -> String in
-            if "*?\\".unicodeScalars.contains(scalar) { return "\\" + String(scalar) }
-            let isPlain =
-                scalar != "\"" && !scalar.steersTerminal && !scalar.properties.isGraphemeExtend
-            return isPlain ? String(scalar) : "\\u{" + String(scalar.value, radix: 16) + "}"
-        }
-        return "\"" + escaped.joined() + "\""
-    }
-
-    fileprivate var withoutQuotes: String {
-        String(map { $0 == "\"" || $0.isNewline ? "'" : $0 })
     }
 }

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import StallAnalysis
+internal import StallArchive
 internal import StallModel
 
 struct Status: ParsableCommand {

@@ -1,11 +1,10 @@
-// `symbolicate`: resolves the symbols of a store's locations again. Symbolication.swift renders the outcome.
+// `symbolicate`: resolves the symbols of a store's locations again. SymbolicationView.swift renders the result.
 
 internal import ArgumentParser
-internal import Foundation
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
-internal import StallSymbols
+internal import StallSymbolFiles
 
 struct Symbolicate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -51,28 +50,24 @@ struct Symbolicate: ParsableCommand {
             path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
         )
         let (places, skipped) = try store.places(filters.filter)
-        let images = UnresolvedImages(places.map(\.location))
-        let search = SymbolFileSearch(binaries, debugDirectories: debugDir, for: images)
-        for refusal in search.refusals { say("stallctl: \(refusal)".printable) }
-
-        let symbolizer = Symbolizer(options: search.options, decompressor: decompressSection)
-        let names = symbolizer.frames(
-            for: places.map(\.location), images: ImageTable(images: images.images))
-        let changed = try store.rename(names)
-        let outcome = Symbolication(
-            places: try store.places(filters.filter).places, changed: changed,
-            withoutBuildID: skipped, refusals: search.refusals,
-            files: images.images.map { symbolizer.files(of: $0) }, images: images.images)
+        let locations = places.map(\.location)
+        let symbols = Symbolication(
+            of: locations, files: binaries, debugDirectories: debugDir,
+            decompressor: decompressSection)
+        for refusal in symbols.refusals { say("stallctl: \(refusal)".printable) }
+        let changed = try store.rename(symbols.frames(for: locations))
+        let result = symbols.result(
+            try store.places(filters.filter).places, changed: changed, withoutBuildID: skipped)
         try store.close()
 
         if output.json {
-            try Output.write(json: [Symbolication.Row(outcome, store: target.path)])
+            try Output.write(json: [SymbolicationRow(result, store: target.path)])
         } else {
-            try output.show(outcome.lines(store: target.path, output.terminal))
+            try output.show(result.lines(store: target.path, output.terminal))
         }
         if places.isEmpty, skipped == 0 {
             try filters.explainEmptyAnswer(from: target.open())
         }
-        if !search.refusals.isEmpty { throw ExitCode.failure }
+        if !symbols.refusals.isEmpty { throw ExitCode.failure }
     }
 }

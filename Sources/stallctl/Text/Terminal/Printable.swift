@@ -1,7 +1,7 @@
 // Names come from other programs and files. Characters that a terminal would act on (escape sequences, line breaks,
 // direction changes) are printed as escapes.
 
-internal import StallFormats
+internal import StallModel
 
 extension String {
     /// The text with every terminal control character as an escape: `\n`, `\u{1B}`.

@@ -16,6 +16,10 @@ enum IngestView {
             if case .skipped(let error) = file.outcome {
                 var line = error.description
                 if case .notADatabase = error { line += " or JSON lines of 'stallctl export'" }
+                if let partial = file.partial {
+                    let count = counted(partial.added + partial.changed, "report")
+                    line += "; the \(count) before it are imported"
+                }
                 return [line.printable]
             }
             let place = file.path == "-" ? "standard input" : file.path
@@ -30,18 +34,24 @@ enum IngestView {
         }
     }
 
-    static func sentence(for summary: IngestSummary, store: String) -> String {
+    /// - Parameter prunedCount: Reports that were deleted because of their age.
+    static func sentence(
+        for summary: IngestSummary, store: String, prunedCount: Int = 0
+    ) -> String {
         let imported = summary.files.count - summary.skippedCount - summary.notReadyCount
         let changed = summary.changedCount > 0 ? ", updated \(summary.changedCount)" : ""
         let skipped =
             summary.skippedCount > 0 ? "; skipped \(counted(summary.skippedCount, "file"))" : ""
         return
             "\(store.printable): imported \(counted(summary.addedCount, "new report"))\(changed) "
-            + "from \(counted(imported, "file"))\(skipped)\(rest(summary))"
+            + "from \(counted(imported, "file"))\(skipped)\(rest(summary, prunedCount))"
     }
 
-    private static func rest(_ summary: IngestSummary) -> String {
+    private static func rest(_ summary: IngestSummary, _ prunedCount: Int) -> String {
         var text = ""
+        if summary.partialCount > 0 {
+            text += "; \(counted(summary.partialCount, "file")) imported in part"
+        }
         if summary.lineFaultCount > 0 {
             text += "; rejected \(counted(summary.lineFaultCount, "line"))"
         }
@@ -51,6 +61,7 @@ enum IngestView {
         if summary.quarantinedCount > 0 {
             text += "; \(counted(summary.quarantinedCount, "file")) in quarantine"
         }
+        if prunedCount > 0 { text += "; deleted \(counted(prunedCount, "old report"))" }
         return summary.isCancelled ? text + "; stopped by a signal" : text
     }
 
@@ -60,6 +71,8 @@ enum IngestView {
             var path: String
             var added: Int
             var changed: Int
+            /// Only a part of it was imported so far.
+            var partial: Bool
             @Nullable var error: String?
             /// The rejected lines.
             var lineErrors: [String]
@@ -72,9 +85,15 @@ enum IngestView {
         var linesLeftOut: Int
         var quarantined: Int
         var cancelled: Bool
+        /// Files that were imported in part.
+        var partial: Int
+        /// Files that are as they were, and were not opened.
+        var unchanged: Int
+        /// Reports that were deleted because of their age.
+        var pruned: Int
         var files: [File]
 
-        init(_ summary: IngestSummary, store: String) {
+        init(_ summary: IngestSummary, store: String, prunedCount: Int = 0) {
             self.store = store
             added = summary.addedCount
             changed = summary.changedCount
@@ -82,13 +101,16 @@ enum IngestView {
             linesLeftOut = summary.lineFaultCount
             quarantined = summary.quarantinedCount
             cancelled = summary.isCancelled
+            partial = summary.partialCount
+            unchanged = summary.unchangedCount
+            pruned = prunedCount
             files = summary.files.map { file in
                 var row = File(
-                    path: file.path, added: 0, changed: 0, error: nil,
+                    path: file.path, added: file.addedCount, changed: file.changedCount,
+                    partial: file.partial != nil, error: nil,
                     lineErrors: file.lineFaults.map(\.description))
                 switch file.outcome {
-                case .taken(let added, let changed): (row.added, row.changed) = (added, changed)
-                case .skipped(.notReady): break
+                case .taken, .skipped(.notReady): break
                 case .skipped(let error): row.error = error.description
                 }
                 return row

@@ -1,5 +1,6 @@
 // A store's summary.
 
+internal import StallArchive
 internal import StallModel
 
 enum StatusView {
@@ -35,9 +36,16 @@ enum StatusView {
         let line =
             "Imported from \(counted(status.sourceCount, "store")), aggregated in "
             + "\(counted(status.rollUpCount, "roll-up")) of \(days)."
-        guard status.rollUpReportCount > status.reportCount else { return [line] }
-        let count = counted(status.rollUpReportCount, "report")
-        return [line, "Roll-ups cover \(count), including pruned ones."]
+        var lines = [line]
+        if status.partialSourceCount > 0 {
+            let count = counted(status.partialSourceCount, "store")
+            lines.append("\(count) imported in part; the next ingest continues.")
+        }
+        if status.rollUpReportCount > status.reportCount {
+            let count = counted(status.rollUpReportCount, "report")
+            lines.append("Roll-ups cover \(count), including pruned ones.")
+        }
+        return lines
     }
 
     static func lines(for quarantine: Quarantine) -> [String] {

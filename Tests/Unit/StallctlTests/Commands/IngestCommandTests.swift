@@ -339,6 +339,32 @@ import Testing
         }
     }
 
+    @Test
+    func `a job deletes reports that are too old after import, and does not import them again`()
+        throws
+    {
+        try withTemporaryDirectory { directory in
+            try writeStore("a.sqlite", in: directory, 1...3)
+            func ingest(_ keep: String) throws -> ProgramResult {
+                try stallctl(
+                    ["ingest", "--store", "central", "--keep", keep, "a.sqlite"], in: directory)
+            }
+            #expect(try ingest("soon").status == 64)
+            #expect(try ingest("200000d").output == "central: imported 3 new reports from 1 file\n")
+            let kept = try ingest("2100-01-01")
+            #expect(
+                kept.output
+                    == "central: imported 0 new reports from 1 file; deleted 3 old reports\n")
+            #expect(kept.status == 0 && kept.errors == "")
+            #expect(
+                try ingest("2100-01-01").output == "central: imported 0 new reports from 1 file\n")
+            let top = try stallctl(["top", "--store", "central"], in: directory)
+            #expect(top.output.contains("3 stalls"))
+            let check = try stallctl(["check", "--store", "central"], in: directory)
+            #expect(check.output == "central: no problems found\n")
+        }
+    }
+
     /// A job that imports the same lines every minute, and a prune every night.
     @Test func `lines of what was pruned do not count it again`() throws {
         try withTemporaryDirectory { directory in

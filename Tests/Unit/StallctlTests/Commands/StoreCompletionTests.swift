@@ -1,5 +1,5 @@
 import Foundation
-import StallFormats
+import StallModel
 import TestSupport
 import Testing
 

@@ -4,64 +4,6 @@ internal import Foundation
 internal import StallModel
 internal import StallSymbols
 
-/// The images with locations to resolve that have a build ID, without duplicates.
-struct UnresolvedImages {
-    let images: [Image]
-
-    init(_ locations: [CodeLocation]) {
-        var seen: Set<Image> = []
-        images = locations.compactMap { location in
-            guard let path = location.imagePath, let buildID = location.buildID else { return nil }
-            // The load address is irrelevant: locations are offsets.
-            let image = Image(path: path, buildID: buildID, loadAddress: 0, endAddress: .max)
-            return seen.insert(image).inserted ? image : nil
-        }
-    }
-
-    func has(_ buildID: BuildID) -> Bool { images.contains { $0.buildID == buildID } }
-
-    /// The build IDs of the images with this file's name.
-    func buildIDs(ofImagesNamed file: String) -> [BuildID] {
-        let name = file.hasSuffix(".debug") ? String(file.dropLast(6)) : file
-        return images.filter { $0.name == name }.compactMap(\.buildID)
-    }
-}
-
-/// Why a given file is not used.
-enum SymbolFileError: Error, Hashable, CustomStringConvertible {
-    case missing(path: String)
-    case notELF(path: String)
-    case noBuildID(path: String)
-    /// Another build of an image that has locations to resolve.
-    case otherBuild(path: String, has: BuildID, expected: [BuildID], image: String)
-    /// No image in the reports has this build ID.
-    case unknownImage(path: String, has: BuildID)
-    case notADirectory(path: String)
-
-    var path: String {
-        switch self {
-        case .missing(let path), .notELF(let path), .noBuildID(let path),
-            .otherBuild(let path, _, _, _), .unknownImage(let path, _), .notADirectory(let path):
-            path
-        }
-    }
-
-    var description: String {
-        switch self {
-        case .missing: "\(path): no such file"
-        case .notELF: "\(path): not an ELF file; expected a binary or a separate debug file"
-        case .noBuildID:
-            "\(path): no build ID; symbols are used only from a file with the build ID of the image that ran"
-        case .otherBuild(_, let has, let expected, let image):
-            "\(path): build ID \(has), but the reports' \(image) has "
-                + listed(expected.prefix(4).map(\.description)) + "; not used"
-        case .unknownImage(_, let has):
-            "\(path): build ID \(has) matches no image in these reports; not used"
-        case .notADirectory: "\(path): no such directory"
-        }
-    }
-}
-
 /// The usable symbol files and directories from the command line.
 struct SymbolFileSearch {
     private(set) var options = SymbolizerOptions()

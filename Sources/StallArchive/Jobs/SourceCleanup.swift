@@ -3,12 +3,12 @@
 internal import Glibc
 
 /// What to do with imported files.
-enum SourceCleanup {
+package enum SourceCleanup: Hashable, Sendable {
     case keep, delete
     case archive(directory: String)
 
     /// Applies it to one file.
-    func dispose(of path: String) throws(JobError) {
+    package func dispose(of path: String) throws(JobError) {
         switch self {
         case .keep: return
         case .delete:

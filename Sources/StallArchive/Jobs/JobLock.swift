@@ -4,7 +4,7 @@
 internal import Glibc
 
 /// Held until released, at the latest when the process ends.
-struct JobLock: ~Copyable {
+package struct JobLock: ~Copyable {
     private let descriptor: CInt
 
     /// Waits for another job on the same store.
@@ -13,7 +13,7 @@ struct JobLock: ~Copyable {
     ///   - store: The store's path; the lock file is created beside it and never deleted.
     ///   - wait: The timeout, in seconds.
     ///   - isCancelled: Polled during the wait.
-    init(
+    package init(
         store: String, waitSeconds wait: Int, isCancelled: () -> Bool = { false }
     ) throws(JobError) {
         let path = store + "-lock"
@@ -41,13 +41,13 @@ struct JobLock: ~Copyable {
 }
 
 /// Why a job failed.
-enum JobError: Error, CustomStringConvertible {
+package enum JobError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Another job held the lock until the timeout.
     case busy(store: String, seconds: Int)
     /// A system call failed on a path.
     case failed(String, errno: CInt)
 
-    var description: String {
+    package var description: String {
         switch self {
         case .busy(let store, let seconds):
             "\(store): locked by another stallctl job; gave up after \(seconds) s and changed nothing"
