@@ -50,8 +50,8 @@ create table host_rollup (
     primary key (day_count, first_day, cohort, host)
 ) strict, without rowid;
 
--- The first day that `host_rollup` is complete from; null until it was added up. Of reports that were pruned before, nobody
--- knows the host.
+-- The first day that `host_rollup` is complete from; null until it was added up. The hosts of reports that were
+-- pruned before are unknown.
 alter table grouping add column hosts_from_day integer;
 
 -- 1: `exposure_day` is complete. 0 in a store of before, until the next ingest adds it up.

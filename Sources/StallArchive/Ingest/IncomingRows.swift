@@ -6,19 +6,12 @@ internal import StallStore
 
 /// The rows of an incoming store, each checked on its way in.
 final class IncomingRows {
-    private let findState, findReports, findRun, findLoop: Statement
+    private let findState, findRun, findLoop: Statement
     private let findLabel, findImage, findLoads, findLocation, findNamed, findFrames: Statement
     private let findStackHash, findStack, findLosses, findNamer: Statement
 
     init(_ connection: Connection) throws {
         findState = try connection.prepare("select state from report where source = ? and seq = ?")
-        findReports = try connection.prepare(
-            """
-            select seq, revision, id, loop, mode, activity, phase, state, verdict, start_us,
-                duration_ns, cpu_ns, detection_delay_ns, samples, cause, cause_confidence,
-                cause_detail, threads, agent_ns, skipped_threads, ending, checksum
-            from report where source = ? and seq > ? and revision > ? order by seq
-            """)
         findRun = try connection.prepare(
             "select \(ProcessRun.columns), checksum from process_run where id = ?")
         findLoop = try connection.prepare(
@@ -53,53 +46,6 @@ final class IncomingRows {
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
         try findState.found(source, seq) == Int64(StallState.hang.rawValue)
-    }
-
-    /// Some reports of a source, in the order of their numbers, with this file's numbers.
-    struct Reports {
-        var rows: [ReportRow] = []
-        /// No more come behind them.
-        var areAll = false
-
-        // What waits to be written must not fill the memory, whatever the file holds.
-        fileprivate static let rowLimit = 10_000
-        fileprivate static let byteLimit = 2 << 20
-    }
-
-    /// The next reports of the source that changed after `revision`.
-    ///
-    /// - Parameter last: The number that they come behind; nil begins with the first.
-    func reports(
-        ofSource source: Int64, after revision: Int64, behind last: Int64?
-    ) throws -> Reports {
-        let rows = findReports
-        try rows.bind(source, last ?? .min, revision)
-        defer { rows.reset() }
-        var reports = Reports()
-        var byteCount = 0
-        while reports.rows.count < Reports.rowLimit, byteCount < Reports.byteLimit {
-            guard try rows.step() else {
-                reports.areAll = true
-                break
-            }
-            try rows.expectChecksum(at: 21, of: 0..<21, "a report")
-            reports.rows.append(
-                try ReportRow(
-                    seq: rows.integer(at: 0), revision: rows.integer(at: 1),
-                    id: rows.uniqueID(at: 2), loop: rows.integer(at: 3), mode: rows.integer(at: 4),
-                    activity: rows.optionalInteger(at: 5), phase: rows.value(at: 6),
-                    state: rows.value(at: 7),
-                    ending: rows.isNull(at: 20) ? nil : rows.value(at: 20),
-                    verdict: rows.value(at: 8),
-                    start_us: rows.limited(at: 9, 0...ValueLimits.time_us, "time in microseconds"),
-                    duration_ns: rows.limited_ns(at: 10), cpu_ns: rows.limited_ns(at: 11),
-                    detectionDelay_ns: rows.limited_ns(at: 12), samples: rows.samples(at: 13),
-                    cause: rows.storedCause(at: 14), threads: rows.threads(at: 17),
-                    agent_ns: rows.limited_ns(at: 18),
-                    skippedThreads: rows.limited(at: 19, 0...ValueLimits.count, "count")))
-            for packed in [13, 16, 17] as [CInt] { byteCount += rows.blob(at: packed).count }
-        }
-        return reports
     }
 
     /// The source whose names the place has, where that is known.

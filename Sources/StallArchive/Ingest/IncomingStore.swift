@@ -16,6 +16,7 @@ final class IncomingStore: @unchecked Sendable {
     private let file: StoreFile
     private let connection: Connection
     private var preparedRows: IncomingRows?
+    private var preparedReports: IncomingReportRows?
     private var preparedExposure: ExposureImporter?
     /// More is new in it than is read ahead, as far as that is known: it is not to be held in memory.
     private(set) var isLarge: Bool
@@ -59,10 +60,11 @@ final class IncomingStore: @unchecked Sendable {
         var isTruncated: Bool
     }
 
-    /// What has come to a source since a revision, as far as it was read.
+    /// What has come to a source since a position, as far as it was read.
     struct News {
-        var revision: Int64
-        var reports: IncomingRows.Reports
+        /// Where the reading is; more comes behind it.
+        var cursor: ReportCursor
+        var reports: IncomingReports
         /// What the file says that the content of stacks hashes to, of those that the reports show.
         var stackHashes: [Int64: Int64]
     }
@@ -95,7 +97,7 @@ final class IncomingStore: @unchecked Sendable {
     /// Gives the file up.
     func close() {
         // Statements must go before their connection does.
-        (preparedRows, preparedExposure) = (nil, nil)
+        (preparedRows, preparedReports, preparedExposure) = (nil, nil, nil)
         try? connection.close()
     }
 
@@ -113,30 +115,33 @@ final class IncomingStore: @unchecked Sendable {
     /// Reads what is new of the first source that has news, so that it is there when asked for. An
     /// agent's store has one.
     ///
-    /// - Parameter known: The revision that a source was last taken over at.
-    func prefetcher(known: (UniqueID) -> Int64) throws {
+    /// - Parameter known: How far a source was imported.
+    func prefetcher(known: (UniqueID) -> SourceWatermark) throws {
         for source in sources {
-            let revision = known(source.store)
-            guard source.revision > revision || source.hasLines else { continue }
-            ahead = (source.id, try readNews(of: source, after: revision))
-            isLarge = isLarge || ahead?.news.reports.areAll == false
+            let known = known(source.store)
+            guard source.revision > known.revision || source.hasLines else { continue }
+            let news = try readNews(of: source, behind: known.position)
+            ahead = (source.id, news)
+            isLarge = isLarge || news.cursor.stage != .end
             _ = try exposure()
             if role == .agent {
                 namedAhead = (
-                    revision, try rows().namedLocations(after: revision, behind: .min)
+                    known.revision, try rows().namedLocations(after: known.revision, behind: .min)
                 )
             }
             return
         }
     }
 
-    /// What is new of a source. It may begin at an earlier revision, and is given away.
-    func news(of source: Source, after revision: Int64) throws -> News {
-        if let ahead, ahead.source == source.id, ahead.news.revision <= revision {
+    /// What is new of a source. It may begin at an earlier position, and is given away.
+    func news(of source: Source, behind position: SourcePosition) throws -> News {
+        if let ahead, ahead.source == source.id,
+            ahead.news.cursor.start.isBehind(orAt: position)
+        {
             self.ahead = nil
             return ahead.news
         }
-        return try readNews(of: source, after: revision)
+        return try readNews(of: source, behind: position)
     }
 
     /// The first places whose names changed after a revision, perhaps with some that changed before.
@@ -148,10 +153,11 @@ final class IncomingStore: @unchecked Sendable {
         return try rows().namedLocations(after: revision, behind: .min)
     }
 
-    private func readNews(of source: Source, after revision: Int64) throws -> News {
-        let reports = try rows().reports(ofSource: source.id, after: revision, behind: nil)
+    private func readNews(of source: Source, behind position: SourcePosition) throws -> News {
+        var cursor = ReportCursor(from: position)
+        let reports = try self.reports().reports(ofSource: source.id, &cursor)
         return News(
-            revision: revision, reports: reports,
+            cursor: cursor, reports: reports,
             stackHashes: try rows().stackHashes(of: reports.rows))
     }
 
@@ -251,6 +257,14 @@ final class IncomingStore: @unchecked Sendable {
         let rows = try IncomingRows(connection)
         preparedRows = rows
         return rows
+    }
+
+    /// The same for reports.
+    func reports() throws -> IncomingReportRows {
+        if let preparedReports { return preparedReports }
+        let reports = try IncomingReportRows(connection, role: role)
+        preparedReports = reports
+        return reports
     }
 
     /// The same for exposure.

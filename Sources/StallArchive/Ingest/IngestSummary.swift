@@ -3,16 +3,29 @@
 package import StallModel
 package import StallStore
 
+/// How many reports were imported.
+package struct ImportedCount: Hashable, Sendable {
+    package var added = 0
+    package var changed = 0
+
+    var sum: Int { added + changed }
+}
+
 /// What became of one file that `ingest` was given or found.
 package struct IngestFileResult: Hashable, Sendable {
     package enum Outcome: Hashable, Sendable {
         /// Reports that the central store did not have, and ones it had that have changed since.
         case taken(added: Int, changed: Int)
-        /// Nothing of the file was taken over.
+        /// The file could not be imported.
         case skipped(StoreError)
     }
     package var path: String
     package var outcome: Outcome
+    /// What was imported of a large store that was not imported whole: its import was interrupted, or a later part of
+    /// it is damaged. The next run that can goes on with it.
+    package var partial: ImportedCount?
+    /// It is as it was when all of it was imported, and was not opened.
+    package var isUnchanged = false
     /// Reports that it says it holds and that are not in the central store after all: then it is not to go.
     package var missingCount = 0
     /// Lines that were not taken: many of them, and how many there are.
@@ -28,6 +41,19 @@ package struct IngestFileResult: Hashable, Sendable {
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
 
+    static func unchanged(_ path: String) -> IngestFileResult {
+        var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
+        result.isUnchanged = true
+        return result
+    }
+
+    package var addedCount: Int {
+        if case .taken(let added, _) = outcome { added } else { partial?.added ?? 0 }
+    }
+    package var changedCount: Int {
+        if case .taken(_, let changed) = outcome { changed } else { partial?.changed ?? 0 }
+    }
+
     /// How many line faults are kept: a file of a million faulty lines must not fill the memory.
     static let lineFaultLimit = 100_000
 }
@@ -41,16 +67,12 @@ package struct IngestSummary: Hashable, Sendable {
     /// Files that were not even tried.
     package var quarantinedCount = 0
 
-    package var addedCount: Int {
-        files.reduce(0) { sum, file in
-            if case .taken(let added, _) = file.outcome { sum + added } else { sum }
-        }
-    }
-    package var changedCount: Int {
-        files.reduce(0) { sum, file in
-            if case .taken(_, let changed) = file.outcome { sum + changed } else { sum }
-        }
-    }
+    package var addedCount: Int { files.reduce(0) { $0 + $1.addedCount } }
+    package var changedCount: Int { files.reduce(0) { $0 + $1.changedCount } }
+    /// Files that were imported in part.
+    package var partialCount: Int { files.count { $0.partial != nil } }
+    /// Files that were not opened, because they are as they were.
+    package var unchangedCount: Int { files.count { $0.isUnchanged } }
     package var skippedCount: Int {
         files.count { file in
             switch file.outcome {

@@ -3,22 +3,25 @@
 internal import StallModel
 internal import StallStore
 
-/// Takes over incoming stores. Works within the transaction of its caller; after a rollback,
-/// `forget`.
+/// Imports stores and lines. Works within the transaction of its caller; after a rollback, `forget`.
 final class IngestWriter {
-    private let interner: Interner
-    private let reports: ReportRows
+    let interner: Interner
+    let reports: ReportRows
+    let exposures: ExposureRows
+    let exposureDays: ExposureDays
+    let grouping: Grouping
+    let same: SameReports
+    let families: SourceFamilies
+    let files: SourceFileRows
+    let evidence: EvidenceWriter
     private let openReports: OpenReports
-    private let exposures: ExposureRows
-    private let exposureDays: ExposureDays
-    private let grouping: Grouping
     private let singles: LineImporter
-    private let same: SameReports
-    private let families: SourceFamilies
-    private let allSources, setRevision, noteLines: Statement
+    private let allSources, setRevision, setPosition, noteLines: Statement
     private let findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
     private var lastContentVersion: Int64?
+    /// Another process had written when the present transaction began.
+    private(set) var hasForgotten = false
 
     init(_ connection: Connection, _ grouping: Grouping) throws {
         self.grouping = grouping
@@ -28,12 +31,21 @@ final class IngestWriter {
         exposures = try ExposureRows(connection)
         exposureDays = try ExposureDays(connection)
         same = try SameReports(connection, reports: reports, grouping: grouping)
-        singles = try LineImporter(
-            connection, interner: interner, reports: reports, grouping: grouping, same: same)
         families = try SourceFamilies(connection)
+        files = try SourceFileRows(connection)
+        evidence = try EvidenceWriter(connection)
+        singles = try LineImporter(
+            connection, interner: interner, reports: reports, grouping: grouping, same: same,
+            evidence: evidence)
         allSources = try connection.prepare(
-            "select ifnull(origin, store), min(revision) from source group by 1")
-        setRevision = try connection.prepare("update source set revision = ? where id = ?")
+            "select ifnull(origin, store), \(SourceWatermark.columns) from source")
+        setRevision = try connection.prepare(
+            """
+            update source set revision = max(revision, ?), partial_seq = null, partial_revision = null
+            where id = ?
+            """)
+        setPosition = try connection.prepare(
+            "update source set partial_seq = ?, partial_revision = ? where id = ?")
         findCounted = try connection.prepare(
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
         noteLines = try connection.prepare(
@@ -52,7 +64,8 @@ final class IngestWriter {
     /// Forgets which rows there are when another process has written since.
     func notice() throws {
         let version = try contentVersion.number()
-        if version != lastContentVersion { try forget() }
+        hasForgotten = version != lastContentVersion
+        if hasForgotten { try forget() }
         lastContentVersion = version
         // The rules may be others than last time; mostly they are the same.
         try grouping.bringUpToDate()
@@ -61,19 +74,17 @@ final class IngestWriter {
     /// Forgets which rows there are: after a rollback of all.
     func forget() throws {
         interner.forget()
+        evidence.forget()
         singles.forget()
         same.forget()
         try grouping.forget()
     }
 
     /// What the rollback of a file returns to.
-    func mark(before incoming: IncomingStore) throws -> Int {
-        // Of a large file roll-ups are written before its end, and those of others must not go with it.
-        if incoming.isLarge { try grouping.flush() }
-        return grouping.mark
-    }
+    var mark: Int { grouping.mark }
     func rollBack(to mark: Int) throws {
         interner.forget()
+        evidence.forget()
         singles.forget()
         same.forget()
         try grouping.rollBack(to: mark)
@@ -82,60 +93,42 @@ final class IngestWriter {
     /// Writes what was noted: the last thing before a commit.
     func flush() throws { try grouping.flush() }
 
-    /// Takes what is new in the incoming store.
+    /// Imports what a source says of its losses.
     ///
-    /// - Parameter isStrict: Compares every number that both have first: after `sharedIdentity`.
-    func take(_ incoming: IncomingStore, isStrict: Bool) throws -> IngestFileResult.Outcome {
-        guard !incoming.sources.isEmpty else {
-            throw incoming.damage("the store's identity is missing")
+    /// - Parameter run: A run's number in the central store, by its number in the incoming one.
+    func importLosses(
+        of source: IncomingStore.Source, in incoming: IncomingStore, after revision: Int64,
+        target: Int64, run: (Int64) throws -> Int64
+    ) throws {
+        for loss in try incoming.rows().losses(ofSource: source.id, after: revision) {
+            try setLoss.run(
+                target, run(loss.run), Int64(loss.reason.rawValue), loss.count, source.revision)
         }
-        var (added, changed, hasNews) = (0, 0, false)
-        let transfer = RowImporter(
-            incoming, interner: interner, reports: reports, grouping: grouping, same: same)
-        for source in incoming.sources {
-            let place = try families.place(of: source, in: incoming, isStrict: isStrict)
-            let (id, known) = (place.target.id, place.target.revision)
-            transfer.targets[source.id] = id
-            if source.revision > known || source.hasLines {
-                transfer.sibling =
-                    place.siblings.isEmpty
-                    ? nil
-                    : { [families] in try families.holder(among: place.siblings, seq: $0, id: $1) }
-                // Before the reports: those of watched loops then count as such at once.
-                var watched = try incoming.exposure().take(
-                    ofSource: source.id, after: known, to: exposures, exposureDays, target: id,
-                    known: source.revision, loop: transfer.loop,
-                    isKnown: {
-                        try self.families.holdsExposure(place.siblings, revision: $0, start_us: $1)
-                    })
-                watched.formUnion(
-                    try incoming.notedWatchedLoops(ofSource: source.id).map(transfer.loop))
-                try grouping.noteWatched(watched, source: id)
-                let taken = try transfer.importReports(of: source, after: known, target: id)
-                (added, changed) = (added + taken.added, changed + taken.changed)
-                if source.hasLines { try noteLines.run(id) }
-                for loss in try incoming.rows().losses(ofSource: source.id, after: known) {
-                    try setLoss.run(
-                        id, transfer.run(loss.run), Int64(loss.reason.rawValue), loss.count,
-                        source.revision)
-                }
-                // What it claims binds itself alone: how far it was taken says nothing of others of this name.
-                if source.revision > known { try setRevision.run(source.revision, id) }
-                // A central store keeps no revision of names; what is known already costs little.
-                if incoming.role == .agent { try transfer.importNames(after: known, of: source.id) }
-                hasNews = true
-            }
-            changed += try closeReports(of: id, source, incoming)
-        }
-        if incoming.role == .central, hasNews { try transfer.importNames(after: -1, of: nil) }
-        return .taken(added: added, changed: changed)
     }
 
-    /// The revision that each source was taken over at.
-    func knownRevisions() throws -> [UniqueID: Int64] {
-        var known: [UniqueID: Int64] = [:]
+    /// Notes that all of a source was imported.
+    func settle(_ target: Int64, at revision: Int64) throws {
+        try setRevision.run(revision, target)
+    }
+
+    /// Notes how far a source was imported whose rest comes in another transaction.
+    func note(_ position: SourcePosition, of target: Int64) throws {
+        try setPosition.run(position.seq, position.revision, target)
+    }
+
+    /// Notes that some of a source's reports came as lines.
+    func noteLines(of target: Int64) throws { try noteLines.run(target) }
+
+    /// How far each store was imported; of several copies of one, what all have.
+    func watermarks() throws -> [UniqueID: SourceWatermark] {
+        var known: [UniqueID: SourceWatermark] = [:]
         while try allSources.step() {
-            known[try allSources.uniqueID(at: 0)] = try allSources.integer(at: 1)
+            let store = try allSources.uniqueID(at: 0)
+            let watermark = try SourceWatermark(allSources, at: 1)
+            known[store] =
+                known[store].map {
+                    SourceWatermark(revision: min($0.revision, watermark.revision))
+                } ?? watermark
         }
         return known
     }
@@ -171,27 +164,30 @@ final class IngestWriter {
 
     /// Makes hangs of our open reports whose process is gone, or that are hangs in the incoming
     /// store.
-    /// - Returns: How many.
-    private func closeReports(
+    /// - Returns: How many, and how many stay open.
+    func closeReports(
         of target: Int64, _ source: IncomingStore.Source, _ incoming: IncomingStore
-    ) throws -> Int {
-        var count = 0
+    ) throws -> (closed: Int, open: Int) {
+        var (closed, open) = (0, 0)
         for report in try openReports.of(target) {
             // A process that left no word is gone when its own store, or this machine, says so.
             let isHang = try incoming.rows().isHang(seq: report.seq, ofSource: source.id)
             let end =
                 report.end(in: incoming.path, here)
                 ?? (isHang ? OpenStallEnd(state: .hang, ending: .killed) : nil)
-            guard let end else { continue }
+            guard let end else {
+                open += 1
+                continue
+            }
             let before = try counted(report.seq, of: target)
             try openReports.close(report.seq, of: target, as: end, revision: nil)
             try reports.renewChecksum(source: target, seq: report.seq)
             if let before, let after = try counted(report.seq, of: target) {
                 try grouping.recount(before, as: after)
             }
-            count += 1
+            closed += 1
         }
-        return count
+        return (closed, open)
     }
 
     private func counted(_ seq: Int64, of source: Int64) throws -> CountedReport? {

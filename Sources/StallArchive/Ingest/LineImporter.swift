@@ -10,6 +10,7 @@ final class LineImporter {
     private let grouping: Grouping
     private let same: SameReports
     private let families: SourceFamilies
+    private let evidence: EvidenceWriter
     private let findSource, addSource, findRevision, findID, findPruned, countLine: Statement
     private var sources: [UniqueID: Int64] = [:]
     /// The source of the report that is taken: whose names its places get.
@@ -20,9 +21,10 @@ final class LineImporter {
 
     init(
         _ connection: Connection, interner: Interner, reports: ReportRows, grouping: Grouping,
-        same: SameReports
+        same: SameReports, evidence: EvidenceWriter
     ) throws {
         self.same = same
+        self.evidence = evidence
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
@@ -87,6 +89,7 @@ final class LineImporter {
             agent_ns: report.agentTime.nanoseconds,
             skippedThreads: Int64(report.skippedThreadCount))
         row.samples.omitImpliedWeights(in: row.duration_ns)
+        row.evidence = try evidence.share(row.cause)
         for image in portable.images {
             let known = try self.image(
                 image.path, image.buildID, run: (run, report.run.id))
@@ -185,7 +188,7 @@ final class LineImporter {
             return (place: place, isGuessed: location.isGuessed)
         }
         let hash = ContentHash.stack(
-            places.lazy.map { ($0.place.hash, $0.isGuessed) }, isTruncated: isTruncated)
+            places.map { ($0.place.hash, $0.isGuessed) }, isTruncated: isTruncated)
         if let known = try interner.knownStack(hash: hash) { return known }
         let entries = places.map { StackEntry(location: $0.place.id, isGuessed: $0.isGuessed) }
         return try interner.addStack(hash: hash, entries, isTruncated: isTruncated)

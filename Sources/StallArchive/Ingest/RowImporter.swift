@@ -10,6 +10,7 @@ final class RowImporter {
     private let reports: ReportRows
     private let grouping: Grouping
     private let same: SameReports
+    private let evidence: EvidenceWriter
     // From the incoming store's numbers to central ones.
     private var runs: [Int64: (id: Int64, uuid: UniqueID)] = [:]
     private var loops: [Int64: Int64] = [:]
@@ -25,54 +26,58 @@ final class RowImporter {
     /// The source that was one with the present one and has a report already.
     var sibling: ((_ seq: Int64, _ id: UniqueID) throws -> Int64?)?
     /// What the file says that the content of stacks hashes to, as far as that was read ahead.
-    private var stackHashes: [Int64: Int64] = [:]
+    var stackHashes: [Int64: Int64] = [:]
 
     init(
         _ incoming: IncomingStore, interner: Interner, reports: ReportRows, grouping: Grouping,
-        same: SameReports
+        same: SameReports, evidence: EvidenceWriter
     ) {
         self.same = same
+        self.evidence = evidence
         self.incoming = incoming
         self.interner = interner
         self.reports = reports
         self.grouping = grouping
     }
 
-    /// Takes the reports of a source that changed after `revision`.
+    /// Forgets the central store's numbers: some of these rows may be gone.
+    func forget() {
+        (runs, loops, labels, images) = ([:], [:], [:], [:])
+        (locations, stacks) = ([:], [:])
+    }
+
+    /// Goes on to the next source.
     ///
-    /// - Parameter target: The source's number in the central store.
-    func importReports(
-        of source: IncomingStore.Source, after revision: Int64, target: Int64
-    ) throws -> (added: Int, changed: Int) {
-        var (added, changed) = (0, 0)
+    /// - Parameter target: Its number in the central store.
+    func begin(target: Int64) {
         self.target = target
         namer = incoming.role == .agent ? target : nil
-        let news = try incoming.news(of: source, after: revision)
-        stackHashes = news.stackHashes
-        var next = news.reports
-        while true {
-            try incoming.budget.check(incoming.path)
-            for index in next.rows.indices where next.rows[index].revision > revision {
-                let row = next.rows[index]
-                if let other = try sibling?(row.seq, row.id),
-                    try !same.makeRoom(for: row, in: other)
-                {
-                    continue
-                }
-                // Of a source of lines nothing says how far it was taken.
-                if source.hasLines, try reports.isKnown(row, source: target) { continue }
-                switch try take(&next.rows[index], source: target) {
-                case .added: added += 1
-                case .changed: changed += 1
-                case nil: break
-                }
+    }
+
+    /// Takes the reports among these that are not covered by the position.
+    func importReports(
+        _ rows: inout [ReportRow], of source: IncomingStore.Source,
+        behind position: SourcePosition
+    ) throws -> (added: Int, changed: Int) {
+        var (added, changed) = (0, 0)
+        for index in rows.indices {
+            let row = rows[index]
+            if position.covers(seq: row.seq, revision: row.revision) { continue }
+            if let other = try sibling?(row.seq, row.id),
+                try !same.makeRoom(for: row, in: other)
+            {
+                continue
             }
-            if incoming.isLarge { try grouping.flushMany() }
-            trim()
-            guard !next.areAll, let last = next.rows.last else { break }
-            next = try incoming.rows().reports(
-                ofSource: source.id, after: revision, behind: last.seq)
+            // Of a source of lines nothing says how far it was taken.
+            if source.hasLines, try reports.isKnown(row, source: target) { continue }
+            switch try take(&rows[index], source: target) {
+            case .added: added += 1
+            case .changed: changed += 1
+            case nil: break
+            }
         }
+        if incoming.isLarge { try grouping.flushMany() }
+        trim()
         return (added, changed)
     }
 
@@ -96,6 +101,7 @@ final class RowImporter {
         for index in row.threads.indices {
             row.threads[index].stack = try row.threads[index].stack.map(stack)
         }
+        row.evidence = try evidence.share(row.cause)
         if try same.holds(row, source: source) { return nil }
         try grouping.decide(&row, source: source)
         guard let outcome = try reports.put(row, source: source) else {
@@ -225,7 +231,7 @@ final class RowImporter {
         let stack = try incoming.rows().stack(id)
         let places = try stack.entries.map { try location($0.location) }
         let hash = ContentHash.stack(
-            zip(places, stack.entries).lazy.map { ($0.hash, $1.isGuessed) },
+            zip(places, stack.entries).map { ($0.hash, $1.isGuessed) },
             isTruncated: stack.isTruncated)
         try check(hash == claimed, "stack", id)
         let entries = zip(places, stack.entries).map {

@@ -7,11 +7,13 @@ internal import StallStore
 
 /// Finds the source that an incoming store goes on with, or adds one. Works within the transaction of its caller.
 final class SourceFamilies {
-    /// A source of the central store, and how far it was taken over.
+    /// A source of the central store, and how far it was imported.
     struct Branch: Hashable {
         var id: Int64
         var store: UniqueID
-        var revision: Int64
+        var watermark = SourceWatermark()
+        /// All reports up to this number were imported.
+        var revision: Int64 { watermark.position.seq }
     }
 
     /// What an incoming source goes into.
@@ -19,6 +21,8 @@ final class SourceFamilies {
         var target: Branch
         /// Other sources that were one store with it: a report that one of them has is not taken again.
         var siblings: [Branch]
+        /// The source was added for it.
+        var isNew = false
     }
 
     private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
@@ -26,7 +30,10 @@ final class SourceFamilies {
 
     init(_ connection: Connection) throws {
         findFamily = try connection.prepare(
-            "select id, store, revision from source where store = ? or origin = ? order by id")
+            """
+            select id, store, \(SourceWatermark.columns) from source
+            where store = ? or origin = ? order by id
+            """)
         add = try connection.prepare("insert into source (store, origin) values (?, ?)")
         findReport = try connection.prepare("select id from report where source = ? and seq = ?")
         findLast = try connection.prepare(
@@ -81,8 +88,31 @@ final class SourceFamilies {
             return Place(target: known, siblings: family.filter { $0.id != known.id })
         }
         let id = try add.insert(store, isNew ? source.origin : name)
-        return Place(
-            target: Branch(id: id, store: store, revision: 0), siblings: family)
+        return Place(target: Branch(id: id, store: store), siblings: family, isNew: true)
+    }
+
+    /// Refuses an incoming source that gives a number of the target's to another report: before the first of several
+    /// transactions, since what is committed cannot be moved to another source.
+    func expectSame(
+        _ target: Branch, _ source: IncomingStore.Source, in incoming: IncomingStore
+    ) throws {
+        guard try agrees(target, source, incoming) else {
+            throw StoreError.sharedIdentity(path: incoming.path)
+        }
+    }
+
+    /// Whether every number that both have is the same report's.
+    private func agrees(
+        _ branch: Branch, _ source: IncomingStore.Source, _ incoming: IncomingStore
+    ) throws -> Bool {
+        var agrees = true
+        try incoming.forEachReport(ofSource: source.id) { report in
+            if let known = try self.report(branch, report.seq), known != report.id {
+                agrees = false
+            }
+            return agrees
+        }
+        return agrees
     }
 
     /// Every source that says to be this store, or once was it.
@@ -93,7 +123,7 @@ final class SourceFamilies {
             branches.append(
                 Branch(
                     id: try findFamily.integer(at: 0), store: try findFamily.uniqueID(at: 1),
-                    revision: try findFamily.integer(at: 2)))
+                    watermark: try SourceWatermark(findFamily, at: 2)))
         }
         return branches
     }
@@ -141,14 +171,7 @@ final class SourceFamilies {
         _ family: [Branch], isStrict: Bool
     ) throws -> Comparison {
         if isStrict {
-            var agrees = true
-            try incoming.forEachReport(ofSource: source.id) { report in
-                if let known = try self.report(branch, report.seq), known != report.id {
-                    agrees = false
-                }
-                return agrees
-            }
-            return agrees ? .same : .different
+            return try agrees(branch, source, incoming) ? .same : .different
         }
         let limit = min(branch.revision, source.revision)
         guard limit > 0 else { return .unknown }

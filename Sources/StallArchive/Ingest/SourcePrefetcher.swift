@@ -19,9 +19,9 @@ final class SourcePrefetcher {
 
     /// - Parameters:
     ///   - paths: The stores that `next` answers, in their order.
-    ///   - known: The revision that each source was last taken over at.
+    ///   - known: How far each source was imported.
     ///   - stop: Ends what is being read when it is set.
-    init(_ paths: [String], known: [UniqueID: Int64], stop: StopFlag) {
+    init(_ paths: [String], known: [UniqueID: SourceWatermark], stop: StopFlag) {
         rest = paths[...]
         self.stop = stop
         self.known = IngestWatermarks(known)
@@ -31,7 +31,7 @@ final class SourcePrefetcher {
     struct Answer {
         var path: String
         /// From before it was opened.
-        var facts: FileFacts?
+        var state: SourceFileState?
         var store: Result<IncomingStore, StoreError>
     }
 
@@ -56,18 +56,22 @@ final class SourcePrefetcher {
     func noteTaken(_ store: IncomingStore) { known.note(store.sources) }
 }
 
-/// The revision that each source was last taken over at, for those who read ahead. It may be out of
-/// date: then more is read than is new.
+/// How far each source was imported, for the threads that read ahead. It may be out of date: then more is read than is
+/// new.
 private final class IngestWatermarks: Sendable {
-    private let revisions: Mutex<[UniqueID: Int64]>
+    private let watermarks: Mutex<[UniqueID: SourceWatermark]>
 
-    init(_ revisions: [UniqueID: Int64]) { self.revisions = Mutex(revisions) }
+    init(_ watermarks: [UniqueID: SourceWatermark]) { self.watermarks = Mutex(watermarks) }
 
-    func revision(of store: UniqueID) -> Int64 { revisions.withLock { $0[store] ?? 0 } }
+    func watermark(of store: UniqueID) -> SourceWatermark {
+        watermarks.withLock { $0[store] ?? SourceWatermark() }
+    }
 
     func note(_ sources: [IncomingStore.Source]) {
-        revisions.withLock {
-            for source in sources { $0[source.origin ?? source.store] = source.revision }
+        watermarks.withLock {
+            for source in sources {
+                $0[source.origin ?? source.store] = SourceWatermark(revision: source.revision)
+            }
         }
     }
 }
@@ -81,13 +85,13 @@ private final class Reading: Sendable {
     init(_ path: String) { self.path = path }
 
     func run(_ known: IngestWatermarks, _ stop: StopFlag) {
-        let facts = FileFacts(path)
+        let state = SourceFileState(path)
         let store = Result { () throws(StoreError) in
             let store = try IncomingStore(path, stop: stop)
-            try store.use { try store.prefetcher(known: known.revision) }
+            try store.use { try store.prefetcher(known: known.watermark) }
             return store
         }
-        answer.withLock { $0 = SourcePrefetcher.Answer(path: path, facts: facts, store: store) }
+        answer.withLock { $0 = SourcePrefetcher.Answer(path: path, state: state, store: store) }
         done.signal()
     }
 

@@ -4,13 +4,6 @@
 package import StallModel
 package import StallStore
 
-/// A place in an image with a build ID, and how much is known of it.
-package struct StoredLocation: Hashable, Sendable {
-    package var location: CodeLocation
-    /// What runs there, innermost first; one frame without a function when that is not known.
-    package var frames: [Frame]
-}
-
 /// The places of a store of either role, for callers with better names for them.
 ///
 /// **Thread safety:** one thread at a time. Agents may go on writing the store.

@@ -27,6 +27,31 @@ package struct Retention: Hashable, Sendable {
         self.bytes = bytes
         self.rollUpsSince = rollUpsSince
     }
+
+    /// Reports of days before the one that a time is in go. Days are in UTC, as those of roll-ups.
+    package init(daysSince time: UnixTime) {
+        self.init(
+            reportsSince: UnixTime(
+                microseconds: time.microseconds.day * Int64.microsecondsOfDay))
+    }
+}
+
+extension Ingest {
+    /// Whether there are reports that pruning would delete.
+    package func hasReports(before time: UnixTime?) throws(StoreError) -> Bool {
+        guard let time else { return false }
+        let connection = file.connection
+        return try StoreError.catching(path: file.path) {
+            try connection.prepare(
+                """
+                select exists (
+                    select 1 from report_day join report on report.source = report_day.source
+                        and report.seq between report_day.first_seq and report_day.last_seq
+                    where report_day.day <= ? and report.start_us < ? and report.state <> 0)
+                """
+            ).number(time.microseconds.day, time.microseconds) == 1
+        }
+    }
 }
 
 /// Deletes the oldest reports of a central store, with all that no other report needs, and shrinks
@@ -60,13 +85,41 @@ package func pruneStore(
         }
         try Eviction(connection).collect(
             runsBefore: retention.reportsSince ?? UnixTime(microseconds: .min))
+        try SourceFileRows.forgetMissing(connection)
         return count
     }
-    if summary.deletedCount > 0 { try connection.execute("vacuum") }
+    if summary.deletedCount > 0 { try returnFreePages(connection) }
     try file.close()
     summary.bytesAfter = size()
     return summary
 }
+
+/// Returns the free pages of a store to the file system, some megabytes a transaction: other processes go on reading
+/// and writing in between.
+///
+/// A store that an older stallwatch made is written anew once, on the disk and not in memory, since only that makes its
+/// pages movable. Where there is no room for it, its free pages stay, and are used again.
+private func returnFreePages(_ connection: Connection) throws(StoreError) {
+    func number(_ name: String) throws(StoreError) -> Int64 {
+        try connection.prepare("pragma \(name)").number()
+    }
+    guard try number("auto_vacuum") == incrementalVacuum else {
+        try connection.execute("pragma temp_store = file")
+        do { try connection.execute("vacuum") } catch StoreError.full {}
+        return
+    }
+    var free = try number("freelist_count")
+    while free > 0 {
+        try connection.execute("pragma incremental_vacuum(\(pagesPerStep))")
+        let rest = try number("freelist_count")
+        guard rest < free else { return }
+        free = rest
+    }
+}
+
+/// SQLite's number of `auto_vacuum = incremental`.
+private let incrementalVacuum: Int64 = 2
+private let pagesPerStep = 2_000
 
 /// Deletes what is not kept, and notes in the store since when its reports are complete.
 ///

@@ -84,6 +84,7 @@ private struct StoreCheck {
         let locations = try checkLocations(images)
         try checkFunctions()
         let stacks = try checkStacks(locations)
+        try checkEvidence()
         try checkReports(stacks)
         guard faults.isEmpty else { return }
         var check = RollUpCheck(connection)
@@ -193,13 +194,42 @@ private struct StoreCheck {
         return Set(stacks.keys)
     }
 
+    private mutating func checkEvidence() throws {
+        let rows = try connection.prepare(
+            """
+            select evidence.id, evidence.hash, evidence_fact.name, evidence_fact.format
+            from evidence left join evidence_fact on evidence_fact.evidence = evidence.id
+            order by evidence.id, evidence_fact.position
+            """)
+        var (last, hash, facts): (Int64?, Int64, [EvidenceFact]) = (nil, 0, [])
+        func isAsWritten() -> Bool { last == nil || facts.hash == hash }
+        while try rows.step() {
+            let id = try rows.integer(at: 0)
+            if id != last {
+                if !isAsWritten(), let last { complainOfEvidence(last) }
+                (last, hash, facts) = (id, try rows.integer(at: 1), [])
+            }
+            facts.append(
+                EvidenceFact(name: rows.text(at: 2), format: rows.text(at: 3), firstNumber: 0))
+        }
+        if !isAsWritten(), let last { complainOfEvidence(last) }
+    }
+
+    private mutating func complainOfEvidence(_ id: Int64) {
+        complain("evidence \(id) was changed after it was written (checksum mismatch)")
+    }
+
     private mutating func checkReports(_ stacks: Set<Int64>) throws {
         let rows = try connection.prepare(
             """
             select id, phase, state, verdict, duration_ns, cpu_ns, detection_delay_ns, samples,
-                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRows.checkedColumns)
+                cause, cause_confidence, cause_detail, threads, checksum, \(ReportRows.checkedColumns),
+                \(ReportRows.laterColumns)
             from report
             """)
+        let evidence = try EvidenceReader(connection)
+        let columns = 13..<ReportRows.checkedRange.upperBound + 13
+        let later = columns.upperBound..<columns.upperBound + ReportRows.laterCount
         while try rows.step() {
             do {
                 let _: LoopPhase = try rows.value(at: 1)
@@ -210,17 +240,14 @@ private struct StoreCheck {
                 where !stacks.contains(stack) {
                     throw rows.damage("a sample refers to stack \(stack), which is missing")
                 }
-                _ = try rows.cause(at: 8)
+                _ = try evidence.cause(rows, at: 8, evidence: columns.upperBound)
                 for stack in try rows.threads(at: 11).compactMap(\.stack)
                 where !stacks.contains(stack) {
                     throw rows.damage("a thread refers to stack \(stack), which is missing")
                 }
                 // What it says is taken as it is by a repair: what was written is not known.
-                let columns =
-                    ReportRows.checkedRange.lowerBound + 13..<ReportRows.checkedRange.upperBound
-                    + 13
                 if let checksum = rows.optionalInteger(at: 12),
-                    checksum != rows.checksum(of: columns)
+                    checksum != rows.checksum(of: columns, later: later)
                 {
                     complain(
                         "report \(rows.blob(at: 0).hexadecimal): its row was changed after it was written (checksum mismatch)",

@@ -60,9 +60,10 @@ private func removeUnreadableReports(_ connection: Connection) throws {
     let rows = try connection.prepare(
         """
         select source, seq, phase, state, verdict, samples, threads, cause, cause_confidence,
-            cause_detail, ending
+            cause_detail, ending, \(ReportRows.laterColumns)
         from report
         """)
+    let evidence = try EvidenceReader(connection)
     var stacks: Set<Int64> = []
     let known = try connection.prepare("select id from stack")
     while try known.step() { stacks.insert(try known.integer(at: 0)) }
@@ -76,7 +77,7 @@ private func removeUnreadableReports(_ connection: Connection) throws {
                 try rows.samples(at: 5).compactMap(\.stack)
                 + rows.threads(at: 6).compactMap(\.stack)
             guard stacks.isSuperset(of: named) else { throw rows.damage("a stack is missing") }
-            _ = try rows.cause(at: 7)
+            _ = try evidence.cause(rows, at: 7, evidence: 11)
             if !rows.isNull(at: 10) { let _: StallEnding = try rows.value(at: 10) }
         } catch StoreError.damaged {
             broken.append(try (rows.integer(at: 0), rows.integer(at: 1)))
@@ -89,12 +90,17 @@ private func removeUnreadableReports(_ connection: Connection) throws {
 /// Takes reports as they are that are not what was written.
 private func renewChecksums(_ connection: Connection) throws {
     let rows = try connection.prepare(
-        "select \(ReportRows.checkedColumns), checksum, source from report")
+        """
+        select \(ReportRows.checkedColumns), checksum, source, \(ReportRows.laterColumns)
+        from report
+        """)
     let end = ReportRows.checkedRange.upperBound
     var changed: [(source: Int64, seq: Int64)] = []
     while try rows.step() {
         guard let checksum = rows.optionalInteger(at: end),
-            checksum != rows.checksum(of: ReportRows.checkedRange)
+            checksum
+                != rows.checksum(
+                    of: ReportRows.checkedRange, later: end + 2..<end + 2 + ReportRows.laterCount)
         else { continue }
         changed.append(try (rows.integer(at: end + 1), rows.integer(at: 0)))
     }

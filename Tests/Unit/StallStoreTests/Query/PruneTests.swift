@@ -74,6 +74,36 @@ import TestSupport
         try expectSound(path)
     }
 
+    /// Before, the whole file was written anew, in memory, while other processes waited.
+    @Test func `pruning returns free pages without writing the file anew`() throws {
+        let (path, reports) = try makeCentral()
+        let database = try RawDatabase(path)
+        #expect(try database.number("pragma auto_vacuum") == 2)
+        let middle = reports.map(\.start).sorted()[150]
+        let summary = try pruneStore(path: path, startedBefore: middle)
+        #expect(summary.bytesAfter < summary.bytesBefore)
+        #expect(try database.number("pragma freelist_count") == 0)
+        try expectSound(path)
+    }
+
+    /// A store that was made before stores were made so.
+    @Test func `a store whose pages cannot be returned is written anew once`() throws {
+        let (path, reports) = try makeCentral()
+        // A connection does not notice that another one has changed it.
+        func number(_ sql: String) throws -> Int { try RawDatabase(path).number(sql) }
+        try RawDatabase(path).query("pragma auto_vacuum = none; vacuum")
+        #expect(try number("pragma auto_vacuum") == 0)
+        let starts = reports.map(\.start).sorted()
+        for pruned in [100, 200] {
+            let summary = try pruneStore(path: path, startedBefore: starts[pruned])
+            #expect(summary.bytesAfter < summary.bytesBefore)
+            #expect(try number("pragma auto_vacuum") == 2)
+            #expect(try number("pragma freelist_count") == 0)
+        }
+        #expect(try ReportStore.open(path: path).status().reportCount == 100)
+        try expectSound(path)
+    }
+
     @Test func `nothing but a central store is pruned`() throws {
         let (_, _) = try makeCentral()
         let agent = directory("in/1.sqlite")

@@ -1,0 +1,82 @@
+// Imports files of JSON lines, some thousands of lines a transaction.
+
+internal import StallModel
+internal import StallStore
+
+extension Ingest {
+    /// Imports the reports of a file of lines, in as many transactions as it takes.
+    func importLines(
+        _ path: String, _ open: ((String) throws(StoreError) -> any ReportFeed)?,
+        _ isCancelled: () -> Bool
+    ) throws(StoreError) -> (file: IngestFileResult, isCancelled: Bool) {
+        var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
+        let before = path == "-" ? nil : SourceFileState(path)
+        var feed: any ReportFeed
+        do throws(StoreError) {
+            guard let open else { throw .notADatabase(path: path) }
+            feed = try open(path)
+        } catch {
+            result.outcome = .skipped(error)
+            return (result, false)
+        }
+        var counts = (added: 0, changed: 0)
+        let importedBefore = importedCount
+        while true {
+            let isAtEnd = try importLineBatch(&feed, &counts, &result)
+            result.outcome = .taken(added: counts.added, changed: counts.changed)
+            importedCount = importedBefore + counts.added + counts.changed
+            // Asked first: what tells it to stop ends the reading too.
+            if isCancelled() { return (result, true) }
+            if isAtEnd { break }
+        }
+        if result.lineFaultCount == 0 {
+            result.finishedAs = before?.file
+            if before?.isSettled(at: clock()) == true { try write { try note(path, before, $0) } }
+        }
+        return (result, false)
+    }
+
+    /// - Returns: Whether the file is at its end.
+    private func importLineBatch(
+        _ feed: inout any ReportFeed, _ counts: inout (added: Int, changed: Int),
+        _ result: inout IngestFileResult
+    ) throws(StoreError) -> Bool {
+        // Reading may wait for the writer of the pipe, which must not hold up other jobs.
+        var batch: [(line: Int, report: PortableReport)] = []
+        var isAtEnd = false
+        let start = feed.byteCount
+        while batch.count < Self.linesPerBatch, feed.byteCount - start < Self.lineBytesPerBatch {
+            do throws(LineFault) {
+                guard let report = try feed.next() else {
+                    isAtEnd = true
+                    break
+                }
+                batch.append((feed.lineNumber, report))
+            } catch {
+                result.note(error)
+                if feed.hasFailed {
+                    isAtEnd = true
+                    break
+                }
+            }
+        }
+        guard !batch.isEmpty else { return isAtEnd }
+        try write { writer in
+            for (line, report) in batch {
+                do {
+                    switch try writer.take(report) {
+                    case .added: counts.added += 1
+                    case .changed: counts.changed += 1
+                    case nil: break
+                    }
+                } catch let fault as LineFault {
+                    result.note(LineFault(line: line, reason: fault.reason))
+                }
+            }
+        }
+        return isAtEnd
+    }
+
+    private static let linesPerBatch = 10_000
+    private static let lineBytesPerBatch = 16 << 20
+}
