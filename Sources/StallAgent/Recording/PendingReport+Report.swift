@@ -20,8 +20,10 @@ extension StallReport {
     /// A report of the watchdog's records, with every address located in its image.
     init(_ pending: PendingReport, run: ProcessRun, images: ImageTable) {
         let incident = pending.incident
+        // Finer times are not measured, and each would take two or three bytes more in every store.
+        let offsets = pending.samples.map { $0.offset.nanoseconds / 1000 * 1000 }
         let weights = sampleWeights(
-            pending.samples.map { $0.isLate || $0.stack == nil ? nil : $0.offset.nanoseconds },
+            zip(pending.samples, offsets).map { $0.isLate || $0.stack == nil ? nil : $1 },
             of: incident.duration.nanoseconds)
         let culprit = pending.samples.last { !$0.isLate } ?? pending.samples.last
         self.init(
@@ -34,12 +36,14 @@ extension StallReport {
             state: !incident.hasEnded ? .open : incident.ending == .exit ? .hang : .ended,
             ending: incident.ending,
             verdict: incident.verdict,
-            samples: zip(pending.samples, weights).map { sample, weight in
-                Sample(
-                    offset: sample.offset, weight: .nanoseconds(weight), isLate: sample.isLate,
-                    thread: sample.thread,
+            samples: pending.samples.indices.map { index in
+                let sample = pending.samples[index]
+                return Sample(
+                    offset: .nanoseconds(offsets[index]), weight: .nanoseconds(weights[index]),
+                    isLate: sample.isLate, thread: sample.thread,
                     method: sample.stack?.method, isTruncated: sample.stack?.isTruncated ?? false,
-                    captureCost: sample.cost, failure: sample.failure,
+                    captureCost: .nanoseconds(sample.cost.nanoseconds / 1000 * 1000),
+                    failure: sample.failure,
                     locations: sample.stack.map(images.locate) ?? [])
             },
             threads: pending.members.map { ThreadSnapshot($0, .member, images: images) }

@@ -100,7 +100,7 @@ final class ExposureDays {
         remove = try connection.prepare("delete from exposure_day where \(key)")
         findStretch = try connection.prepare(
             """
-            select exposure.start_us, \(ExposureRow.measuresWithoutLengths) from exposure
+            select exposure.start_us, \(ExposureRow.measures) from exposure
             where source = ? and revision = ? and loop = ?
             """)
     }
@@ -111,10 +111,12 @@ final class ExposureDays {
         try findStretch.bind(source, stretch.revision, stretch.loop)
         if try findStretch.step() {
             defer { findStretch.reset() }
-            stale.insert(cell)
             let replaced = try? findStretch.exposure(
                 revision: stretch.revision, loop: stretch.loop,
                 start_us: findStretch.integer(at: 0), at: 1)
+            // Imported before, by a job that ended between two parts of a large store.
+            if replaced == stretch { return }
+            stale.insert(cell)
             if let replaced { stale.insert(ExposureCell(replaced, source: source)) }
         } else if added[cell]?.add(ExposureTotals(stretch)) == nil {
             added[cell] = ExposureTotals(stretch)

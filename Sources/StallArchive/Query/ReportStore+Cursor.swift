@@ -39,18 +39,20 @@ extension ReportStore {
         try walk { [filter] connection in
             let lookup = try SnapshotLookup(connection, try StackReader(connection))
             let loops = try SummaryReader(connection)
+            let evidence = try EvidenceReader(connection)
             let rows = try connection.prepare(
                 """
                 select report.id, report.loop, report.start_us, report.duration_ns, report.state,
                     report.samples, report.cause, report.cause_confidence, report.cause_detail,
-                    report.threads, signature.hash
+                    report.threads, signature.hash, report.evidence, report.evidence_numbers,
+                    report.cause_permille
                 from report left join signature on signature.id = report.signature
                 where report.source = ? and report.seq = ?
                 """)
             try forEachKey(connection, filter, order, limit) { source, seq in
                 try rows.bind(source, seq)
                 guard try rows.step() else { return }
-                let trace = try Self.trace(rows, loops)
+                let trace = try Self.trace(rows, loops, evidence)
                 rows.reset()
                 try body(trace, lookup)
             }
@@ -80,7 +82,9 @@ extension ReportStore {
         }
     }
 
-    private static func trace(_ rows: Statement, _ reader: SummaryReader) throws -> StallTrace {
+    private static func trace(
+        _ rows: Statement, _ reader: SummaryReader, _ evidence: EvidenceReader
+    ) throws -> StallTrace {
         guard let loop = reader.loops[try rows.integer(at: 1)] else {
             throw rows.damage("a report of no loop")
         }
@@ -89,7 +93,8 @@ extension ReportStore {
             id: try rows.uniqueID(at: 0), run: reader.runs[loop.run], loop: loop.name,
             start: UnixTime(microseconds: try rows.integer(at: 2)),
             duration: .nanoseconds(duration), state: try rows.value(at: 4),
-            cause: try rows.cause(at: 6), group: rows.optionalInteger(at: 10),
+            cause: try evidence.cause(rows, at: 6, evidence: 11),
+            group: rows.optionalInteger(at: 10),
             stacks: try SummaryReader.stacks(rows, at: 5, in: duration),
             threads: try rows.threads(at: 9).map {
                 TracedThread(
@@ -137,7 +142,7 @@ private func forEachKey(
 
 extension Connection {
     /// The stores that reports were first written to, by their numbers.
-    fileprivate func storesBySource() throws -> [Int64: UniqueID] {
+    func storesBySource() throws -> [Int64: UniqueID] {
         let rows = try prepare("select id, store from source")
         var stores: [Int64: UniqueID] = [:]
         while try rows.step() { stores[try rows.integer(at: 0)] = try rows.uniqueID(at: 1) }

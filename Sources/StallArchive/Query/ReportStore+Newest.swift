@@ -8,12 +8,14 @@ extension ReportStore {
     /// The newest of the reports that the filter selects, without frames, the newest first.
     ///
     /// **Cost:** in a central store, the days that they are of.
+    ///
+    /// - Parameter signature: Only reports whose stored group has this hash; nil for all.
     package func newest(
-        _ filter: ReportFilter, count: Int
+        _ filter: ReportFilter, signature: Int64?, count: Int
     ) throws(StoreError) -> ReportSelection {
         try answer { connection in
             let reader = try SummaryReader(connection)
-            var condition = Condition(filter)
+            var condition = Condition(filter, signature: signature)
             guard try connection.isGrouped else {
                 return ReportSelection(
                     runs: reader.runs,
@@ -29,7 +31,7 @@ extension ReportStore {
             var reports: [ReportSummary] = []
             while reports.count < count, try days.step() {
                 let begin = try days.integer(at: 0)
-                condition = Condition(filter)
+                condition = Condition(filter, signature: signature)
                 condition.add("report.start_us >= ?", begin * day)
                 condition.add("report.start_us < ?", (begin + 1) * day)
                 reports += try reader.newest(

@@ -114,6 +114,9 @@ extension ReportStore {
     ) throws(StoreError) -> StackFunctions {
         try answer { connection in
             var reader = try FunctionReader(connection)
+            if try reader.areMost(stacks) {
+                return try reader.functions(ofStacks: Set(stacks), number)
+            }
             var functions = StackFunctions()
             for stack in stacks {
                 functions.add(stack: stack, try reader.functions(ofStack: stack, number))
@@ -141,9 +144,8 @@ struct SampleStacks {
         stall.removeAll()
         samples.removeAll(keepingCapacity: true)
         var packed = PackedSamples(rows.blob(at: column))
-        while let sample = packed.next() {
-            guard let stack = sample.stack, !sample.isLate else { continue }
-            samples.append((max(0, sample.offset_ns), sample.weight_ns, stack))
+        while let sample = packed.nextStack() {
+            samples.append((max(0, sample.offset_ns), sample.weight_ns, sample.stack))
         }
         guard !packed.isDamaged else { throw rows.damage("a report's samples are not a list") }
         // As `sampleWeights` has it: half-way to its neighbours.
@@ -166,133 +168,5 @@ struct SampleStacks {
     /// Calls `body` with the stack of each sample, and what the sample stands for.
     func forEachSample(_ body: (_ stack: Int64, _ weight_ns: Int64) -> Void) {
         for (sample, weight) in zip(samples, weights) { body(sample.stack, weight) }
-    }
-}
-
-/// Reads the functions of stacks: each place once, and each function once whatever places it has.
-struct FunctionReader {
-    private let findStack, findPlace, findFunction, findImage: Statement
-    private var images: [Int64: (path: String?, buildID: BuildID?)] = [:]
-    /// Whether rows of functions have names. Their texts are not held: they are most of what a store is.
-    private var areNamed: [Int64: Bool] = [:]
-    private var last: (row: Int64, function: Function)?
-    /// By the number of a location, twice, plus one where it was guessed.
-    private var places: [UInt64: [Int32]] = [:]
-    private var numbers: [Key: Int32] = [:]
-
-    private struct Function {
-        var name, rawName, file: String?
-    }
-    private struct Key: Hashable {
-        var function: Int64
-        var image: Int64
-        /// Only where no name tells functions apart.
-        var offset: UInt64
-        var flags: UInt8
-    }
-
-    init(_ connection: Connection) throws(StoreError) {
-        findStack = try connection.prepare("select locations from stack where id = ?")
-        findPlace = try connection.prepare(
-            """
-            select location.image, location.offset, location.kind, location_frame.function,
-                ifnull(location_frame.is_inlined, 0)
-            from location left join location_frame on location_frame.location = location.id
-            where location.id = ? order by location_frame.position
-            """)
-        findFunction = try connection.prepare(
-            "select name, raw_name, file from function where id = ?")
-        findImage = try connection.prepare("select path, build_id from image where id = ?")
-    }
-
-    mutating func functions(ofStack stack: Int64, _ number: (Frame) -> Int32) throws -> [Int32] {
-        try findStack.bind(stack)
-        guard try findStack.step() else { return [] }
-        guard let entries = [StackEntry](encoded: findStack.blob(at: 0)) else {
-            throw findStack.damage("stack \(stack) is not a list of locations")
-        }
-        findStack.reset()
-        var functions: [Int32] = []
-        functions.reserveCapacity(entries.count + 4)
-        for entry in entries { functions += try place(entry, number) }
-        return functions
-    }
-
-    private mutating func place(
-        _ entry: StackEntry, _ number: (Frame) -> Int32
-    ) throws -> [Int32] {
-        let key = UInt64(bitPattern: entry.location) << 1 | (entry.isGuessed ? 1 : 0)
-        if let known = places[key] { return known }
-        var found: [Int32] = []
-        try findPlace.bind(entry.location)
-        while try findPlace.step() {
-            let image = try findPlace.integer(at: 0)
-            let offset = UInt64(bitPattern: try findPlace.integer(at: 1))
-            let kind: CodeAddressKind = try findPlace.value(at: 2)
-            let row = findPlace.optionalInteger(at: 3)
-            let isInlined = try findPlace.integer(at: 4) != 0
-            let isNamed = try row.map { try self.isNamed($0) } ?? false
-            let key = Key(
-                function: row ?? -1, image: image, offset: isNamed ? 0 : offset,
-                flags: kind.rawValue << 2 | (isInlined ? 2 : 0) | (entry.isGuessed ? 1 : 0))
-            if let known = numbers[key] {
-                found.append(known)
-                continue
-            }
-            let (path, buildID) = try self.image(image)
-            let function = try row.map { try self.function($0) }
-            var frame = Frame(
-                CodeLocation(
-                    imagePath: path, buildID: buildID, offset: key.offset, kind: kind,
-                    isGuessed: entry.isGuessed))
-            frame.function = function?.name
-            frame.rawName = function?.rawName
-            frame.file = function?.file
-            frame.isInlined = isInlined
-            let known = number(frame)
-            numbers[key] = known
-            found.append(known)
-        }
-        guard !found.isEmpty else {
-            throw findPlace.damage(
-                "a stack refers to location \(entry.location), which is missing")
-        }
-        places[key] = found
-        return found
-    }
-
-    private mutating func isNamed(_ row: Int64) throws(StoreError) -> Bool {
-        if let known = areNamed[row] { return known }
-        let isNamed = try function(row).name != nil
-        areNamed[row] = isNamed
-        return isNamed
-    }
-
-    private mutating func function(_ row: Int64) throws(StoreError) -> Function {
-        if let last, last.row == row { return last.function }
-        try findFunction.bind(row)
-        var function = Function()
-        if try findFunction.step() {
-            function = Function(
-                name: findFunction.optionalText(at: 0), rawName: findFunction.optionalText(at: 1),
-                file: findFunction.optionalText(at: 2))
-        }
-        findFunction.reset()
-        last = (row, function)
-        return function
-    }
-
-    private mutating func image(_ row: Int64) throws(StoreError) -> (String?, BuildID?) {
-        if let known = images[row] { return known }
-        try findImage.bind(row)
-        var image: (path: String?, buildID: BuildID?) = (nil, nil)
-        if try findImage.step() {
-            image = (
-                findImage.optionalText(at: 0), findImage.optionalBytes(at: 1).map(BuildID.init)
-            )
-        }
-        findImage.reset()
-        images[row] = image
-        return image
     }
 }

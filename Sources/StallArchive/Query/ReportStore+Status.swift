@@ -23,6 +23,8 @@ extension ReportStore {
                 path: path, role: role, schemaVersion: file.schemaVersion,
                 bytes: (FileFacts(path)?.size ?? 0) + (FileFacts(path + "-wal")?.size ?? 0))
             status.sourceCount = try count("select count(*) from source")
+            status.partialSourceCount = try count(
+                "select count(*) from source where partial_seq is not null")
             status.runCount = try count("select count(*) from process_run")
             status.stackCount = try count("select count(*) from stack")
             status.apps = try list("select distinct app from process_run order by app")

@@ -193,8 +193,13 @@ struct Condition {
     private(set) var sql = "true"
     private var values: [any SQLValue] = []
 
-    /// - Parameter table: What is selected: reports, or rows that also have a loop and perhaps a `start_us`.
-    init(_ filter: ReportFilter, table: String = "report") {
+    /// - Parameters:
+    ///   - table: What is selected: reports, or rows that also have a loop and perhaps a `start_us`.
+    ///   - signature: Only reports whose group has this hash.
+    init(_ filter: ReportFilter, table: String = "report", signature: Int64? = nil) {
+        if let signature {
+            add("report.signature in (select id from signature where hash = ?)", signature)
+        }
         if let since = filter.since {
             // A stretch of watched time that began before then may reach into the time.
             let end =

@@ -26,7 +26,21 @@ public enum CauseClass: UInt8, CaseIterable, Hashable, Sendable {
     case stopped = 10
 
     /// The word in tables, JSON and filters: `page-fault`, else the case's name.
-    public var word: String { self == .pageFault ? "page-fault" : "\(self)" }
+    public var word: String {
+        switch self {
+        case .unknown: "unknown"
+        case .cpu: "cpu"
+        case .lock: "lock"
+        case .disk: "disk"
+        case .network: "network"
+        case .ipc: "ipc"
+        case .sleep: "sleep"
+        case .pageFault: "page-fault"
+        case .starved: "starved"
+        case .throttled: "throttled"
+        case .stopped: "stopped"
+        }
+    }
 
     /// The inverse of `word`; nil for any other text.
     public init?(word: String) {

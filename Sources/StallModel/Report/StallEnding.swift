@@ -15,7 +15,16 @@ public enum StallEnding: UInt8, CaseIterable, Hashable, Sendable {
     case stop = 6
 
     /// The word in tables, JSON and CSV: the case's name.
-    public var word: String { "\(self)" }
+    public var word: String {
+        switch self {
+        case .recovered: "recovered"
+        case .exit: "exit"
+        case .exec: "exec"
+        case .crash: "crash"
+        case .killed: "killed"
+        case .stop: "stop"
+        }
+    }
 
     /// The inverse of `word`; nil for any other text.
     public init?(word: String) {

@@ -35,7 +35,12 @@ public struct Frame: Hashable, Sendable {
 
     /// The last component of the image's path.
     public var imageName: String? {
-        imagePath.map { path in path.split(separator: "/").last.map(String.init) ?? path }
+        imagePath.map { path in
+            guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+            let name = path[path.utf8.index(after: slash)...]
+            guard name.isEmpty else { return String(name) }
+            return path.split(separator: "/").last.map(String.init) ?? path
+        }
     }
 
     /// The function, or `image+0x1f40` where there is no symbol.

@@ -11,7 +11,9 @@ package struct FileFacts: Hashable {
     package let size: Int64
     /// What it takes of the disk: holes take nothing.
     package let allocatedBytes: Int64
-    let modifiedNanoseconds: Int64
+    package let modifiedNanoseconds: Int64
+    /// When its content or anything else about it was changed last: no program can set it.
+    package let changedNanoseconds: Int64
     package let isRegular: Bool
     package let isDirectory: Bool
     package let isSymbolicLink: Bool
@@ -25,13 +27,17 @@ package struct FileFacts: Hashable {
         owner = status.st_uid
         size = Int64(status.st_size)
         allocatedBytes = Int64(status.st_blocks) &* 512
-        modifiedNanoseconds =
-            Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
+        modifiedNanoseconds = status.st_mtim.nanoseconds
+        changedNanoseconds = status.st_ctim.nanoseconds
         let type = status.st_mode & S_IFMT
         isRegular = type == S_IFREG
         isDirectory = type == S_IFDIR
         isSymbolicLink = type == S_IFLNK
     }
+}
+
+extension timespec {
+    fileprivate var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }
 
 extension String {

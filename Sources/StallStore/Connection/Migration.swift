@@ -41,6 +41,9 @@ package let embeddedMigrations = [
     Migration(name: "0013_add_origins", bytes: PackageResources._013_add_origins_sql),
     Migration(name: "0014_add_group_facts", bytes: PackageResources._014_add_group_facts_sql),
     Migration(name: "0015_roll_up_exposure", bytes: PackageResources._015_roll_up_exposure_sql),
+    Migration(
+        name: "0016_add_partial_imports", bytes: PackageResources._016_add_partial_imports_sql),
+    Migration(name: "0017_shorten_reports", bytes: PackageResources._017_shorten_reports_sql),
 ]
 
 /// The `user_version` of a store of the newest schema.

@@ -39,6 +39,8 @@ package struct StoreFile {
             _ = try connection.prepare("pragma user_version").number()
             try CellSizes.expectSmall(handle, path: path)
         }
+        // Before the first table of a new one; a store that is there takes it up when it is written anew, by `prune`.
+        if role == .central { try connection.execute("pragma auto_vacuum = incremental") }
         try prepare(connection, role: role)
         // Only once the file is known to be ours.
         try connection.execute("pragma journal_mode = wal")

@@ -29,8 +29,9 @@ extension ContentHash {
         return hash.value
     }
 
+    /// Not generic: it is called for each stack from other modules, for which a generic function is not specialized.
     package static func stack(
-        _ entries: some Sequence<(location: Int64, isGuessed: Bool)>, isTruncated: Bool
+        _ entries: [(location: Int64, isGuessed: Bool)], isTruncated: Bool
     ) -> Int64 {
         var hash = ContentHash()
         hash.combine(isTruncated ? 1 : 0)

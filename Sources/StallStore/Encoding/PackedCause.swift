@@ -28,6 +28,22 @@ package struct StoredCause: Hashable {
         (self.cause, confidence) = (cause.cause, cause.confidence)
         self.detail = Array(detail)
     }
+
+    /// The confidence in thousandths, where it is a whole number of them. It takes two bytes instead of eight.
+    var permille: Int64? {
+        guard (0...1).contains(confidence) else { return nil }
+        let permille = (confidence * 1000).rounded()
+        return permille / 1000 == confidence ? Int64(permille) : nil
+    }
+}
+
+extension CauseClass {
+    /// The shares and the holder of a detail that says no more than that all of the stall had this cause.
+    package var wholeShare: [UInt8] {
+        var bytes: [UInt8] = []
+        for number in [1, UInt64(rawValue), 1000, 0] { bytes.append(leb128: number) }
+        return bytes
+    }
 }
 
 extension StallCause {
@@ -90,6 +106,64 @@ extension StallCause {
             else { return nil }
             evidence.append(CauseEvidence(name, value))
         }
+    }
+}
+
+/// One fact of shared evidence.
+package struct EvidenceFact: Hashable {
+    package var name: String
+    package var format: String
+    /// The place of its first number among those of all facts.
+    package var firstNumber: Int64
+
+    package init(name: String, format: String, firstNumber: Int64) {
+        self.name = name
+        self.format = format
+        self.firstNumber = firstNumber
+    }
+}
+
+extension [EvidenceFact] {
+    /// The facts whose names and formats are packed; nil when the bytes are no such list.
+    package init?(packed bytes: [UInt8]) {
+        self = []
+        var count: Int64 = 0
+        let isWhole = bytes.withUnsafeBytes { bytes -> Bool in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                guard let number = rest.popLEB128(), number <= UInt64(evidenceNames.count),
+                    let name = number == 0 ? rest.popText() : evidenceNames[Int(number) - 1],
+                    let format = rest.popText()
+                else { return false }
+                append(EvidenceFact(name: name, format: format, firstNumber: count))
+                if format == SplitEvidence.ownText { continue }
+                count += Int64(format.replacing("%%", with: "").count { $0 == "%" })
+            }
+            return true
+        }
+        if !isWhole { return nil }
+    }
+
+    /// The names and formats, packed.
+    package var packed: [UInt8] {
+        var bytes: [UInt8] = []
+        for fact in self {
+            let number = evidenceNames.firstIndex(of: fact.name).map { $0 + 1 } ?? 0
+            bytes.append(leb128: UInt64(number))
+            if number == 0 { bytes.append(text: fact.name) }
+            bytes.append(text: fact.format)
+        }
+        return bytes
+    }
+
+    /// What the content hashes to.
+    package var hash: Int64 {
+        var hash = ContentHash()
+        for fact in self {
+            hash.combine(fact.name)
+            hash.combine(fact.format)
+        }
+        return hash.value
     }
 }
 

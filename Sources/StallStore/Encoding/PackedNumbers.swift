@@ -39,10 +39,13 @@ extension Slice<UnsafeRawBufferPointer> {
     }
 
     /// Takes a text off the front; nil when the bytes end inside it.
-    mutating func popText() -> String? {
+    mutating func popText() -> String? { popBytes().map { String(decoding: $0, as: UTF8.self) } }
+
+    /// Takes a length and so many bytes off the front; nil when the bytes end inside them.
+    mutating func popBytes() -> Self? {
         guard let length = popLEB128(), length <= UInt64(count) else { return nil }
         defer { self = dropFirst(Int(length)) }
-        return String(decoding: prefix(Int(length)), as: UTF8.self)
+        return prefix(Int(length))
     }
 
     /// Takes a number off the front as the raw value of an enum; nil when it is none.

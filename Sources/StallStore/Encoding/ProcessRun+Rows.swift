@@ -31,9 +31,37 @@ extension Statement {
         return id
     }
 
+    // Each enum that rows hold, by its raw value. One generic function for all is not specialized for callers in other
+    // modules: there it took most of the time of reading a report's row.
+    package func value(at column: CInt) throws(StoreError) -> LoopPhase {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> StallState {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> StallVerdict {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> StallEnding {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> CauseClass {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> LossReason {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> SuppressionReason {
+        try rawValue(at: column)
+    }
+    package func value(at column: CInt) throws(StoreError) -> CodeAddressKind {
+        try rawValue(at: column)
+    }
+
     /// A value that is stored as the raw value of an enum.
-    package func value<Value: RawRepresentable<UInt8>>(at column: CInt) throws(StoreError) -> Value
-    {
+    private func rawValue<Value: RawRepresentable<UInt8>>(
+        at column: CInt
+    ) throws(StoreError) -> Value {
         let number = try integer(at: column)
         guard let raw = UInt8(exactly: number), let value = Value(rawValue: raw) else {
             throw damage("\(number) is not a \(Value.self)")
@@ -125,10 +153,5 @@ extension Statement {
             cause, confidence: double(at: column + 1), detail: blob(at: column + 2))
         guard let stored else { throw damage("a report's cause is invalid") }
         return stored
-    }
-
-    /// The same, checked and otherwise as it is.
-    package func storedCause(at column: CInt) throws(StoreError) -> StoredCause? {
-        try cause(at: column).map { StoredCause($0, detail: blob(at: column + 2)) }
     }
 }

@@ -40,9 +40,14 @@ package struct RowChecksum {
 
     /// Of a row's values.
     static func of<each Value: SQLValue>(_ values: repeat each Value) -> Int64 {
+        over(repeat each values).value
+    }
+
+    /// Of a row's values, to which more may come.
+    static func over<each Value: SQLValue>(_ values: repeat each Value) -> RowChecksum {
         var checksum = RowChecksum()
         for value in repeat each values { value.combine(into: &checksum) }
-        return checksum.value
+        return checksum
     }
 
     static func of(_ run: ProcessRun) -> Int64 {
@@ -54,26 +59,31 @@ package struct RowChecksum {
 
 extension Statement {
     /// The checksum of these columns of the row.
-    package func checksum(of columns: Range<CInt>) -> Int64 {
+    ///
+    /// - Parameter later: Columns that came with a later version: they count where they hold something.
+    package func checksum(of columns: Range<CInt>, later: Range<CInt> = 0..<0) -> Int64 {
         var checksum = RowChecksum()
-        for column in columns {
-            switch type(at: column) {
-            case SQLITE_NULL, SQLITE_INTEGER:
-                optionalInteger(at: column).combine(into: &checksum)
-            case SQLITE_FLOAT: checksum.combine(double(at: column).bitPattern)
-            default: checksum.combine(bytes: blob(at: column))
-            }
-        }
+        for column in columns { combine(column, into: &checksum) }
+        for column in later where !isNull(at: column) { combine(column, into: &checksum) }
         return checksum.value
     }
 
-    /// Refuses a row that is not what was written; rows of older programs have no checksum.
-    package func expectChecksum(at column: CInt, of columns: Range<CInt>, _ noun: String)
-        throws(StoreError)
-    {
-        guard let stored = optionalInteger(at: column), stored != checksum(of: columns) else {
-            return
+    private func combine(_ column: CInt, into checksum: inout RowChecksum) {
+        switch type(at: column) {
+        case SQLITE_NULL, SQLITE_INTEGER:
+            optionalInteger(at: column).combine(into: &checksum)
+        case SQLITE_FLOAT: checksum.combine(double(at: column).bitPattern)
+        default: checksum.combine(bytes: blob(at: column))
         }
+    }
+
+    /// Refuses a row that is not what was written; rows of older programs have no checksum.
+    package func expectChecksum(
+        at column: CInt, of columns: Range<CInt>, later: Range<CInt> = 0..<0, _ noun: String
+    ) throws(StoreError) {
+        guard let stored = optionalInteger(at: column),
+            stored != checksum(of: columns, later: later)
+        else { return }
         throw damage("\(noun) was changed after it was written (checksum mismatch)")
     }
 }

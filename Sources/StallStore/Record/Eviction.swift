@@ -143,6 +143,11 @@ package struct Eviction {
             """,
             "delete from signature_frame where signature not in (select id from signature)",
             """
+            delete from evidence where id not in (
+                select evidence from report where evidence is not null)
+            """,
+            "delete from evidence_fact where evidence not in (select id from evidence)",
+            """
             delete from cohort where id not in (
                 select cohort from rollup union select cohort from host_rollup)
             """,

@@ -25,6 +25,8 @@ package struct ReportRow: Hashable {
     package var skippedThreads: Int64 = 0
     /// Its group; nil in an agent's store.
     package var signature: Int64?
+    /// How its evidence is written where it is shared; nil in an agent's store, whose causes have it as text.
+    package var evidence: SharedEvidence?
 
     package init(
         seq: Int64, revision: Int64, id: UniqueID, loop: Int64, mode: Int64,
@@ -57,6 +59,21 @@ package struct ReportRow: Hashable {
     }
 }
 
+/// A cause's evidence as a central store has it.
+package struct SharedEvidence: Hashable {
+    /// The number of the `evidence` row.
+    package var id: Int64
+    package var numbers: [UInt8]
+    /// What is left of the cause's detail; nil where the cause alone says it.
+    package var detail: [UInt8]?
+
+    package init(id: Int64, numbers: [UInt8], detail: [UInt8]?) {
+        self.id = id
+        self.numbers = numbers
+        self.detail = detail
+    }
+}
+
 /// Adds reports and brings them up to date. Works within the transaction of its caller.
 package struct ReportRows {
     private let connection: Connection
@@ -71,6 +88,9 @@ package struct ReportRows {
         skipped_threads, ending
         """
     package static let checkedRange: Range<CInt> = 0..<21
+    /// Columns that came later: the checksum covers them in rows where they hold something.
+    package static let laterColumns = "evidence, evidence_numbers, cause_permille"
+    package static let laterCount: CInt = 3
 
     package init(_ connection: Connection) throws {
         self.connection = connection
@@ -79,29 +99,36 @@ package struct ReportRows {
             insert or ignore into report (source, seq, revision, id, loop, mode, activity, phase,
                 state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples,
                 cause, cause_confidence, cause_detail, threads, agent_ns, skipped_threads,
-                signature, ending, checksum)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                signature, ending, checksum, evidence, evidence_numbers,
+                cause_permille)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         update = try connection.prepare(
             """
             update report set revision = ?, loop = ?, mode = ?, activity = ?, phase = ?, state = ?,
                 verdict = ?, start_us = ?, duration_ns = ?, cpu_ns = ?, detection_delay_ns = ?,
                 samples = ?, cause = ?, cause_confidence = ?, cause_detail = ?, threads = ?,
-                agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?, checksum = ?
+                agent_ns = ?, skipped_threads = ?, signature = ?, ending = ?, checksum = ?,
+                evidence = ?, evidence_numbers = ?, cause_permille = ?
             where source = ? and seq = ? and id = ?
             """)
         find = try connection.prepare(
             "select \(CountedReport.columns) from report where source = ? and seq = ?")
         findSame = try connection.prepare(
             """
-            select count(*) from report where source = ? and seq = ? and loop = ? and mode = ?
+            select samples from report where source = ? and seq = ? and loop = ? and mode = ?
                 and phase = ? and state = ? and verdict = ? and start_us = ? and duration_ns = ?
-                and cpu_ns = ? and samples = ? and cause is ? and cause_detail is ? and threads is ?
+                and cpu_ns = ? and cause is ? and threads is ?
+                and (cause_detail is ? and evidence is null
+                    or cause_detail is ? and evidence = ? and evidence_numbers = ?)
             """)
         findState = try connection.prepare(
             "select state, duration_ns from report where source = ? and seq = ?")
         findColumns = try connection.prepare(
-            "select \(Self.checkedColumns) from report where source = ? and seq = ?")
+            """
+            select \(Self.checkedColumns), \(Self.laterColumns)
+            from report where source = ? and seq = ?
+            """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ? and id = ?")
         setChecksum = try connection.prepare(
@@ -129,18 +156,24 @@ package struct ReportRows {
     /// Whether the report of this number says what the row says. What its capture cost does not matter.
     package func holds(_ row: ReportRow, source: Int64, seq: Int64) throws -> Bool {
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
-        return try findSame.number(
+        try findSame.bind(
             source, seq, row.loop, row.mode, Int64(row.phase.rawValue), Int64(row.state.rawValue),
             Int64(row.verdict.rawValue), row.start_us, row.duration_ns, row.cpu_ns,
-            row.samples.encoded, row.cause.map { Int64($0.cause.rawValue) }, row.cause?.detail,
-            threads) == 1
+            row.cause.map { Int64($0.cause.rawValue) }, threads,
+            // As text it is in stores of agents and of older programs.
+            row.cause?.detail, row.evidence?.detail, row.evidence?.id, row.evidence?.numbers)
+        defer { findSame.reset() }
+        // Older programs encoded the same samples in another way.
+        return try findSame.step() && findSame.samples(at: 0) == row.samples
     }
 
     /// Renews the checksum of a report after columns were changed in place.
     package func renewChecksum(source: Int64, seq: Int64) throws {
         try findColumns.bind(source, seq)
         guard try findColumns.step() else { return }
-        let checksum = findColumns.checksum(of: Self.checkedRange)
+        let end = Self.checkedRange.upperBound
+        let checksum = findColumns.checksum(
+            of: Self.checkedRange, later: end..<end + Self.laterCount)
         findColumns.reset()
         try setChecksum.run(checksum, source, seq)
     }
@@ -164,18 +197,27 @@ package struct ReportRows {
         let ending = row.ending.map { Int64($0.rawValue) }
         let samples = row.samples.encoded
         let threads = row.threads.isEmpty ? nil : row.threads.encoded
-        let checksum = RowChecksum.of(
+        let detail = row.evidence == nil ? row.cause?.detail : row.evidence?.detail
+        let permille = row.evidence == nil ? nil : row.cause?.permille
+        let confidence = permille == nil ? row.cause?.confidence : nil
+        var sum = RowChecksum.over(
             row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples, cause,
-            row.cause?.confidence, row.cause?.detail, threads, row.agent_ns, row.skippedThreads,
-            ending)
+            confidence, detail, threads, row.agent_ns, row.skippedThreads, ending)
+        if let evidence = row.evidence {
+            evidence.id.combine(into: &sum)
+            evidence.numbers.combine(into: &sum)
+            permille?.combine(into: &sum)
+        }
+        let checksum = sum.value
         try add.run(
             source, row.seq, row.revision, row.id, row.loop, row.mode, row.activity,
             Int64(row.phase.rawValue), Int64(row.state.rawValue), Int64(row.verdict.rawValue),
             row.start_us, row.duration_ns, row.cpu_ns, row.detectionDelay_ns, samples,
-            cause, row.cause?.confidence, row.cause?.detail, threads, row.agent_ns,
-            row.skippedThreads, row.signature, ending, checksum)
+            cause, confidence, detail, threads, row.agent_ns,
+            row.skippedThreads, row.signature, ending, checksum, row.evidence?.id,
+            row.evidence?.numbers, permille)
         if connection.changeCount > 0 { return .added }
         try find.bind(source, row.seq)
         guard try find.step() else { return nil }
@@ -184,9 +226,10 @@ package struct ReportRows {
         try update.run(
             row.revision, row.loop, row.mode, row.activity, Int64(row.phase.rawValue),
             Int64(row.state.rawValue), Int64(row.verdict.rawValue), row.start_us, row.duration_ns,
-            row.cpu_ns, row.detectionDelay_ns, samples, cause, row.cause?.confidence,
-            row.cause?.detail, threads, row.agent_ns, row.skippedThreads, row.signature,
-            ending, checksum, source, row.seq, row.id)
+            row.cpu_ns, row.detectionDelay_ns, samples, cause, confidence,
+            detail, threads, row.agent_ns, row.skippedThreads, row.signature,
+            ending, checksum, row.evidence?.id, row.evidence?.numbers, permille, source, row.seq,
+            row.id)
         return connection.changeCount > 0 ? .changed(before) : nil
     }
 }

@@ -78,11 +78,11 @@ import TestSupport
                 let stalls = try store.summaries(filter).reports.filter { $0.verdict == .stalled }
                 let sets = try store.stackSets(filter)
                 #expect(sets.entries.reduce(0) { $0 + $1.count } == stalls.count)
-                let time = sets.entries.reduce(Duration.zero) {
-                    $1.times.reduce($0 + $1.timeWithoutStack, +)
+                let time_ns = sets.entries.reduce(0) {
+                    $1.times_ns.reduce($0 + $1.timeWithoutStack_ns, +)
                 }
                 // Shares of a duration are whole nanoseconds.
-                let error = abs((time - stalls.reduce(.zero) { $0 + $1.duration }).nanoseconds)
+                let error = abs(time_ns - stalls.reduce(0) { $0 + $1.duration.nanoseconds })
                 #expect(error <= stalls.count * 32)
             }
         }

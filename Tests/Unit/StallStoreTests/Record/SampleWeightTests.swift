@@ -34,7 +34,8 @@ import TestSupport
         }
         #expect(implied.stored == implied.given)
         #expect(other.stored == other.given)
-        #expect(implied.size + 3 * 5 == other.size)
+        // A second byte of flags, and five of nanoseconds.
+        #expect(implied.size + 3 * 6 == other.size)
     }
 
     /// Stores a report of three samples with these weights, and reads them back.
@@ -48,6 +49,7 @@ import TestSupport
             var sample = generator.sample()
             while sample.locations.isEmpty || sample.isLate { sample = generator.sample() }
             sample.offset = .milliseconds(milliseconds)
+            sample.captureCost = .nanoseconds(1)
             return sample
         }
         let given = weights(report.samples.map(\.offset.nanoseconds), report.duration)

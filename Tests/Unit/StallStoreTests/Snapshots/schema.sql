@@ -5,6 +5,8 @@ CREATE INDEX report_hang on report (source, seq) where state = 2;
 
 CREATE INDEX report_open on report (source, seq) where state = 0;
 
+CREATE INDEX report_revision on report (source, revision) where signature is null;
+
 CREATE INDEX signature_family on signature (family);
 
 CREATE INDEX signature_frame_name on signature_frame (name, position);
@@ -23,6 +25,21 @@ CREATE TABLE cohort (
     -- Null where no cause was decided.
     cause integer
 , is_watched integer not null default 1) strict;
+
+CREATE TABLE evidence (
+    id integer primary key,
+    hash integer not null unique
+) strict;
+
+CREATE TABLE evidence_fact (
+    evidence integer not null references evidence,
+    position integer not null,
+    name text not null,
+    format text not null,
+    -- The place of its first number among the report's.
+    first_number integer not null,
+    primary key (evidence, position)
+) strict, without rowid;
 
 CREATE TABLE exposure (
     source integer not null references source,
@@ -204,7 +221,7 @@ CREATE TABLE report (
     detection_delay_ns integer not null,
     -- What was seen on the stalled thread, in order of time; docs/schema.md tells how to read it.
     -- Not a table: measured, a row for each sample doubles the time and the space of a report.
-    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer,
+    samples blob not null, cause integer, cause_confidence real, cause_detail blob, threads blob, signature integer references signature, agent_ns integer not null default 0, skipped_threads integer not null default 0, checksum integer, ending integer, evidence integer references evidence, evidence_numbers blob, cause_permille integer,
     primary key (source, seq)
 ) strict, without rowid;
 
@@ -267,7 +284,20 @@ CREATE TABLE source (
     store blob not null unique check (length(store) = 16),
     -- In the store itself: the last revision given out. Elsewhere: the last one taken over.
     revision integer not null default 0
-, origin blob check (origin is null or length(origin) = 16), line_count integer not null default 0, machine text, boot_id text, device integer, inode integer) strict;
+, origin blob check (origin is null or length(origin) = 16), line_count integer not null default 0, machine text, boot_id text, device integer, inode integer, partial_seq integer, partial_revision integer) strict;
+
+CREATE TABLE source_file (
+    path text primary key,
+    device integer not null,
+    inode integer not null,
+    size integer not null,
+    modified_ns integer not null,
+    changed_ns integer not null,
+    -- Null where there was no log. Without the time of its last other change: a reader that is root sets its owner.
+    log_inode integer,
+    log_size integer,
+    log_modified_ns integer
+) strict, without rowid;
 
 CREATE TABLE stack (
     id integer primary key,
@@ -420,7 +450,7 @@ select
         when 4 then 'network' when 5 then 'ipc' when 6 then 'sleep' when 7 then 'page-fault'
         when 8 then 'starved' when 9 then 'throttled' when 10 then 'stopped'
     end as cause,
-    report.cause_confidence,
+    ifnull(report.cause_confidence, report.cause_permille / 1000.0) as cause_confidence,
     strftime('%Y-%m-%dT%H:%M:%fZ', report.start_us / 1e6, 'unixepoch') as start,
     report.duration_ns / 1e6 as duration_ms,
     report.cpu_ns / 1e6 as cpu_ms,
@@ -433,6 +463,44 @@ join loop on loop.id = report.loop
 join process_run on process_run.id = loop.run
 join label mode on mode.id = report.mode
 left join label activity on activity.id = report.activity;
+
+CREATE VIEW stall_evidence as
+select
+    lower(hex(report.id)) as id,
+    evidence_fact.position,
+    evidence_fact.name,
+    evidence_fact.format,
+    case when format <> '%s' then printf(
+        format,
+        json_extract(list.value, '$[' || first_number || ']'),
+        json_extract(list.value, '$[' || (first_number + 1) || ']'),
+        json_extract(list.value, '$[' || (first_number + 2) || ']'),
+        json_extract(list.value, '$[' || (first_number + 3) || ']'),
+        json_extract(list.value, '$[' || (first_number + 4) || ']'),
+        json_extract(list.value, '$[' || (first_number + 5) || ']'),
+        json_extract(list.value, '$[' || (first_number + 6) || ']'),
+        json_extract(list.value, '$[' || (first_number + 7) || ']')) end as value,
+    report.source,
+    report.seq
+from report
+join evidence_fact on evidence_fact.evidence = report.evidence
+join json_each((
+    with recursive byte (place, number, shift, is_last) as (
+        select 0, 0, 0, 1
+        union all
+        select
+            place + 1,
+            case when is_last then 0 else number end
+                | ((((instr('0123456789ABCDEF', substr(hex(evidence_numbers), 2 * place + 1, 1)) - 1) & 7) << 4
+                    | (instr('0123456789ABCDEF', substr(hex(evidence_numbers), 2 * place + 2, 1)) - 1))
+                    << case when is_last then 0 else shift end),
+            case when is_last then 0 else shift end + 7,
+            substr(hex(evidence_numbers), 2 * place + 1, 1) < '8'
+        from byte
+        where place < length(evidence_numbers)
+    )
+    select json_array(json_group_array(number)) from byte where place > 0 and is_last
+)) as list;
 
 CREATE VIEW stall_frame as
 select
@@ -507,26 +575,54 @@ from report, json_each((
             from byte
             where place < length(report.samples)
         ),
-        list (numbers) as (select json_group_array(number) from byte where place > 0 and is_last),
-        -- Where each sample begins.
-        sample (first) as (
-            select 0
+        -- 8: times are in microseconds, 9: in nanoseconds; another first number: as before schema version 17.
+        list (numbers, is_short, unit) as (
+            select
+                numbers,
+                ifnull(json_extract(numbers, '$[0]') in (8, 9), 0),
+                case json_extract(numbers, '$[0]') when 8 then 1000 else 1 end
+            from (select json_group_array(number) as numbers from byte where place > 0 and is_last)
+        ),
+        -- Of a sample that begins with this number: how far its offset is off, the places behind its thread and stack.
+        part (first, flags, error, behind_thread, behind_stack) as (
+            select
+                place, flags, case when error & 1 then -(error >> 1) - 1 else error >> 1 end, behind_thread,
+                behind_thread + (flags & 2 = 2 and not (is_short and flags & 64 = 64))
+            from (
+                select
+                    flags.key as place,
+                    flags.value as flags,
+                    json_extract(numbers, '$[' || (flags.key + 1) || ']') as error,
+                    is_short,
+                    flags.key + 3 + (flags.value & 8 = 0)
+                        + case when is_short then flags.value & 128 = 128 else flags.value & 64 = 0 end
+                        as behind_thread
+                from list, json_each(list.numbers) as flags
+            )
+        ),
+        -- Where each sample begins, the last stack before it, and its offset less what is written of it.
+        sample (first, stack, expected, last) as (
+            select is_short, null, 0, 0 from list
             union all
             select
-                flags.key + 3 + (flags.value & 64 = 0) + (flags.value & 8 = 0) + (flags.value & 2 = 2)
-                    + case when flags.value & 4 = 4 then 1 + json_extract(numbers, '$[' || (
-                        flags.key + 3 + (flags.value & 64 = 0) + (flags.value & 8 = 0) + (flags.value & 2 = 2)
-                    ) || ']') else 0 end
-            from sample, list, json_each(list.numbers) as flags
-            where flags.key = sample.first
+                part.behind_stack + case when part.flags & 4 = 4
+                    then 1 + json_extract(numbers, '$[' || part.behind_stack || ']') else 0 end,
+                case when part.behind_stack > part.behind_thread
+                    then json_extract(numbers, '$[' || part.behind_thread || ']') else sample.stack end,
+                3 * (sample.expected + part.error) - 2 * sample.last,
+                sample.expected + part.error
+            from sample, list, part
+            where part.first = sample.first
         )
     select json_group_array(json_array(
-        flags.value,
-        json_extract(numbers, '$[' || (first + 1) || ']'),
-        case when flags.value & 2 = 2 then json_extract(numbers, '$[' || (
-            first + 3 + (flags.value & 64 = 0) + (flags.value & 8 = 0)) || ']') end))
-    from sample, list, json_each(list.numbers) as flags
-    where flags.key = sample.first
+        part.flags,
+        case when is_short then sample.expected + part.error
+            else json_extract(numbers, '$[' || (part.first + 1) || ']') end * unit,
+        case when part.behind_stack > part.behind_thread
+            then json_extract(numbers, '$[' || part.behind_thread || ']')
+            when part.flags & 2 = 2 then sample.stack end))
+    from sample, list, part
+    where part.first = sample.first
 )) as sample;
 
 CREATE VIEW watched as
