@@ -87,7 +87,17 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The 32 hexadecimal digits without dashes. The command line accepts prefixes of it.
-    public var description: String { bytes.hexadecimal }
+    public var description: String {
+        String(unsafeUninitializedCapacity: 32) { digits in
+            for place in 0..<32 {
+                let word = place < 16 ? high : low
+                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - place % 16 * 4)) & 15
+                digits[place] =
+                    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+            }
+            return 32
+        }
+    }
 }
 
 extension Sequence<UInt8> {

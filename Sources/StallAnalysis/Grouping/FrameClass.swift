@@ -58,9 +58,10 @@ package final class ClassifiedFrame: Sendable {
     ///   - isMerged: Whether it is inlined into a merged function.
     ///   - isLean: Forget the parts of the frame that nothing needs once it is classified: of a large store's functions
     ///     they are most of the memory.
-    package init(
-        _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn,
-        isMerged: Bool = false, isLean: Bool = false
+    ///   - homes: Of the same rules.
+    init(
+        _ frame: Frame, executable: BuildID?, rules: GroupingRules, isMerged: Bool = false,
+        isLean: Bool = false, homes: inout FrameHomes
     ) {
         var kept = frame
         if isLean {
@@ -68,14 +69,17 @@ package final class ClassifiedFrame: Sendable {
             if kept.function != nil { kept.rawName = nil }
         }
         self.frame = kept
-        let name = SymbolKey(frame: frame)
-        key = isMerged && name.role == .function ? name.merged : name
         module = frame.rawName.flatMap(mangledModule)
-        owner = module ?? frame.imageName ?? ""
+        let name = SymbolKey(frame: frame, module: module)
+        key = isMerged && name.role == .function ? name.merged : name
+        let home = homes.home(of: frame, module: module)
+        owner = module ?? home.imageName ?? ""
         step = PathStep(frame, key: key, owner: owner)
-        let facts = FrameFacts(frame, key: key, module: module, executable: executable)
+        var facts = FrameFacts(
+            frame, home, key: key, module: module, executable: executable)
+        if homes.isOfOwnSource(frame, home, executable: executable) { facts.kinds.insert(.source) }
         var verdict = FrameVerdict()
-        rules.forEachFitting(facts) { rule in verdict.apply(rule, facts) }
+        rules.forEachFitting(facts, among: home.rules) { rule in verdict.apply(rule, facts) }
         if key.role == .merged, verdict.frameClass == .app { verdict.isMerged() }
         frameClass = verdict.frameClass
         rule = verdict.rule
@@ -85,6 +89,14 @@ package final class ClassifiedFrame: Sendable {
         isEntryPoint = verdict.isEntryPoint
         isKept = verdict.isKept
         isStop = verdict.isStop
+    }
+
+    /// A frame on its own.
+    package convenience init(
+        _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn
+    ) {
+        var homes = FrameHomes(rules: rules)
+        self.init(frame, executable: executable, rules: rules, homes: &homes)
     }
 
     /// Whether it can name a group.
@@ -140,9 +152,11 @@ private struct FrameVerdict {
 }
 
 extension FrameFacts {
-    fileprivate init(_ frame: Frame, key: SymbolKey, module: String?, executable: BuildID?) {
+    fileprivate init(
+        _ frame: Frame, _ home: FrameHome, key: SymbolKey, module: String?, executable: BuildID?
+    ) {
         imagePath = frame.imagePath
-        imageName = frame.imageName
+        imageName = home.imageName
         self.module = module
         names = []
         if let name = frame.function ?? frame.rawName {
@@ -154,12 +168,13 @@ extension FrameFacts {
         kinds = []
         if key.role == .thunk { kinds.insert(.thunk) }
         if key.role == .runtime { kinds.insert(.runtime) }
-        if FrameNames.isEntryPoint(key.text, image: frame.imageName ?? "") { kinds.insert(.entry) }
+        if FrameNames.isEntryPoint(key.text, image: imageName ?? "") { kinds.insert(.entry) }
         if frame.imagePath == nil { kinds.insert(.nowhere) }
         if let executable, frame.buildID == executable { kinds.insert(.program) }
         isMangled = frame.rawName?.hasPrefix("_Z") == true
-        if frame.isOfOwnSource(executable: executable) { kinds.insert(.source) }
-        if frame.isOfLibrary(named: key.text, executable: executable) { kinds.insert(.library) }
+        if home.isOfLibrary(frame, named: key.text, executable: executable) {
+            kinds.insert(.library)
+        }
     }
 }
 

@@ -3,28 +3,90 @@
 
 internal import StallModel
 
-extension Frame {
-    /// Compiled from the program's own sources, by its debug information.
-    func isOfOwnSource(executable: BuildID?) -> Bool {
-        guard let file, !file.isOfSystemHeader else { return false }
-        if let executable, buildID == executable { return true }
-        return imagePath.map { !$0.isLibraryImage } ?? false
+/// What the image and the Swift module of a function tell of it.
+struct FrameHome: Sendable {
+    let imageName: String?
+    /// Nil in no known image.
+    let isLibrary: Bool?
+    /// The rules that functions there may fit: see ``GroupingRules/candidates(imagePath:imageName:module:)``.
+    let rules: [Int]
+
+    init(_ frame: Frame, module: String?, rules: GroupingRules) {
+        imageName = frame.imageName
+        isLibrary = frame.imagePath?.isLibraryImage
+        self.rules = rules.candidates(
+            imagePath: frame.imagePath, imageName: imageName, module: module)
+    }
+}
+
+/// The homes of frames under some rules. A store has many functions in few images, modules and files.
+struct FrameHomes {
+    private struct Key: Hashable {
+        var imagePath: String?
+        var module: String?
     }
 
-    /// In a library of the system or the toolchain, in no known image, or known to be of a statically linked library.
+    private let rules: GroupingRules
+    private var homes: [Key: FrameHome] = [:]
+    private var headers: [String: Bool] = [:]
+
+    /// The size at which each cache is cleared, to bound memory.
+    private static let capacity = 10_000
+
+    init(rules: GroupingRules) { self.rules = rules }
+
+    mutating func home(of frame: Frame, module: String?) -> FrameHome {
+        let key = Key(imagePath: frame.imagePath, module: module)
+        if let known = homes[key] { return known }
+        if homes.count == Self.capacity { homes.removeAll() }
+        let home = FrameHome(frame, module: module, rules: rules)
+        homes[key] = home
+        return home
+    }
+
+    /// Whether the frame is compiled from the program's own sources, by its debug information.
+    mutating func isOfOwnSource(_ frame: Frame, _ home: FrameHome, executable: BuildID?) -> Bool {
+        guard let file = frame.file, !isOfSystemHeader(file) else { return false }
+        if let executable, frame.buildID == executable { return true }
+        return home.isLibrary.map { !$0 } ?? false
+    }
+
+    private mutating func isOfSystemHeader(_ file: String) -> Bool {
+        if let known = headers[file] { return known }
+        if headers.count == Self.capacity { headers.removeAll() }
+        let answer = file.isOfSystemHeader
+        headers[file] = answer
+        return answer
+    }
+}
+
+extension FrameHome {
+    /// Whether a function there is of a library of the system or the toolchain, in no known image, or known to be of a
+    /// statically linked library.
     ///
     /// - Parameter name: Without a linker's suffix.
-    func isOfLibrary(named name: String, executable: BuildID?) -> Bool {
-        guard let imagePath else { return true }
-        let isProgram = executable != nil && buildID == executable
-        if !isProgram, imagePath.isLibraryImage { return true }
+    func isOfLibrary(_ frame: Frame, named name: String, executable: BuildID?) -> Bool {
+        guard let isLibrary else { return true }
+        let isProgram = executable != nil && frame.buildID == executable
+        if !isProgram, isLibrary { return true }
         // Names that begin with an underscore are reserved for the implementation (C, section "Reserved identifiers");
         // names in a C++ namespace of the runtime are not C names.
-        return name.hasPrefix("_") || name.contains("::") || StaticNames.contain(name)
+        return name.utf8.first == UInt8(ascii: "_") || name.isOfNamespace
+            || StaticNames.contain(name)
     }
 }
 
 extension String {
+    /// Whether it has `::`.
+    fileprivate var isOfNamespace: Bool {
+        var last: UInt8 = 0
+        for byte in utf8 {
+            if byte == UInt8(ascii: ":"), last == byte { return true }
+            last = byte
+        }
+        return false
+    }
+
     /// The image of a library that comes with the system or the toolchain, of Linux or of Apple's.
     fileprivate var isLibraryImage: Bool {
         let roots = [

@@ -4,6 +4,11 @@ enum FrameNames {
     /// The bare name of a C function without leading underscores and the markers of libc's internal variants:
     /// `__GI___poll`, `__poll` and `poll` are one.
     static func plainName(_ name: String) -> String {
+        // Most names have neither.
+        guard
+            name.utf8.first == UInt8(ascii: "_") || name.utf8.last == UInt8(ascii: "l")
+                || name.utf8.last == UInt8(ascii: "4")
+        else { return name }
         var name = name[...]
         for prefix in ["__GI_", "__libc_", "__new_", "__old_"] where name.hasPrefix(prefix) {
             name = name.dropFirst(prefix.count)

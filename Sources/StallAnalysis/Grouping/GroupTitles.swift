@@ -89,12 +89,16 @@ package struct GroupTitles {
 package struct FrameClassifier {
     private let rules: GroupingRules
     private var classified = ClassifiedFrames()
+    private var homes: FrameHomes
 
-    package init(rules: GroupingRules) { self.rules = rules }
+    package init(rules: GroupingRules) {
+        self.rules = rules
+        homes = FrameHomes(rules: rules)
+    }
 
     package mutating func isApp(_ frame: Frame, executable: BuildID?) -> Bool {
         // Asked for once a frame, by those who remember the answer.
-        ClassifiedFrame(frame, executable: executable, rules: rules, isMerged: false).counts
+        ClassifiedFrame(frame, executable: executable, rules: rules, homes: &homes).counts
     }
 
     /// The frame as shown in a flame graph.

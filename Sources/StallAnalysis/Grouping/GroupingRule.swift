@@ -88,7 +88,13 @@ extension GroupingRule {
     /// Whether the rule matches a frame. Rules with only function names are looked up by name instead: see
     /// ``GroupingRules``.
     func fits(_ facts: FrameFacts) -> Bool {
-        fits(kinds: facts.kinds) && modules.fit(facts.module) && fitsImage(of: facts)
+        modules.fit(facts.module) && fitsImage(path: facts.imagePath, name: facts.imageName)
+            && fitsFunction(of: facts)
+    }
+
+    /// Whether it matches what tells a frame from others of its image and module.
+    func fitsFunction(of facts: FrameFacts) -> Bool {
+        fits(kinds: facts.kinds)
             && (functions.isEmpty || facts.names.contains { functions.fit($0) })
     }
 
@@ -97,11 +103,10 @@ extension GroupingRule {
     }
 
     /// A glob with a slash matches the whole path.
-    private func fitsImage(of facts: FrameFacts) -> Bool {
+    func fitsImage(path: String?, name: String?) -> Bool {
         images.isEmpty
             || images.contains { glob in
-                let name = glob.pattern.contains("/") ? facts.imagePath : facts.imageName
-                return name.map(glob.matches) ?? false
+                (glob.pattern.contains("/") ? path : name).map(glob.matches) ?? false
             }
     }
 }

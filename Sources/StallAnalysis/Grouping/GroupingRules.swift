@@ -66,8 +66,21 @@ package struct GroupingRules: Sendable {
         self.hash = hash.value
     }
 
+    /// Of the rules that are tried in order, those that functions of a Swift module in an image may fit, by what else
+    /// they select. Only C has no module.
+    func candidates(imagePath: String?, imageName: String?, module: String?) -> [Int] {
+        tried.filter {
+            frameRules[$0].modules.fit(module)
+                && frameRules[$0].fitsImage(path: imagePath, name: imageName)
+        }
+    }
+
     /// Calls `body` with the rules that match the frame, in order, until it returns that it is done.
-    func forEachFitting(_ facts: FrameFacts, _ body: (GroupingRule) -> Bool) {
+    ///
+    /// - Parameter candidates: Those of the frame's image and module.
+    func forEachFitting(
+        _ facts: FrameFacts, among candidates: [Int], _ body: (GroupingRule) -> Bool
+    ) {
         // Built-in names without `::` are C functions.
         let named = facts.names.flatMap { name in
             (byFunction[name] ?? []).filter {
@@ -75,12 +88,12 @@ package struct GroupingRules: Sendable {
             }
         }.sorted()
         var next = 0
-        for index in tried {
+        for index in candidates {
             while next < named.count, named[next] <= index {
                 if body(frameRules[named[next]]) { return }
                 next += 1
             }
-            if frameRules[index].fits(facts), body(frameRules[index]) { return }
+            if frameRules[index].fitsFunction(of: facts), body(frameRules[index]) { return }
         }
         for index in named[next...] where body(frameRules[index]) { return }
     }

@@ -104,7 +104,7 @@ package final class DefaultGrouper: ReportGrouper {
     }
 }
 
-/// Classified frames, by what determines their class.
+/// Classified frames, by what determines their class besides the rules, which are always the same.
 struct ClassifiedFrames {
     private struct Place: Hashable {
         var frame: Frame
@@ -116,6 +116,7 @@ struct ClassifiedFrames {
     private static let capacity = 200_000
 
     private var known: [Place: ClassifiedFrame] = [:]
+    private var homes: FrameHomes?
 
     mutating func classify(
         _ frame: Frame, executable: BuildID?, _ rules: GroupingRules, isMerged: Bool = false
@@ -123,8 +124,9 @@ struct ClassifiedFrames {
         let place = Place(frame: frame, executable: executable, isMerged: isMerged)
         if let known = known[place] { return known }
         if known.count == Self.capacity { known.removeAll() }
+        if homes == nil { homes = FrameHomes(rules: rules) }
         let answer = ClassifiedFrame(
-            frame, executable: executable, rules: rules, isMerged: isMerged)
+            frame, executable: executable, rules: rules, isMerged: isMerged, homes: &homes!)
         known[place] = answer
         return answer
     }

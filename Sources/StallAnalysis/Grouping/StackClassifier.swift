@@ -6,6 +6,7 @@ internal import StallModel
 final class StackClassifier {
     private var functions = StackFunctions()
     private let rules: GroupingRules
+    private var homes: FrameHomes
     /// By program and function. Where there is one program, functions are classified as they are read, and their texts
     /// are not held.
     private var classified: [BuildID?: [ClassifiedFrame?]] = [:]
@@ -22,6 +23,7 @@ final class StackClassifier {
         _ store: any QueryableStore, stacks: [Int64], executables: [BuildID?], rules: GroupingRules
     ) throws {
         self.rules = rules
+        var homes = FrameHomes(rules: rules)
         let only = executables.count == 1 ? executables : []
         var known: [ClassifiedFrame?] = []
         var frames: [Frame] = []
@@ -32,15 +34,17 @@ final class StackClassifier {
             }
             known.append(
                 ClassifiedFrame(
-                    frame, executable: executable, rules: rules, isLean: !frame.isInlined))
+                    frame, executable: executable, rules: rules, isLean: !frame.isInlined,
+                    homes: &homes))
             return Int32(known.count - 1)
         }
+        self.homes = homes
         self.frames = frames
         if let executable = only.first { classified[executable] = known }
     }
 
-    /// The numbers of a stack's functions, innermost first.
-    func numbers(ofStack stack: Int64) -> ArraySlice<Int32> { functions[stack] }
+    /// Stacks of one number have the same frames; nil for an unknown stack.
+    func path(ofStack stack: Int64) -> Int32? { functions.path(ofStack: stack) }
 
     /// - Parameter isPlain: Functions that were inlined into a merged one keep their own class.
     func frames(
@@ -55,7 +59,8 @@ final class StackClassifier {
             let frame =
                 merged[key]
                 ?? ClassifiedFrame(
-                    found[index].frame, executable: executable, rules: rules, isMerged: true)
+                    found[index].frame, executable: executable, rules: rules, isMerged: true,
+                    homes: &homes)
             merged[key] = frame
             found[index] = frame
         }
@@ -65,7 +70,7 @@ final class StackClassifier {
     private func frame(_ number: Int32, _ executable: BuildID?) -> ClassifiedFrame {
         if let known = classified[executable]?[Int(number)] { return known }
         let frame = ClassifiedFrame(
-            frames[Int(number)], executable: executable, rules: rules, isLean: false)
+            frames[Int(number)], executable: executable, rules: rules, homes: &homes)
         classified[executable, default: Array(repeating: nil, count: frames.count)][Int(number)] =
             frame
         return frame

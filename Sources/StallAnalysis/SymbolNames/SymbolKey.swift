@@ -27,6 +27,11 @@ package struct SymbolKey: Hashable, Sendable {
     ///   - name: A demangled name, simplified or full, or a symbol that cannot be demangled.
     ///   - symbol: The symbol, if known: its module identifies the module within a full name.
     package init(name: String, symbol: String? = nil) {
+        self.init(name: name, symbol: symbol, module: symbol.flatMap(mangledModule))
+    }
+
+    /// - Parameter module: The Swift module that the symbol says.
+    private init(name: String, symbol: String?, module: String?) {
         let text = NameText(name)
         if name.hasPrefix("Swift runtime failure: ") {
             // The compiler's name for an inlined trap.
@@ -36,7 +41,7 @@ package struct SymbolKey: Hashable, Sendable {
         let isMerged = text.isMergedName || (symbol.map(NameText.init)?.isMergedSymbol ?? false)
         let key =
             switch Language(text, symbol: symbol) {
-            case .swift: swiftKey(text, module: symbol.flatMap(mangledModule))
+            case .swift: swiftKey(text, module: module)
             case .cxx: cxxKey(text.withoutMergedMark)
             case .objectiveC: objectiveCKey(text.withoutMergedMark)
             case .c: cKey(text.withoutMergedMark)
@@ -46,8 +51,13 @@ package struct SymbolKey: Hashable, Sendable {
 
     /// The key of a frame; without a symbol, its location in the image.
     package init(frame: Frame) {
+        self.init(frame: frame, module: frame.rawName.flatMap(mangledModule))
+    }
+
+    /// - Parameter module: The Swift module that the frame's symbol says.
+    init(frame: Frame, module: String?) {
         if let name = frame.function ?? frame.rawName {
-            self.init(name: name, symbol: frame.rawName)
+            self.init(name: name, symbol: frame.rawName, module: module)
         } else {
             self.init(text: frame.title, role: .function)
         }

@@ -15,7 +15,11 @@ package struct DurationHistogram: Hashable, Sendable {
 
     /// The bucket of a duration; negative durations are in bucket 0.
     package static func bucket(of duration: Duration) -> Int {
-        let microseconds = UInt64(max(0, duration.nanoseconds)) / 1000
+        bucket(ofNanoseconds: duration.nanoseconds)
+    }
+
+    package static func bucket(ofNanoseconds duration_ns: Int64) -> Int {
+        let microseconds = UInt64(max(0, duration_ns)) / 1000
         guard microseconds >= 1 << logOfParts else { return Int(microseconds) }
         let shift = 63 - microseconds.leadingZeroBitCount - logOfParts
         return shift << logOfParts + Int(microseconds >> UInt64(shift))

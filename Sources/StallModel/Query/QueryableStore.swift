@@ -41,7 +41,9 @@ package protocol QueryableStore {
     func summaries(_ filter: ReportFilter) throws -> ReportSelection
 
     /// The newest of the selected reports, newest first.
-    func newest(_ filter: ReportFilter, count: Int) throws -> ReportSelection
+    ///
+    /// - Parameter signature: Only reports whose stored group has this hash; nil for all.
+    func newest(_ filter: ReportFilter, signature: Int64?, count: Int) throws -> ReportSelection
 
     /// The stacks of the selected stalls, with totals.
     func stackSets(_ filter: ReportFilter) throws -> StackSets
@@ -75,13 +77,13 @@ package protocol QueryableStore {
         _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
         _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void) throws
 
-    /// Passes the reports, newest first, each with the numbers of the functions on its heaviest stack; none where no
-    /// groups are stored.
+    /// Passes the reports to `body` one by one, newest first, with their stacks as numbers; none where no groups are
+    /// stored.
     ///
-    /// - Parameter number: Gives a distinct frame its number, as for `functions(ofStacks:_:)`.
+    /// - Parameter withThreads: Also read the other threads.
     func forEachOutline(
-        _ filter: ReportFilter, limit: Int?, number: (Frame) -> Int32,
-        _ body: (ReportOutline, [Int32]) throws -> Void) throws
+        _ filter: ReportFilter, limit: Int?, withThreads: Bool,
+        _ body: (ReportOutline, any OutlineLookup) throws -> Void) throws
 
     /// The time of the selected stalls by app, loop and stack, in unspecified order.
     func stackTimes(_ filter: ReportFilter) throws -> [StackTime]
@@ -117,4 +119,10 @@ package protocol QueryableStore {
 
     /// A summary of the store.
     func status() throws -> StoreStatus
+}
+
+extension QueryableStore {
+    package func newest(_ filter: ReportFilter, count: Int) throws -> ReportSelection {
+        try newest(filter, signature: nil, count: count)
+    }
 }

@@ -36,7 +36,7 @@ package struct StackSetTable: Sendable {
         rows[set].first..<(set + 1 < rows.count ? rows[set + 1].first : stacks.count)
     }
 
-    package func executable(ofSet set: Int) -> BuildID? { executables[Int(rows[set].executable)] }
+    /// Index into `executables`.
     package func executableNumber(ofSet set: Int) -> Int { Int(rows[set].executable) }
 
     /// The number of a set, which is added when it is new.
@@ -52,11 +52,7 @@ package struct StackSetTable: Sendable {
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 {
             let set = Int(slots[slot]) - 1
-            if rows[set].executable == executable,
-                stacks[range(ofSet: set)].elementsEqual(distinct)
-            {
-                return set
-            }
+            if rows[set].executable == executable, has(set, distinct) { return set }
             slot = (slot + 1) & (slots.count - 1)
         }
         rows.append(Row(first: stacks.count, executable: executable))
@@ -64,6 +60,15 @@ package struct StackSetTable: Sendable {
         slots[slot] = Int32(rows.count)
         if rows.count * 2 > slots.count { grow() }
         return rows.count - 1
+    }
+
+    private func has(_ set: Int, _ distinct: [Int64]) -> Bool {
+        let range = range(ofSet: set)
+        guard range.count == distinct.count else { return false }
+        for index in distinct.indices where stacks[range.lowerBound + index] != distinct[index] {
+            return false
+        }
+        return true
     }
 
     private mutating func grow() {

@@ -3,16 +3,17 @@
 /// Stalls grouped by their sets of stacks.
 package struct StackSets: Sendable {
     /// Stalls of one program with the same set of stacks.
-    package struct Entry: Hashable, Sendable {
-        package var executable: BuildID?
+    package struct Entry: Sendable {
+        /// Index into `executables`.
+        package var executable: Int
         /// The numbers of the distinct stacks in the store; empty for stalls without a stack.
-        package var stacks: [Int64]
+        package var stacks: ArraySlice<Int64>
         /// The number of stalls.
-        package var count = 0
+        package var count: Int
         /// The total time that each of the stacks stands for.
-        package var times: [Duration]
+        package var times_ns: ArraySlice<Int64>
         /// The total time of stalls without a stack.
-        package var timeWithoutStack = Duration.zero
+        package var timeWithoutStack_ns: Int64
     }
 
     private var table = StackSetTable()
@@ -31,9 +32,9 @@ package struct StackSets: Sendable {
     package subscript(index: Int) -> Entry {
         let range = table.range(ofSet: index)
         return Entry(
-            executable: table.executable(ofSet: index), stacks: Array(table.stacks[range]),
-            count: counts[index], times: times_ns[range].map { .nanoseconds($0) },
-            timeWithoutStack: .nanoseconds(withoutStack_ns[index]))
+            executable: table.executableNumber(ofSet: index), stacks: table.stacks[range],
+            count: counts[index], times_ns: times_ns[range],
+            timeWithoutStack_ns: withoutStack_ns[index])
     }
 
     package var entries: [Entry] { counts.indices.map { self[$0] } }

@@ -41,6 +41,8 @@ package struct StoreStatus: Hashable, Sendable {
     package var bytes: Int64
     /// The number of stores that its reports were first written to.
     package var sourceCount = 0
+    /// Those of which only a part was imported so far.
+    package var partialSourceCount = 0
     package var runCount = 0
     package var reportCount = 0
     /// Nil in a central store, where it would need a read of every report.

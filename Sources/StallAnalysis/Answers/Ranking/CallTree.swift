@@ -70,8 +70,9 @@ package struct CallTree: Sendable {
     package private(set) var isSelectionEmpty = false
 
     private struct Path: Hashable {
-        var stack: Int64
-        var executable: BuildID?
+        /// Of a stack, or of all stacks with the same functions.
+        var number: Int64
+        var executable: Int
     }
 
     /// Builds the tree of the stalls.
@@ -84,7 +85,8 @@ package struct CallTree: Sendable {
         selection: TreeSelection = TreeSelection(), rules: GroupingRules = .builtIn
     ) {
         var classified = ClassifiedFrames()
-        self.init(stalls, direction: direction, selection: selection) { stack, executable in
+        self.init(stalls, direction: direction, selection: selection, path: { $0 }) {
+            stack, executable in
             (frames[stack] ?? []).map {
                 classified.classify($0, executable: executable, rules)
             }
@@ -99,22 +101,45 @@ package struct CallTree: Sendable {
         let stalls = try store.stackSets(filter)
         let classifier = try StackClassifier(
             store, stacks: stalls.stacks, executables: stalls.executables, rules: rules)
-        self.init(stalls, direction: direction, selection: selection) { stack, executable in
+        self.init(
+            stalls, direction: direction, selection: selection,
+            path: { classifier.path(ofStack: $0).map { Int64($0) } ?? -1 }
+        ) { stack, executable in
             classifier.frames(ofStack: stack, executable: executable, isPlain: true)
         }
         isSelectionEmpty = stalls.isEmpty
     }
 
-    /// - Parameter stack: The classified frames of a stack in a program. Asked once for each.
+    /// - Parameters:
+    ///   - path: The number of a stack's path: stacks of one path have the same frames.
+    ///   - stack: The classified frames of a stack in a program. Asked once for each path.
     private init(
         _ stalls: StackSets, direction: TreeDirection, selection: TreeSelection,
-        stack: (Int64, BuildID?) -> [ClassifiedFrame]
+        path: (Int64) -> Int64, stack: (Int64, BuildID?) -> [ClassifiedFrame]
     ) {
         var builder = CallTreeBuilder(direction: direction, selection: selection)
-        var paths: [Path: Range<Int>?] = [:]
+        // Nil where the stack is not selected.
+        var rangesOfStacks: [Path: Range<Int>?] = [:]
+        var rangesOfPaths: [Path: Range<Int>?] = [:]
         // The nodes of all paths, one behind the other.
         var steps: [Int32] = []
         var lastEntry: [Int32] = []
+        func rangeOfSteps(_ number: Int64, _ executable: Int) -> Range<Int>? {
+            let ofStack = Path(number: number, executable: executable)
+            if let known = rangesOfStacks[ofStack] { return known }
+            let ofPath = Path(number: path(number), executable: executable)
+            var range = rangesOfPaths[ofPath]
+            if range == nil {
+                let first = steps.count
+                let isSelected = builder.addPath(
+                    of: stack(number, stalls.executables[executable]), to: &nodes, &steps)
+                range = .some(isSelected ? first..<steps.count : nil)
+                lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
+                rangesOfPaths[ofPath] = range
+            }
+            rangesOfStacks[ofStack] = range
+            return range!
+        }
         for number in 0..<stalls.count {
             let entry = stalls[number]
             guard !entry.stacks.isEmpty else {
@@ -122,24 +147,12 @@ package struct CallTree: Sendable {
                 continue
             }
             var isSeen = false
-            for (stackNumber, time) in zip(entry.stacks, entry.times) {
-                let place = Path(stack: stackNumber, executable: entry.executable)
-                let range: Range<Int>?
-                if let known = paths[place] {
-                    range = known
-                } else {
-                    let first = steps.count
-                    let isSelected = builder.addPath(
-                        of: stack(stackNumber, entry.executable), to: &nodes, &steps)
-                    range = isSelected ? first..<steps.count : nil
-                    paths[place] = .some(range)
-                    lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
-                }
+            for (stackNumber, time_ns) in zip(entry.stacks, entry.times_ns) {
+                let range = rangeOfSteps(stackNumber, entry.executable)
                 guard let range else { continue }
-                total += time
+                total += .nanoseconds(time_ns)
                 isSeen = true
-                if range.isEmpty { withoutStack += time }
-                let time_ns = time.nanoseconds
+                if range.isEmpty { withoutStack += .nanoseconds(time_ns) }
                 for node in steps[range] {
                     let isFirst = lastEntry[Int(node)] != Int32(number)
                     lastEntry[Int(node)] = Int32(number)
@@ -157,8 +170,8 @@ package struct CallTree: Sendable {
 
     private mutating func addWithoutStack(_ entry: StackSets.Entry) {
         stallCount += entry.count
-        total += entry.timeWithoutStack
-        withoutStack += entry.timeWithoutStack
+        total += .nanoseconds(entry.timeWithoutStack_ns)
+        withoutStack += .nanoseconds(entry.timeWithoutStack_ns)
     }
 }
 
@@ -168,10 +181,20 @@ private struct CallTreeBuilder {
     let selection: TreeSelection
     private var edges: [UInt64: Int32] = [:]
     private var functions: [Function: Int32] = [:]
+    /// Frames that were on a path before: comparing names is most of the work. They are held, so that no other frame takes
+    /// the place of one in memory.
+    private var known: [ObjectIdentifier: Known] = [:]
 
     private struct Function: Hashable {
         var name: String
         var owner: String
+    }
+
+    private struct Known {
+        var frame: ClassifiedFrame
+        var function: Int32
+        var label: Int32
+        var isShown: Bool
     }
 
     init(direction: TreeDirection, selection: TreeSelection) {
@@ -191,38 +214,51 @@ private struct CallTreeBuilder {
         guard selection.focus.isEmpty || contains(selection.focus),
             selection.ignore.isEmpty || !contains(selection.ignore)
         else { return false }
-        let shown =
-            switch selection.frames {
-            case .relevant: stack.callout.filter(\.isRelevant)
-            case .app: stack.callout.filter(\.counts)
-            case .all: stack
-            }
+        let shown = selection.frames == .all ? stack[...] : stack.callout[...]
         var parent: Int32 = -1
-        var last: Function?
-        for frame in direction == .bottomUp ? shown : shown.reversed() {
-            let function = Function(
-                name: frame.key.role == .function && frame.isNamed
-                    ? frame.key.text : frame.frame.title, owner: frame.owner)
-            guard function != last else { continue }  // a function that calls itself is one step
-            last = function
-            parent = node(function, frame, under: parent, &nodes)
+        var last: Int32 = -1
+        func add(_ frame: ClassifiedFrame) {
+            let known = know(frame, &nodes)
+            // A function that calls itself is one step.
+            guard known.isShown, known.function != last else { return }
+            last = known.function
+            parent = node(known, under: parent, &nodes)
             path.append(parent)
+        }
+        if direction == .bottomUp {
+            for frame in shown { add(frame) }
+        } else {
+            for frame in shown.reversed() { add(frame) }
         }
         return true
     }
 
-    private mutating func node(
-        _ function: Function, _ frame: ClassifiedFrame, under parent: Int32,
-        _ nodes: inout CallTreeNodes
-    ) -> Int32 {
+    private mutating func know(_ frame: ClassifiedFrame, _ nodes: inout CallTreeNodes) -> Known {
+        if let known = known[ObjectIdentifier(frame)] { return known }
+        let function = Function(name: frame.nodeName, owner: frame.owner)
         let number = functions[function] ?? Int32(functions.count)
         functions[function] = number
+        let isShown =
+            switch selection.frames {
+            case .relevant: frame.isRelevant
+            case .app: frame.counts
+            case .all: true
+            }
+        let known = Known(
+            frame: frame, function: number,
+            label: nodes.addLabel(frame.nodeName, frame.frame.imageName, frame.frameClass),
+            isShown: isShown)
+        self.known[ObjectIdentifier(frame)] = known
+        return known
+    }
+
+    private mutating func node(
+        _ known: Known, under parent: Int32, _ nodes: inout CallTreeNodes
+    ) -> Int32 {
         let edge =
-            UInt64(UInt32(bitPattern: parent)) << 32 | UInt64(UInt32(bitPattern: number))
+            UInt64(UInt32(bitPattern: parent)) << 32 | UInt64(UInt32(bitPattern: known.function))
         if let node = edges[edge] { return node }
-        let node = nodes.append(
-            function: function.name, frame.frame.imageName, frame.frameClass,
-            under: parent)
+        let node = nodes.append(known.label, under: parent)
         edges[edge] = node
         return node
     }
@@ -233,7 +269,10 @@ extension ClassifiedFrame {
         pattern.fits(key.text) || pattern.fits(frame.title)
     }
 
-    fileprivate var isNamed: Bool { frame.function != nil || frame.rawName != nil }
+    fileprivate var nodeName: String {
+        let isNamed = frame.function != nil || frame.rawName != nil
+        return key.role == .function && isNamed ? key.text : frame.title
+    }
 
     /// Run-loop and thunk frames are the same on every stack.
     fileprivate var isRelevant: Bool {

@@ -1,6 +1,6 @@
 // The nodes of a call tree, 32 bytes each: a million reports have hundreds of thousands of them, of which few are shown.
 
-package import StallModel
+internal import StallModel
 
 package struct CallTreeNodes: RandomAccessCollection, Sendable {
     private struct Compact {
@@ -14,7 +14,7 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
         var count = 0
     }
 
-    private struct Label: Hashable {
+    private struct Label {
         var function: String
         var image: String?
         var frameClass: FrameClass
@@ -22,7 +22,6 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
 
     private var nodes: [Compact] = []
     private var labels: [Label] = []
-    private var numbers: [Label: Int32] = [:]
     /// The children of all nodes, those of one node behind each other.
     private var children: [Int32] = []
     /// Where the children of each node begin.
@@ -46,18 +45,21 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
         children[Int(firstChild[node])..<Int(firstChild[node + 1])].lazy.map { Int($0) }
     }
 
-    mutating func append(
-        function: String, _ image: String?, _ frameClass: FrameClass, under parent: Int32
+    /// Adds what nodes of a function say.
+    ///
+    /// - Returns: Its number.
+    mutating func addLabel(
+        _ function: String, _ image: String?, _ frameClass: FrameClass
     ) -> Int32 {
-        let label = Label(function: function, image: image, frameClass: frameClass)
-        let number = numbers[label] ?? Int32(labels.count)
-        if number == labels.count {
-            labels.append(label)
-            numbers[label] = number
-        }
+        labels.append(Label(function: function, image: image, frameClass: frameClass))
+        return Int32(labels.count - 1)
+    }
+
+    /// - Returns: The new node.
+    mutating func append(_ label: Int32, under parent: Int32) -> Int32 {
         nodes.append(
             Compact(
-                label: number, parent: parent,
+                label: label, parent: parent,
                 depth: parent < 0 ? 0 : nodes[Int(parent)].depth + 1))
         return Int32(nodes.count - 1)
     }
@@ -87,7 +89,6 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
             let sorted = children[range].sorted { isHeavier(Int($0), Int($1)) }
             children.replaceSubrange(range, with: sorted)
         }
-        numbers = [:]
         return nodes.indices.filter { nodes[$0].parent < 0 }.sorted(by: isHeavier)
     }
 

@@ -15,6 +15,9 @@ struct InclusiveRanking {
     /// one, and then both count.
     private var titles: [String] = []
     private var titleOfStep: [Int32] = []
+    // For `addCells` alone.
+    private var classOfStep: [Int32] = []
+    private var stepsByHash: [UInt64: Int32] = [:]
     private var cells: [Cell] = []
     /// Where the cells of each set begin.
     private var firstCell: [Int32] = [0]
@@ -44,6 +47,7 @@ struct InclusiveRanking {
         self.limit = limit
         self.exactLimit = exactLimit
         addSets(classifier)
+        (classOfStep, stepsByHash) = ([], [:])
     }
 
     // MARK: Sets
@@ -51,15 +55,24 @@ struct InclusiveRanking {
     private mutating func addSets(_ classifier: StackClassifier) {
         var numbers: [PathStep: Int32] = [:]
         var titleNumbers: [String: Int32] = [:]
-        // By stack and program, in `steps`.
-        var ranges: [[Int64: Range<Int>]] = Array(
+        // In `steps`, by program and stack, and by program and path.
+        let unknown: [[Int64: Range<Int>]] = Array(
             repeating: [:], count: table.sets.executables.count)
+        var (rangesOfStacks, rangesOfPaths) = (unknown, unknown)
+        cells.reserveCapacity(table.sets.count * 5 / 2)
+        firstCell.reserveCapacity(table.sets.count + 1)
         for set in 0..<table.sets.count {
             let program = table.sets.executableNumber(ofSet: set)
             let stacks = table.sets.stacks[table.sets.range(ofSet: set)]
             var own: [Range<Int>] = []
             for stack in stacks {
-                if let known = ranges[program][stack] {
+                if let known = rangesOfStacks[program][stack] {
+                    own.append(known)
+                    continue
+                }
+                let path = classifier.path(ofStack: stack).map { Int64($0) } ?? -1
+                if let known = rangesOfPaths[program][path] {
+                    rangesOfStacks[program][stack] = known
                     own.append(known)
                     continue
                 }
@@ -76,10 +89,12 @@ struct InclusiveRanking {
                             titles.append(frame.step.title)
                         }
                         titleOfStep.append(title)
+                        classOfStep.append(0)
                     }
                     if !steps[first...].contains(number) { steps.append(number) }
                 }
-                ranges[program][stack] = first..<steps.count
+                rangesOfStacks[program][stack] = first..<steps.count
+                rangesOfPaths[program][path] = first..<steps.count
                 own.append(first..<steps.count)
             }
             addCells(own)
@@ -97,27 +112,54 @@ struct InclusiveRanking {
             if let steps = own.first, !steps.isEmpty { cells.append(cell(steps)) }
             return
         }
+        // Steps are divided stack by stack: those of one class are on the same stacks of those seen so far. Class 0 has
+        // the steps that are on none of them.
+        var classes: [(parent: Int32, stack: Int32)] = [(0, -1)]
         var order: [Int32] = []
-        var stacksOfStep: [Int32: [Int32]] = [:]
         for (index, range) in own.enumerated() {
+            var divided = Array(repeating: Int32(0), count: classes.count)
             for step in steps[range] {
-                if stacksOfStep[step] == nil { order.append(step) }
-                stacksOfStep[step, default: []].append(Int32(index))
+                let old = Int(classOfStep[Int(step)])
+                if old == 0 { order.append(step) }
+                if divided[old] == 0 {
+                    divided[old] = Int32(classes.count)
+                    classes.append((Int32(old), Int32(index)))
+                }
+                classOfStep[Int(step)] = divided[old]
             }
         }
-        var stepsOfStacks: [[Int32]: [Int32]] = [:]
-        var keys: [[Int32]] = []
-        for step in order {
-            let stacks = stacksOfStep[step]!
-            if stepsOfStacks[stacks] == nil { keys.append(stacks) }
-            stepsOfStacks[stacks, default: []].append(step)
+        for number in classes.indices.dropFirst() {
+            let together = order.filter { classOfStep[Int($0)] == Int32(number) }
+            guard !together.isEmpty else { continue }
+            let firstMember = members.count
+            var stacks: [Int32] = []
+            var ancestor = classes[number]
+            while ancestor.stack >= 0 {
+                stacks.append(ancestor.stack)
+                ancestor = classes[Int(ancestor.parent)]
+            }
+            if stacks.count < own.count { members += stacks.reversed() }
+            cells.append(cell(range(of: together), firstMember..<members.count))
         }
-        for stacks in keys {
-            let (firstStep, firstMember) = (steps.count, members.count)
-            steps += stepsOfStacks[stacks]!
-            if stacks.count < own.count { members += stacks }
-            cells.append(cell(firstStep..<steps.count, firstMember..<members.count))
+        for step in order { classOfStep[Int(step)] = 0 }
+    }
+
+    /// Where in `steps` these are. Most sets have those of another one.
+    private mutating func range(of together: [Int32]) -> Range<Int> {
+        var hash: UInt64 = 0
+        for step in together {
+            hash = (hash ^ UInt64(step)) &* 0xff51_afd7_ed55_8ccd
+            hash ^= hash >> 32
         }
+        if let first = stepsByHash[hash].map({ Int($0) }),
+            first + together.count <= steps.count,
+            steps[first..<first + together.count].elementsEqual(together)
+        {
+            return first..<first + together.count
+        }
+        stepsByHash[hash] = Int32(steps.count)
+        steps += together
+        return steps.count - together.count..<steps.count
     }
 
     private func cells(ofSet set: Int32) -> Range<Int> {
@@ -221,8 +263,15 @@ struct InclusiveRanking {
     private func sums(of listed: [Int32], _ buckets: TimeBuckets?) -> [InclusiveSum] {
         var places = Array(repeating: Int32(-1), count: titles.count)
         for (place, title) in listed.enumerated() { places[Int(title)] = Int32(place) }
-        let listedOfCell: [[Int32]] = cells.map { cell in
-            steps[cell.steps].map { places[Int(titleOfStep[Int($0)])] }.filter { $0 >= 0 }
+        // Those of all cells one behind the other, and where those of each begin.
+        var listedPlaces: [Int32] = []
+        var firstListed: [Int32] = [0]
+        for cell in cells {
+            for step in steps[cell.steps] {
+                let place = places[Int(titleOfStep[Int(step)])]
+                if place >= 0 { listedPlaces.append(place) }
+            }
+            firstListed.append(Int32(listedPlaces.count))
         }
         var sums = listed.map { _ in
             InclusiveSum(
@@ -230,11 +279,12 @@ struct InclusiveRanking {
                 exactLimit: exactLimit)
         }
         table.forEachStall { stall, weights in
-            for index in cells(ofSet: stall.set) where !listedOfCell[index].isEmpty {
+            for index in cells(ofSet: stall.set) where firstListed[index] < firstListed[index + 1] {
                 let part = part(of: stall, weights, in: cells[index])
+                let length = DurationHistogram.bucket(ofNanoseconds: part)
                 let bucket = buckets?.index(of: UnixTime(microseconds: stall.start_us))
-                for place in listedOfCell[index] {
-                    sums[Int(place)].add(part, of: stall, in: bucket)
+                for place in listedPlaces[Int(firstListed[index])..<Int(firstListed[index + 1])] {
+                    sums[Int(place)].add(part, length: length, of: stall, in: bucket)
                 }
             }
         }
@@ -276,7 +326,12 @@ private struct InclusiveSum {
         self.exactLimit = max(exactLimit, 0)
     }
 
-    mutating func add(_ part: Int64, of stall: StallTable.Stall, in bucket: Int?) {
+    /// - Parameters:
+    ///   - length: The histogram's bucket of the part.
+    ///   - bucket: Of the trend.
+    mutating func add(
+        _ part: Int64, length: Int, of stall: StallTable.Stall, in bucket: Int?
+    ) {
         let seconds = Double(part) / 1e9
         count += 1
         shortest_ns = min(shortest_ns, part)
@@ -296,7 +351,7 @@ private struct InclusiveSum {
         times[facts] = times[facts].saturated(adding: part)
         counts[facts] += 1
         squares[facts] += seconds * seconds
-        histogram.add(.nanoseconds(part))
+        histogram.add(bucket: length, count: 1)
         if durations.count <= exactLimit { durations.append(part) }
         guard let bucket else { return }
         trend[bucket].count += 1
