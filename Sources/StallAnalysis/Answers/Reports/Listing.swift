@@ -38,7 +38,7 @@ package struct Listing {
 
 extension Listing {
     /// How many reports beyond the shown ones are counted.
-    private static let furtherCount = 1000
+    static let furtherCount = 1000
 
     package init(
         store: any QueryableStore, filter: ReportFilter, rules: GroupingRules = .builtIn, limit: Int

@@ -1,5 +1,6 @@
-// Which reports a listing shows, and in what order. The store returns the newest reports of a filter directly; other
-// queries read every report that the filter selects, without its samples.
+// Which reports a listing shows, and in what order. The store returns the newest reports of a filter directly; those of
+// a group are read from the days that the group's stalls began on (ListingQuestion+Group.swift); other queries read
+// every report that the filter selects, without its samples.
 
 package import StallModel
 
@@ -34,8 +35,11 @@ extension ListingQuestion {
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func listing() throws -> Listing {
         let (store, filter) = (ranking.store, ranking.filter)
-        if group == nil, exactGroup == nil, states.isEmpty, minDuration <= .zero, order == .began {
-            return try Listing(store: store, filter: filter, rules: ranking.rules, limit: limit)
+        if group == nil, states.isEmpty, minDuration <= .zero, order == .began {
+            guard let exactGroup else {
+                return try Listing(store: store, filter: filter, rules: ranking.rules, limit: limit)
+            }
+            if let newest = try newest(of: exactGroup) { return newest }
         }
         let selection = try store.summaries(filter)
         var reports = selection.reports.filter {
@@ -57,7 +61,7 @@ extension ListingQuestion {
         return listing
     }
 
-    private func select(
+    func select(
         _ reports: inout [ReportSummary], of group: (key: GroupKey, signature: Int64),
         _ runs: [ProcessRun]
     ) throws {

@@ -12,57 +12,37 @@ package struct Timeline {
         package var firstOffset: Duration
     }
 
-    /// The visible properties of a frame.
-    private struct Line: Hashable {
-        let title: String
-        let imagePath: String?
-        let file: String?
-        let line: Int?
-        let isInlined: Bool
-        let isAwaiting: Bool
-
-        init(_ frame: Frame) {
-            title = frame.title
-            imagePath = frame.imagePath
-            file = frame.file
-            line = frame.line
-            isInlined = frame.isInlined
-            isAwaiting = frame.kind == .asyncResume
-        }
-    }
-
     package let report: StallReport
     package let signature: Signature
     /// The samples that are not late and have a stack.
     package let samples: [Sample]
+    private let numbers: FrameNumbers
+    private var numbered = NumberedSamples()
+    private let presences: [(function: Int32, presence: Presence)]
 
     package init(report: StallReport, signature: Signature) {
         self.report = report
         self.signature = signature
         samples = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+        var numbers = FrameNumbers()
+        for sample in samples {
+            numbered.entries.append(
+                NumberedSamples.Entry(
+                    offset: sample.offset, weight: sample.weight,
+                    frames: sample.frames.map { numbers.number(of: $0) }))
+        }
+        self.numbers = numbers
+        presences = numbered.functions
     }
 
     /// Sorted by weight, heaviest first, then by time.
     package var stacks: [Stack] {
-        var stacks: [Stack] = []
-        var numbers: [[Line]: Int] = [:]
-        for sample in samples {
-            let lines = sample.frames.map(Line.init)
-            if let number = numbers[lines] {
-                stacks[number].sampleCount += 1
-                stacks[number].weight += sample.weight
-                stacks[number].isTruncated = stacks[number].isTruncated || sample.isTruncated
-            } else {
-                numbers[lines] = stacks.count
-                stacks.append(
-                    Stack(
-                        frames: sample.frames, isTruncated: sample.isTruncated, sampleCount: 1,
-                        weight: sample.weight, firstOffset: sample.offset))
-            }
+        numbered.stacks.map { stack in
+            let members = stack.members.map { samples[$0] }
+            return Stack(
+                frames: members[0].frames, isTruncated: members.contains(where: \.isTruncated),
+                sampleCount: members.count, weight: stack.weight, firstOffset: members[0].offset)
         }
-        return stacks.enumerated()
-            .sorted { ($1.element.weight, $0.offset) < ($0.element.weight, $1.offset) }
-            .map(\.element)
     }
 
     /// When a function was on the stack.
@@ -81,32 +61,26 @@ package struct Timeline {
 
     /// When the function of this frame was on the stack, at any line.
     package func presence(of frame: Frame) -> Presence? {
-        func isSame(_ other: Frame) -> Bool {
-            other.title == frame.title && other.imagePath == frame.imagePath
-        }
-        let present = samples.filter { $0.frames.contains(where: isSame) }
-        guard let first = present.first, let last = present.last, totalWeight > .zero else {
-            return nil
-        }
-        let weight = present.reduce(Duration.zero) { $0 + $1.weight }
-        return Presence(
-            from: first.offset, until: last.offset == samples.last?.offset ? nil : last.offset,
-            share: weight / totalWeight)
+        guard let function = numbers.function(of: frame) else { return nil }
+        return presences.first { $0.function == function }?.presence
     }
 
     /// Every function on the stacks, by time; the innermost first among equals.
     package var functions: [(frame: Frame, presence: Presence)] {
-        var seen: Set<String> = []
-        let frames = stacks.flatMap(\.frames).filter {
-            seen.insert("\($0.imagePath ?? "") \($0.title)").inserted
+        var frames: [Int32: Frame] = [:]
+        for stack in numbered.stacks {
+            let first = stack.members[0]
+            for (frame, number) in zip(samples[first].frames, numbered.entries[first].frames)
+            where frames[number.function] == nil {
+                frames[number.function] = frame
+            }
         }
-        let all = frames.compactMap { frame in presence(of: frame).map { (frame, $0) } }
-        return all.enumerated().sorted {
-            ($1.element.1.share, $0.offset) < ($0.element.1.share, $1.offset)
-        }.map(\.element)
+        return presences.compactMap { function, presence in
+            frames[function].map { ($0, presence) }
+        }
     }
 
-    package var totalWeight: Duration { samples.reduce(.zero) { $0 + $1.weight } }
+    package var totalWeight: Duration { numbered.totalWeight }
 
     /// Whether the frame is in the function that names the group, or in a closure of it.
     package func isNaming(_ frame: Frame) -> Bool {
