@@ -21,22 +21,54 @@ package struct CSVWriter {
 
     /// The row with its line end.
     package func row(_ fields: [Field]) -> String {
-        var row = ""
-        for (index, field) in fields.enumerated() {
-            if index > 0 { row += "," }
-            switch field {
-            case .plain(let text): append(text, to: &row)
-            case .text(let text):
-                // Mostly a name of a program's: nothing in it needs a change, and a stack of them is long.
-                if visible == nil, text.isPlainCell {
-                    row += text
-                } else {
-                    append(isRaw ? shown(text) : guarded(shown(text)), to: &row)
-                }
+        var row: [UInt8] = []
+        append(fields, to: &row)
+        endRow(&row)
+        return String(decoding: row, as: UTF8.self)
+    }
+
+    /// Appends cells, each with a comma behind it: what was written once can be appended to many rows.
+    package func append(_ fields: [Field], to row: inout [UInt8]) {
+        for field in fields {
+            append(field, to: &row)
+            row.append(UInt8(ascii: ","))
+        }
+    }
+
+    /// Appends one cell of many names.
+    ///
+    /// - Parameter isPlain: Whether ``isPlain(_:)`` holds for each of them.
+    package func append(names text: [UInt8], isPlain: Bool, to row: inout [UInt8]) {
+        if isPlain, visible == nil, text.hasPlainEnds {
+            row += text
+        } else {
+            append(.text(String(decoding: text, as: UTF8.self)), to: &row)
+        }
+        row.append(UInt8(ascii: ","))
+    }
+
+    /// Ends a row of cells.
+    package func endRow(_ row: inout [UInt8]) {
+        if row.last == UInt8(ascii: ",") { row.removeLast() }
+        row += [0x0d, 0x0a]
+    }
+
+    /// Whether no character of it is written otherwise inside of a cell.
+    package static func isPlain(_ text: some Sequence<UInt8>) -> Bool {
+        !text.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d || $0 == 0 }
+    }
+
+    private func append(_ field: Field, to row: inout [UInt8]) {
+        switch field {
+        case .plain(let text): append(text, to: &row)
+        case .text(let text):
+            // Mostly a name of a program's: nothing in it needs a change, and a stack of them is long.
+            if visible == nil, text.isPlainCell {
+                row += text.utf8
+            } else {
+                append(isRaw ? shown(text) : guarded(shown(text)), to: &row)
             }
         }
-        row += "\r\n"
-        return row
     }
 
     /// A NUL is always `\0`: many readers end a cell there, or reject the file.
@@ -45,12 +77,14 @@ package struct CSVWriter {
         return text.utf8.contains(0) ? text.replacing("\0", with: "\\0") : text
     }
 
-    private func append(_ text: String, to row: inout String) {
+    private func append(_ text: String, to row: inout [UInt8]) {
         guard
             text.utf8.contains(where: { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d })
                 || text.hasEdgeSpace
-        else { return row += text }
-        row += "\"" + text.replacing("\"", with: "\"\"") + "\""
+        else { return row += text.utf8 }
+        row.append(0x22)
+        row += text.replacing("\"", with: "\"\"").utf8
+        row.append(0x22)
     }
 
     /// Prefixes `'` to each line that a spreadsheet would run as a formula, or that starts with `'` itself, so that
@@ -73,29 +107,30 @@ package struct CSVWriter {
     }
 }
 
+extension RandomAccessCollection<UInt8> {
+    /// Whether it begins with a letter, a digit or an underscore, and ends with what is no space.
+    fileprivate var hasPlainEnds: Bool {
+        guard let first, let last, last > 0x20, last < 0x7f else { return false }
+        // Letters in either case.
+        return UInt8(ascii: "a")...UInt8(ascii: "z") ~= first | 0x20
+            || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first || first == UInt8(ascii: "_")
+    }
+}
+
 extension String {
-    /// Whether it begins with a letter, a digit or an underscore, ends with what is no space, and has nothing that is
-    /// written otherwise in a cell.
+    /// Whether a cell of a name's is just this text.
     fileprivate var isPlainCell: Bool {
         var text = self
-        return text.withUTF8 { bytes in
-            guard let first = bytes.first, let last = bytes.last, last > 0x20, last < 0x7f else {
-                return false
-            }
-            // Letters in either case.
-            guard
-                UInt8(ascii: "a")...UInt8(ascii: "z") ~= first | 0x20
-                    || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first || first == UInt8(ascii: "_")
-            else { return false }
-            for byte in bytes
-            where byte == 0x22 || byte == 0x2c || byte == 0x0a || byte == 0x0d || byte == 0 {
-                return false
-            }
-            return true
-        }
+        return text.withUTF8 { $0.hasPlainEnds && CSVWriter.isPlain($0) }
     }
 
-    fileprivate var hasEdgeSpace: Bool { first?.isWhitespace == true || last?.isWhitespace == true }
+    fileprivate var hasEdgeSpace: Bool {
+        // Of most cells a byte at each end tells.
+        if let first = utf8.first, let last = utf8.last, 0x21...0x7e ~= first, 0x21...0x7e ~= last {
+            return false
+        }
+        return first?.isWhitespace == true || last?.isWhitespace == true
+    }
 }
 
 extension Substring.UnicodeScalarView {

@@ -1,6 +1,7 @@
 // JSON Lines. Foundation encodes; this escapes what Foundation leaves to a terminal's mercy.
 
 internal import Foundation
+internal import StallModel
 
 package enum JSONLines {
     /// The object on one line with its line end; keys in snake case and in alphabetical order.
@@ -15,6 +16,15 @@ package enum JSONLines {
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
         return String(decoding: try encoder.encode(object), as: UTF8.self)
             .escapingSteeringCharacters + "\n"
+    }
+
+    /// The objects of a text that `line` wrote, one per line; lines that hold none are left out.
+    package static func objects<Object: Decodable>(in text: String) -> [Object] {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return text.split(separator: "\n").compactMap { line in
+            try? decoder.decode(Object.self, from: Data(line.utf8))
+        }
     }
 
     /// A text as `line` writes it, in its quotes.

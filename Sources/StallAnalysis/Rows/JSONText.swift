@@ -11,12 +11,38 @@ struct JSONText {
         bytes.reserveCapacity(1 << 14)
     }
 
-    /// Syntax, and keys with it: `,"pid":`.
     mutating func syntax(_ syntax: StaticString) {
         syntax.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    mutating func write(_ text: String) throws {
+    /// Appends JSON that was written before.
+    mutating func raw(_ json: some Collection<UInt8>) { bytes.append(contentsOf: json) }
+
+    /// The digits of a hexadecimal number.
+    mutating func hexadecimal(_ number: UInt64) {
+        var shift = (max(64 - number.leadingZeroBitCount, 1) - 1) / 4 * 4
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: number >> UInt64(shift)) & 15
+            bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+            shift -= 4
+        }
+    }
+
+    mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+    mutating func beginObject() { bytes.append(UInt8(ascii: "{")) }
+    mutating func endObject() { bytes.append(UInt8(ascii: "}")) }
+
+    /// The next member of an object.
+    mutating func member(_ key: StaticString, _ value: some JSONWritable) throws {
+        if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        syntax(key)
+        syntax("\":")
+        try value.write(to: &self)
+    }
+
+    fileprivate mutating func write(_ text: String) throws {
         var text = text
         let isPlain = text.withUTF8 { characters in
             for byte in characters
@@ -31,42 +57,60 @@ struct JSONText {
         if !isPlain { bytes.append(contentsOf: try quoted(text).utf8) }
     }
 
-    mutating func write(_ text: String?) throws {
-        if let text { try write(text) } else { syntax("null") }
+    fileprivate mutating func digits(_ digits: String.UTF8View.SubSequence) {
+        bytes.append(contentsOf: digits)
     }
+}
 
-    mutating func write(_ number: Double) throws {
-        guard number.isFinite else { return try write(number.isNaN ? "nan" : "\(number)") }
-        let digits = number.description
-        bytes.append(
-            contentsOf: digits.hasSuffix(".0") ? digits.dropLast(2).utf8 : digits[...].utf8)
+/// A value of a row.
+protocol JSONWritable {
+    func write(to text: inout JSONText) throws
+}
+
+/// A value that was written before.
+struct WrittenJSON: JSONWritable {
+    var bytes: [UInt8]
+    func write(to text: inout JSONText) { text.raw(bytes) }
+}
+
+extension String: JSONWritable {
+    func write(to text: inout JSONText) throws { try text.write(self) }
+}
+
+extension Bool: JSONWritable {
+    func write(to text: inout JSONText) { text.syntax(self ? "true" : "false") }
+}
+
+extension Double: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        guard isFinite else { return try text.write(isNaN ? "nan" : "\(self)") }
+        let digits = description
+        text.digits(digits.utf8.dropLast(digits.hasSuffix(".0") ? 2 : 0))
     }
+}
 
-    mutating func write(_ number: Double?) throws {
-        if let number { try write(number) } else { syntax("null") }
+extension JSONWritable where Self: BinaryInteger {
+    func write(to text: inout JSONText) { text.digits(description.utf8[...]) }
+}
+
+extension Int: JSONWritable {}
+extension Int32: JSONWritable {}
+extension Int64: JSONWritable {}
+extension UInt64: JSONWritable {}
+
+extension Optional: JSONWritable where Wrapped: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        if let self { try self.write(to: &text) } else { text.syntax("null") }
     }
+}
 
-    mutating func write(_ number: some BinaryInteger) {
-        bytes.append(contentsOf: number.description.utf8)
-    }
-
-    mutating func write(_ number: (some BinaryInteger)?) {
-        if let number { write(number) } else { syntax("null") }
-    }
-
-    mutating func write(_ isTrue: Bool) {
-        syntax(isTrue ? "true" : "false")
-    }
-
-    /// An array whose elements `body` writes.
-    mutating func write<Element>(
-        _ elements: [Element], _ body: (Element, inout JSONText) throws -> Void
-    ) rethrows {
-        bytes.append(0x5b)
-        for (index, element) in elements.enumerated() {
-            if index > 0 { bytes.append(0x2c) }
-            try body(element, &self)
+extension Array: JSONWritable where Element: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.syntax("[")
+        for (index, element) in enumerated() {
+            if index > 0 { text.syntax(",") }
+            try element.write(to: &text)
         }
-        bytes.append(0x5d)
+        text.syntax("]")
     }
 }

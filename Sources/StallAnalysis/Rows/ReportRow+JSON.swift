@@ -11,236 +11,183 @@ extension ReportRow {
         text.syntax("\n")
         return text.bytes
     }
+}
 
-    private func write(to text: inout JSONText) throws {
-        text.syntax("{\"activity\":")
-        try text.write(activity)
-        text.syntax(",\"agent_ms\":")
-        try text.write(agentMs)
-        text.syntax(",\"app\":")
-        try text.write(app)
-        text.syntax(",\"build_id\":")
-        try text.write(buildId)
-        text.syntax(",\"cause\":")
-        if let cause { try cause.write(to: &text) } else { text.syntax("null") }
-        text.syntax(",\"cpu_ms\":")
-        try text.write(cpuMs)
-        text.syntax(",\"detection_delay_ms\":")
-        try text.write(detectionDelayMs)
-        text.syntax(",\"duration_ms\":")
-        try text.write(durationMs)
-        text.syntax(",\"ending\":")
-        try text.write(ending)
-        text.syntax(",\"family\":")
-        try text.write(family)
-        text.syntax(",\"frames\":")
-        try text.write(frames) { try $1.write($0) }
-        text.syntax(",\"host\":")
-        try text.write(host)
-        text.syntax(",\"id\":")
-        try text.write(id)
-        text.syntax(",\"images\":")
-        try text.write(images) { try $0.write(to: &$1) }
-        text.syntax(",\"loop\":")
-        try text.write(loop)
-        text.syntax(",\"mode\":")
-        try text.write(mode)
-        text.syntax(",\"phase\":")
-        try text.write(phase)
-        text.syntax(",\"pid\":")
-        text.write(pid)
-        text.syntax(",\"revision\":")
-        text.write(revision)
-        text.syntax(",\"run\":")
-        try run.write(to: &text)
-        text.syntax(",\"samples\":")
-        try text.write(samples) { try $0.write(to: &$1) }
-        text.syntax(",\"schema\":")
-        try text.write(schema)
-        text.syntax(",\"seq\":")
-        text.write(seq)
-        text.syntax(",\"signature\":")
-        try text.write(signature)
-        text.syntax(",\"skipped_threads\":")
-        text.write(skippedThreads)
-        text.syntax(",\"start\":")
-        try text.write(start)
-        text.syntax(",\"state\":")
-        try text.write(state)
-        text.syntax(",\"store\":")
-        try text.write(store)
-        text.syntax(",\"threads\":")
-        try text.write(threads) { try $0.write(to: &$1) }
-        text.syntax(",\"threshold_ms\":")
-        try text.write(thresholdMs)
-        text.syntax(",\"timeline\":")
-        try text.write(timeline) { try $0.write(to: &$1) }
-        text.syntax(",\"title\":")
-        try text.write(title)
-        text.syntax(",\"verdict\":")
-        try text.write(verdict)
-        text.syntax(",\"version\":")
-        try text.write(version)
-        text.syntax(",\"wait\":")
-        try text.write(wait)
-        text.syntax(",\"without_app_frame\":")
-        text.write(withoutAppFrame)
-        text.syntax("}")
+extension ReportRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        try write(
+            to: &text, images: images, samples: samples, threads: threads, timeline: timeline)
+    }
+
+    /// - Parameters: What grows with the stacks.
+    func write(
+        to text: inout JSONText, images: some JSONWritable, samples: some JSONWritable,
+        threads: some JSONWritable, timeline: some JSONWritable
+    ) throws {
+        text.beginObject()
+        try text.member("activity", activity)
+        try text.member("agent_ms", agentMs)
+        try text.member("app", app)
+        try text.member("build_id", buildId)
+        try text.member("cause", cause)
+        try text.member("cpu_ms", cpuMs)
+        try text.member("detection_delay_ms", detectionDelayMs)
+        try text.member("duration_ms", durationMs)
+        try text.member("ending", ending)
+        try text.member("family", family)
+        try text.member("frames", frames)
+        try text.member("host", host)
+        try text.member("id", id)
+        try text.member("images", images)
+        try text.member("loop", loop)
+        try text.member("mode", mode)
+        try text.member("phase", phase)
+        try text.member("pid", pid)
+        try text.member("revision", revision)
+        try text.member("run", run)
+        try text.member("samples", samples)
+        try text.member("schema", schema)
+        try text.member("seq", seq)
+        try text.member("signature", signature)
+        try text.member("skipped_threads", skippedThreads)
+        try text.member("start", start)
+        try text.member("state", state)
+        try text.member("store", store)
+        try text.member("threads", threads)
+        try text.member("threshold_ms", thresholdMs)
+        try text.member("timeline", timeline)
+        try text.member("title", title)
+        try text.member("verdict", verdict)
+        try text.member("version", version)
+        try text.member("wait", wait)
+        try text.member("without_app_frame", withoutAppFrame)
+        text.endObject()
     }
 }
 
-extension CauseRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"class\":")
-        try text.write(`class`)
-        text.syntax(",\"confidence\":")
-        try text.write(confidence)
-        text.syntax(",\"evidence\":")
-        try text.write(evidence) { row, text in
-            text.syntax("{\"name\":")
-            try text.write(row.name)
-            text.syntax(",\"value\":")
-            try text.write(row.value)
-            text.syntax("}")
-        }
-        text.syntax(",\"lock_holder\":")
-        if let lockHolder {
-            text.syntax("{\"deadlock\":")
-            text.write(lockHolder.deadlock)
-            text.syntax(",\"name\":")
-            try text.write(lockHolder.name)
-            text.syntax(",\"thread\":")
-            text.write(lockHolder.thread)
-            text.syntax("}")
-        } else {
-            text.syntax("null")
-        }
-        text.syntax(",\"shares\":")
-        try text.write(shares) { row, text in
-            text.syntax("{\"class\":")
-            try text.write(row.class)
-            text.syntax(",\"fraction\":")
-            try text.write(row.fraction)
-            text.syntax("}")
-        }
-        text.syntax("}")
+extension CauseRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("class", `class`)
+        try text.member("confidence", confidence)
+        try text.member("evidence", evidence)
+        try text.member("lock_holder", lockHolder)
+        try text.member("shares", shares)
+        text.endObject()
     }
 }
 
-extension RunRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"boot_id\":")
-        try text.write(bootId)
-        text.syntax(",\"id\":")
-        try text.write(id)
-        text.syntax(",\"start_ticks\":")
-        text.write(startTicks)
-        text.syntax(",\"started\":")
-        try text.write(started)
-        text.syntax("}")
+extension CauseRow.EvidenceRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("name", name)
+        try text.member("value", value)
+        text.endObject()
     }
 }
 
-extension ImageRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"build_id\":")
-        try text.write(buildId)
-        text.syntax(",\"end_address\":")
-        try text.write(endAddress)
-        text.syntax(",\"load_address\":")
-        try text.write(loadAddress)
-        text.syntax(",\"path\":")
-        try text.write(path)
-        text.syntax("}")
+extension CauseRow.HolderRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("deadlock", deadlock)
+        try text.member("name", name)
+        try text.member("thread", thread)
+        text.endObject()
     }
 }
 
-extension PresenceRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"from_ms\":")
-        try text.write(fromMs)
-        text.syntax(",\"function\":")
-        try text.write(function)
-        text.syntax(",\"image\":")
-        try text.write(image)
-        text.syntax(",\"share\":")
-        try text.write(share)
-        text.syntax(",\"until_ms\":")
-        try text.write(untilMs)
-        text.syntax("}")
+extension CauseRow.ShareRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("class", `class`)
+        try text.member("fraction", fraction)
+        text.endObject()
     }
 }
 
-extension SampleRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"capture_cost_ms\":")
-        try text.write(captureCostMs)
-        text.syntax(",\"failure\":")
-        try text.write(failure)
-        text.syntax(",\"late\":")
-        text.write(late)
-        text.syntax(",\"method\":")
-        try text.write(method)
-        text.syntax(",\"offset_ms\":")
-        try text.write(offsetMs)
-        text.syntax(",\"stack\":")
-        try text.write(stack) { try $0.write(to: &$1) }
-        text.syntax(",\"thread\":")
-        text.write(thread)
-        text.syntax(",\"truncated\":")
-        text.write(truncated)
-        text.syntax(",\"weight_ms\":")
-        try text.write(weightMs)
-        text.syntax("}")
+extension RunRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("boot_id", bootId)
+        try text.member("id", id)
+        try text.member("start_ticks", startTicks)
+        try text.member("started", started)
+        text.endObject()
     }
 }
 
-extension FrameRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"address\":")
-        try text.write(address)
-        text.syntax(",\"build_id\":")
-        try text.write(buildId)
-        text.syntax(",\"file\":")
-        try text.write(file)
-        text.syntax(",\"function\":")
-        try text.write(function)
-        text.syntax(",\"guessed\":")
-        text.write(guessed)
-        text.syntax(",\"image\":")
-        try text.write(image)
-        text.syntax(",\"inlined\":")
-        text.write(inlined)
-        text.syntax(",\"kind\":")
-        try text.write(kind)
-        text.syntax(",\"line\":")
-        text.write(line)
-        text.syntax(",\"offset\":")
-        try text.write(offset)
-        text.syntax(",\"raw_name\":")
-        try text.write(rawName)
-        text.syntax("}")
+extension ImageRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("build_id", buildId)
+        try text.member("end_address", endAddress)
+        try text.member("load_address", loadAddress)
+        try text.member("path", path)
+        text.endObject()
     }
 }
 
-extension ThreadRow {
-    fileprivate func write(to text: inout JSONText) throws {
-        text.syntax("{\"failure\":")
-        try text.write(failure)
-        text.syntax(",\"id\":")
-        text.write(id)
-        text.syntax(",\"method\":")
-        try text.write(method)
-        text.syntax(",\"name\":")
-        try text.write(name)
-        text.syntax(",\"role\":")
-        try text.write(role)
-        text.syntax(",\"sample_count\":")
-        text.write(sampleCount)
-        text.syntax(",\"stack\":")
-        try text.write(stack) { try $0.write(to: &$1) }
-        text.syntax(",\"truncated\":")
-        text.write(truncated)
-        text.syntax("}")
+extension PresenceRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("from_ms", fromMs)
+        try text.member("function", function)
+        try text.member("image", image)
+        try text.member("share", share)
+        try text.member("until_ms", untilMs)
+        text.endObject()
+    }
+}
+
+extension SampleRow: JSONWritable {
+    func write(to text: inout JSONText) throws { try write(to: &text, stack: stack) }
+
+    func write(to text: inout JSONText, stack: some JSONWritable) throws {
+        text.beginObject()
+        try text.member("capture_cost_ms", captureCostMs)
+        try text.member("failure", failure)
+        try text.member("late", late)
+        try text.member("method", method)
+        try text.member("offset_ms", offsetMs)
+        try text.member("stack", stack)
+        try text.member("thread", thread)
+        try text.member("truncated", truncated)
+        try text.member("weight_ms", weightMs)
+        text.endObject()
+    }
+}
+
+extension FrameRow: JSONWritable {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        try text.member("address", address)
+        try text.member("build_id", buildId)
+        try text.member("file", file)
+        try text.member("function", function)
+        try text.member("guessed", guessed)
+        try text.member("image", image)
+        try text.member("inlined", inlined)
+        try text.member("kind", kind)
+        try text.member("line", line)
+        try text.member("offset", offset)
+        try text.member("raw_name", rawName)
+        text.endObject()
+    }
+}
+
+extension ThreadRow: JSONWritable {
+    func write(to text: inout JSONText) throws { try write(to: &text, stack: stack) }
+
+    func write(to text: inout JSONText, stack: some JSONWritable) throws {
+        text.beginObject()
+        try text.member("failure", failure)
+        try text.member("id", id)
+        try text.member("method", method)
+        try text.member("name", name)
+        try text.member("role", role)
+        try text.member("sample_count", sampleCount)
+        try text.member("stack", stack)
+        try text.member("truncated", truncated)
+        text.endObject()
     }
 }

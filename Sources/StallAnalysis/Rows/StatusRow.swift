@@ -10,6 +10,8 @@ package struct StatusRow: Encodable {
     package var schemaVersion: Int
     package var bytes: Int64
     package var sourceCount: Int
+    /// Sources of which only a part was imported so far.
+    package var partialSourceCount: Int
     package var runCount: Int
     package var reportCount: Int
     /// Null for a central store.
@@ -39,6 +41,7 @@ package struct StatusRow: Encodable {
         schemaVersion = status.schemaVersion
         bytes = status.bytes
         sourceCount = status.sourceCount
+        partialSourceCount = status.partialSourceCount
         runCount = status.runCount
         reportCount = status.reportCount
         sampleCount = status.sampleCount

@@ -104,7 +104,14 @@ struct Export: ParsableCommand {
             try json.finish()
         case .jsonl:
             let bytes = try OutputBytes(output)
-            try forEachRow(of: store) { try bytes.write($0.line(quoted: JSONLines.text)) }
+            if try hasGroups(store) {
+                var lines = ReportLines(quoted: JSONLines.text)
+                try store.forEachOutline(filters.filter, limit: limit, withThreads: true) {
+                    outline, lookup in try bytes.write(lines.line(outline, lookup))
+                }
+            } else {
+                try forEachRow(of: store) { try bytes.write($0.line(quoted: JSONLines.text)) }
+            }
             try bytes.finish()
         case .folded where limit == nil:
             try writeFolded(from: store)
@@ -130,10 +137,21 @@ struct Export: ParsableCommand {
         switch rows {
         case .reports:
             let csv = try CSVRows(ReportCSV.header, isRaw: csvRaw, to: output)
-            if try store.rulesHash() == grouping.rules(forStore: store.path).hash {
-                try writeOutlines(of: store, to: csv)
+            if try hasGroups(store) {
+                var rows = OutlineCSV()
+                try store.forEachOutline(filters.filter, limit: limit, withThreads: false) {
+                    outline, lookup in
+                    try csv.write { writer, row in
+                        try rows.append(outline, lookup, by: writer, to: &row)
+                    }
+                }
             } else {
-                try forEachRow(of: store) { try csv.write(ReportCSV.fields($0)) }
+                let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
+                try store.forEachReport(filters.filter, in: .newestFirst, limit: limit) {
+                    report, _, _ in
+                    try csv.write(
+                        ReportCSV.fields(report, report.signature(by: grouper).group))
+                }
             }
             try csv.finish()
         case .groups:
@@ -161,26 +179,9 @@ struct Export: ParsableCommand {
         try bytes.finish()
     }
 
-    /// Writes the reports of a store that has their groups: of each one stack is read, by the numbers of its functions.
-    private func writeOutlines(of store: any QueryableStore, to csv: CSVRows) throws {
-        var names: [String] = []
-        try store.forEachOutline(
-            filters.filter, limit: limit,
-            number: { frame in
-                names.append(FrameRow(frame, loadAddresses: [:]).qualifiedName)
-                return Int32(names.count - 1)
-            }
-        ) { outline, functions in
-            var stack = ""
-            for function in functions {
-                if !stack.isEmpty { stack += " <- " }
-                stack += names[Int(function)]
-            }
-            try csv.write(
-                ReportCSV.fields(
-                    ReportRow(outline.report, group: outline.group),
-                    outline: (outline.sampleCount, stack)))
-        }
+    /// Whether the store has the groups that these rules give its reports: then stacks are read as numbers.
+    private func hasGroups(_ store: any QueryableStore) throws -> Bool {
+        try store.rulesHash() == grouping.rules(forStore: store.path).hash
     }
 
     /// Streams the reports, newest first, each with the image addresses of its own process.

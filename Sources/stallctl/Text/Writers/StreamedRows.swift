@@ -24,13 +24,25 @@ final class JSONArray {
 final class CSVRows {
     private var output: Output
     private let writer: CSVWriter
+    private var row: [UInt8] = []
 
     init(_ header: [String], isRaw: Bool, to path: String?) throws {
         output = try Output.open(path)
         writer = CSVWriter(isRaw: isRaw, visible: output.isTerminal ? { $0.printable } : nil)
-        try output.write(writer.row(header.map { .plain($0) }))
+        try write(header.map { .plain($0) })
     }
 
-    func write(_ fields: [CSVWriter.Field]) throws { try output.write(writer.row(fields)) }
+    func write(_ fields: [CSVWriter.Field]) throws {
+        try write { writer, row in writer.append(fields, to: &row) }
+    }
+
+    /// Writes the row whose cells `body` appends.
+    func write(_ body: (CSVWriter, inout [UInt8]) throws -> Void) throws {
+        row.removeAll(keepingCapacity: true)
+        try body(writer, &row)
+        writer.endRow(&row)
+        try output.write(bytes: row)
+    }
+
     func finish() throws { try output.finish() }
 }

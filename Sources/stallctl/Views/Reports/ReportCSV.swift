@@ -15,29 +15,147 @@ enum ReportCSV {
         "holder", "holder_thread",
     ]
 
-    /// - Parameter outline: How many samples there are and the heaviest stack, of a row that was read without them.
-    static func fields(
-        _ row: ReportRow, outline: (sampleCount: Int, stack: String)? = nil
-    ) -> [CSVWriter.Field] {
+    /// The row of a report with its frames.
+    static func fields(_ report: StallReport, _ group: ReportGroup) -> [CSVWriter.Field] {
+        let heaviest = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+            .max { $0.weight < $1.weight }
+        let stack = (heaviest?.frames ?? []).map(\.qualifiedName).joined(separator: separator)
+        return stall(report) + process(report) + callout(report)
+            + self.group(group, report.cause?.cause) + [.plain("\(report.samples.count)")]
+            + [.text(stack)] + outcome(report)
+    }
+
+    // The row in parts: an export of millions writes those that many rows have in common once.
+
+    static let separator = " <- "
+
+    static func stall(_ report: StallReport) -> [CSVWriter.Field] {
         [
-            .plain(row.id), .plain(row.start), .plain("\(row.durationMs)"), .plain("\(row.cpuMs)"),
-            .plain(row.state), .plain(row.verdict), .text(row.app), .text(row.version),
-            .plain(row.buildId ?? ""), .text(row.host), .plain("\(row.pid)"), .text(row.loop),
-            .text(row.mode), .plain(row.phase), .text(row.activity ?? ""), .plain(row.signature),
-            .text(row.title), .plain(row.wait ?? ""), .text(row.frames.joined(separator: " <- ")),
-            .plain("\(outline?.sampleCount ?? row.samples.count)"),
-            .text(outline?.stack ?? heaviestStack(of: row)),
-            .plain(row.ending ?? ""), .plain(row.cause?.class ?? ""),
-            .plain(row.cause.map { "\($0.confidence)" } ?? ""), .plain("\(row.thresholdMs)"),
-            .plain("\(row.detectionDelayMs)"), .text(row.cause?.holderName ?? ""),
-            .plain(row.cause?.lockHolder.map { "\($0.thread)" } ?? ""),
+            .plain(report.id.description), .plain(report.start.rfc3339),
+            .plain("\(report.duration.milliseconds)"), .plain("\(report.cpuTime.milliseconds)"),
+            .plain(report.state.word), .plain(report.verdict.word),
         ]
     }
 
-    private static func heaviestStack(of row: ReportRow) -> String {
-        let heaviest = row.samples.filter { !$0.late && !$0.stack.isEmpty }
-            .max { $0.weightMs < $1.weightMs }
-        return (heaviest?.stack ?? []).map(\.qualifiedName).joined(separator: " <- ")
+    static func process(_ report: StallReport) -> [CSVWriter.Field] {
+        [
+            .text(report.run.app), .text(report.run.version),
+            .plain(report.run.buildID?.description ?? ""), .text(report.run.host),
+            .plain("\(report.run.pid)"), .text(report.loop),
+        ]
+    }
+
+    static func callout(_ report: StallReport) -> [CSVWriter.Field] {
+        [.text(report.mode), .plain(report.phase.word), .text(report.activity ?? "")]
+    }
+
+    static func group(_ group: ReportGroup, _ cause: CauseClass?) -> [CSVWriter.Field] {
+        [
+            .plain(hexadecimal(group.signature)), .text(group.title(under: cause)),
+            .plain(group.wait?.rawValue ?? ""),
+            .text(group.frames.joined(separator: separator)),
+        ]
+    }
+
+    static func outcome(_ report: StallReport) -> [CSVWriter.Field] {
+        [
+            .plain(report.ending?.word ?? ""), .plain(report.cause?.cause.word ?? ""),
+            .plain(report.cause.map { "\($0.confidence)" } ?? ""),
+            .plain("\(report.threshold.milliseconds)"),
+            .plain("\(report.detectionDelay.milliseconds)"),
+            .text(report.cause?.holderName ?? ""),
+            .plain(report.cause?.holder.map { "\($0.thread.rawValue)" } ?? ""),
+        ]
+    }
+}
+
+/// The same rows of reports whose stacks are numbers.
+struct OutlineCSV {
+    private struct Group: Hashable {
+        var number: Int64
+        var cause: CauseClass?
+    }
+
+    // Cells that were written before.
+    private var processes: [Int64: [UInt8]] = [:]
+    private var groups: [Group: [UInt8]] = [:]
+    /// The names of all places that were on a stack so far, one behind the other, and where those of each end.
+    private var names: [UInt8] = []
+    private var nameEnds: [Int] = []
+    private var arePlain: [Bool] = []
+    private var places: [Int32] = []
+    /// By the last digits of the stacks' numbers: most reports are of few stacks.
+    private var stacks: [StackNames?] = Array(repeating: nil, count: 4096)
+
+    /// The names on a stack as a text.
+    private struct StackNames {
+        var stack: Int64
+        var text: [UInt8] = []
+        /// Whether all names are plain.
+        var isPlain = true
+    }
+
+    /// Appends the cells of a report.
+    mutating func append(
+        _ outline: ReportOutline, _ lookup: any OutlineLookup, by writer: CSVWriter,
+        to row: inout [UInt8]
+    ) throws {
+        let report = outline.report
+        writer.append(ReportCSV.stall(report), to: &row)
+        Self.append(&processes, outline.loopNumber, writer, to: &row) { ReportCSV.process(report) }
+        writer.append(ReportCSV.callout(report), to: &row)
+        let group = Group(number: outline.groupNumber, cause: report.cause?.cause)
+        Self.append(&groups, group, writer, to: &row) {
+            ReportCSV.group(outline.group, group.cause)
+        }
+        writer.append([.plain("\(outline.samples.count)")], to: &row)
+        let names = try heaviestNames(of: outline, lookup)
+        writer.append(names: names?.text ?? [], isPlain: names?.isPlain ?? true, to: &row)
+        writer.append(ReportCSV.outcome(report), to: &row)
+    }
+
+    private static func append<Key: Hashable>(
+        _ known: inout [Key: [UInt8]], _ key: Key, _ writer: CSVWriter, to row: inout [UInt8],
+        _ fields: () -> [CSVWriter.Field]
+    ) {
+        if let cells = known[key] { return row += cells }
+        var cells: [UInt8] = []
+        writer.append(fields(), to: &cells)
+        known[key] = cells
+        row += cells
+    }
+
+    /// The names on the heaviest stack that has any; nil if none has.
+    private mutating func heaviestNames(
+        of outline: ReportOutline, _ lookup: any OutlineLookup
+    ) throws -> StackNames? {
+        var known: StackNames?
+        let stack = try outline.heaviestStack { number in
+            known = stacks[Int(truncatingIfNeeded: number) & (stacks.count - 1)]
+            if known?.stack == number { return true }
+            known = nil
+            _ = try lookup.places(ofStack: number, &places)
+            return !places.isEmpty
+        }
+        guard let stack, known == nil else { return known }
+        var names = StackNames(stack: stack)
+        for place in places {
+            let index = Int(place)
+            while nameEnds.count <= index { try addName(Int32(nameEnds.count), lookup) }
+            if !names.text.isEmpty { names.text += ReportCSV.separator.utf8 }
+            names.text += self.names[(index == 0 ? 0 : nameEnds[index - 1])..<nameEnds[index]]
+            names.isPlain = names.isPlain && arePlain[index]
+        }
+        stacks[Int(truncatingIfNeeded: stack) & (stacks.count - 1)] = names
+        return names
+    }
+
+    private mutating func addName(_ place: Int32, _ lookup: any OutlineLookup) throws {
+        let text = try lookup.frames(ofPlace: place).map(\.qualifiedName)
+            .joined(separator: ReportCSV.separator)
+        names += text.utf8
+        nameEnds.append(names.count)
+        arePlain.append(CSVWriter.isPlain(text.utf8))
     }
 }
 
@@ -65,17 +183,24 @@ enum FrameCSV {
     }
 }
 
-extension CauseRow {
+extension StallCause {
     /// The name of the thread that held the lock, or the process that held the file lock: `process 4711 'sqlite3'`.
     fileprivate var holderName: String? {
-        if let lockHolder { return lockHolder.name ?? "thread \(lockHolder.thread)" }
+        if let holder { return holder.name ?? "thread \(holder.thread.rawValue)" }
         return evidence.first { $0.name == EvidenceName.heldBy.rawValue }?.value
     }
 }
 
+// ``image`function``, so that no spreadsheet takes a symbol that begins with `-` or `@` for a formula.
+
+extension Frame {
+    fileprivate var qualifiedName: String {
+        "\(imageName ?? "?")`" + (function ?? "0x" + String(offset, radix: 16))
+    }
+}
+
 extension FrameRow {
-    /// ``image`function``, so that no spreadsheet takes a symbol that begins with `-` or `@` for a formula.
-    var qualifiedName: String {
+    fileprivate var qualifiedName: String {
         let name = image.map { $0.split(separator: "/").last.map(String.init) ?? $0 } ?? "?"
         return name + "`" + (function ?? offset)
     }

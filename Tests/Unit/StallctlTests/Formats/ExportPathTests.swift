@@ -3,8 +3,11 @@ import StallAnalysis
 import StallArchive
 import StallFormats
 import StallModel
+import StallStore
 import TestSupport
 import Testing
+
+@testable import stallctl
 
 /// Goal: the short ways that exports of large stores take give what the long ways give.
 /// Method: reports at random, with names that need escapes, through both.
@@ -17,12 +20,27 @@ import Testing
             let fleet = MadeUpFleet(seed: seed)
             let path = directory.appending(path: "agent").path
             try fleet.write(fleet.runs.indices, to: path)
+            let strange = directory.appending(path: "strange").path
+            try writeStrangeReports(seed: seed, to: strange)
             let central = directory.appending(path: "central").path
             let ingest = try Ingest(into: central, grouper: DefaultGrouper())
-            #expect(try ingest.run([path]).skippedCount == 0)
+            #expect(try ingest.run([path, strange]).skippedCount == 0)
             try ingest.close()
             try body(ReportStore.open(path: path), ReportStore.open(path: central))
         }
+    }
+
+    /// Reports with every kind of value, inlined functions, and names that formats must escape.
+    private func writeStrangeReports(seed: UInt64, to path: String) throws {
+        var generator = ReportGenerator(seed: seed)
+        let store = try AgentStore(path: path, run: generator.run)
+        for number in 0..<40 {
+            var report = generator.report(state: .ended)
+            report.loop = ["main", "a \"loop\",\r\n\u{202e}é", "=1+1", " "][number % 4]
+            try store.record(report, images: generator.images)
+            try store.symbolize(generator.names(of: report))
+        }
+        try store.close()
     }
 
     @Test(arguments: 1...3 as ClosedRange<UInt64>)
@@ -72,34 +90,47 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...2 as ClosedRange<UInt64>)
-    func `a report's outline says what the report says`(seed: UInt64) throws {
+    @Test(arguments: 1...3 as ClosedRange<UInt64>)
+    func `a line of an outline is the report's`(seed: UInt64) throws {
         try withStore(seed: seed) { _, central in
             for limit in [nil, 7] as [Int?] {
-                var names: [String] = []
-                var found: [[String]] = []
-                try central.forEachOutline(
-                    ReportFilter(), limit: limit,
-                    number: {
-                        names.append($0.title)
-                        return Int32(names.count - 1)
-                    }
-                ) { outline, functions in
-                    let row = ReportRow(outline.report, group: outline.group)
-                    found.append(
-                        [row.id, row.start, row.signature, row.title, row.wait ?? ""] + row.frames
-                            + ["\(outline.sampleCount)"] + functions.map { names[Int($0)] })
+                var lines = ReportLines(quoted: JSONLines.text)
+                var found: [String] = []
+                try central.forEachOutline(ReportFilter(), limit: limit, withThreads: true) {
+                    found.append(String(decoding: try lines.line($0, $1), as: UTF8.self))
                 }
-                let expected = try central.reports(ReportFilter(), limit: limit).map { report in
-                    let row = ReportRow(report, images: [])
-                    let heaviest = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
-                        .max { $0.weight < $1.weight }
-                    return [row.id, row.start, row.signature, row.title, row.wait ?? ""]
-                        + row.frames + ["\(report.samples.count)"]
-                        + (heaviest?.frames ?? []).map(\.title)
+                var expected: [String] = []
+                try central.forEachReport(ReportFilter(), in: .newestFirst, limit: limit) {
+                    report, origin, lookup in
+                    let row = ReportRow(
+                        report, images: try lookup.images(ofRun: report.run.id), origin: origin)
+                    expected.append(
+                        String(decoding: try row.line(quoted: JSONLines.text), as: UTF8.self))
                 }
+                #expect(!found.isEmpty)
                 #expect(found == expected)
             }
+        }
+    }
+
+    @Test(arguments: [(1, false), (2, true), (3, false)] as [(UInt64, Bool)])
+    func `a row of an outline is the report's`(seed: UInt64, isRaw: Bool) throws {
+        try withStore(seed: seed) { _, central in
+            let writer = CSVWriter(isRaw: isRaw)
+            var rows = OutlineCSV()
+            var found: [String] = []
+            try central.forEachOutline(ReportFilter(), limit: nil, withThreads: false) {
+                var row: [UInt8] = []
+                try rows.append($0, $1, by: writer, to: &row)
+                writer.endRow(&row)
+                found.append(String(decoding: row, as: UTF8.self))
+            }
+            let expected = try central.reports(ReportFilter()).map { report in
+                writer.row(
+                    ReportCSV.fields(report, report.signature(by: DefaultGrouper()).group))
+            }
+            #expect(!found.isEmpty)
+            #expect(found == expected)
         }
     }
 }

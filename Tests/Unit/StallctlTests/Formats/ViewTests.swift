@@ -181,10 +181,13 @@ import Testing
     }
 
     @Test func `CSV has the columns that scripts know`() throws {
-        let row = ReportRow(SampleReports.report(), images: [])
+        let report = SampleReports.report()
+        let row = ReportRow(report, images: [])
         let writer = CSVWriter()
+        let group = report.signature(by: DefaultGrouper()).group
         let text =
-            writer.row(ReportCSV.header.map { .plain($0) }) + writer.row(ReportCSV.fields(row))
+            writer.row(ReportCSV.header.map { .plain($0) })
+            + writer.row(ReportCSV.fields(report, group))
             + writer.row(FrameCSV.header.map { .plain($0) })
             + FrameCSV.rows(row).map(writer.row).joined()
             + writer.row(HotspotCSV.header.map { .plain($0) })
