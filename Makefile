@@ -34,7 +34,8 @@ mutants: setup
 
 truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-totals
 
-# A Hummingbird server under wrk with PLANTS=200 planted blocks; SABOTAGE=1 leaves a loop unwatched. Needs wrk; builds Hummingbird.
+# Hummingbird and gRPC servers under wrk with PLANTS=200 planted blocks; with SABOTAGE=1 the waits of one loop are not observed.
+# Needs wrk; builds Hummingbird and gRPC. scripts/nio-cost measures what watching costs such a server.
 truth-nio: setup
 	@scripts/truth-nio
 
@@ -93,7 +94,8 @@ bench: setup
 bench-peers:
 	$(SWIFT) run -c release --package-path Benchmarks/Peers PeersBenchmark
 
-# kill -9 at ROUNDS random points of agents and ingests, full disks, and every disk operation failing once: is anything lost?
+# kill -9 at ROUNDS random points of agents and ingests and in every disk operation, full disks, every disk operation failing
+# once, locked stores, 8 to 24 descriptors: is anything lost? With SABOTAGE=1 writers acknowledge reports too early.
 # Small disks are mounted in a namespace of our own; where that is not allowed, that part says so and is skipped.
 faults: setup
 	$(SWIFT) build -c release --product StoreFaults
