@@ -110,10 +110,11 @@ extension Fleet {
                 pragma synchronous = off;
                 begin;
                 update source set store = randomblob(16);
-                update process_run set uuid = randomblob(16), host = 'web-\(number % 500)';
+                update process_run
+                set uuid = randomblob(16), host = 'web-\(number % 500)', checksum = null;
                 update report set start_us = start_us + abs(random() % 86400000000),
                     duration_ns = duration_ns / 100 * (80 + abs(random() % 40));
-                update report set id = uuid7(start_us);
+                update report set id = uuid7(start_us), checksum = null;
                 commit
                 """)
         }
@@ -127,7 +128,8 @@ extension Fleet {
         try database.run("pragma journal_mode = off; pragma synchronous = off; begin")
         let columns = """
             loop, mode, activity, phase, state, verdict, cpu_ns, detection_delay_ns, samples, cause,
-            cause_confidence, cause_detail, threads, agent_ns, skipped_threads, signature
+            cause_confidence, cause_detail, threads, agent_ns, skipped_threads, signature, evidence,
+            evidence_numbers, cause_permille
             """
         for copy in 0..<max(0, times) {
             let first = (copy + 1) * storeCount
