@@ -36,7 +36,7 @@ struct Fleet: ReportFeed {
         }
     }
 
-    mutating func next() throws(LineFault) -> PortableReport? {
+    mutating func next() throws(LineFault) -> PortableRow? {
         guard lineNumber < count else { return nil }
         lineNumber += 1
         let day = lineNumber * 30 / (count + 1)
@@ -51,11 +51,12 @@ struct Fleet: ReportFeed {
         }
         report.id = UniqueID(version7At: report.start, random: &workload.random)
         let seq = Int64((lineNumber - 1) / Self.storeCount + 1)
-        return PortableReport(
-            report: report,
-            origin: ReportOrigin(
-                store: stores[lineNumber % Self.storeCount], seq: seq, revision: seq),
-            images: lineNumber == 1 ? workload.images : [])
+        return .report(
+            PortableReport(
+                report: report,
+                origin: ReportOrigin(
+                    store: stores[lineNumber % Self.storeCount], seq: seq, revision: seq),
+                images: lineNumber == 1 ? workload.images : []))
     }
 
     private mutating func frames(_ location: CodeLocation) -> [Frame] {

@@ -1,4 +1,4 @@
-// Lines of a descriptor, in bounded memory: a line that is too long is reported and skipped, however
+// Lines of a descriptor, or of memory, in bounded memory: a line that is too long is reported and skipped, however
 // long it is.
 
 internal import Glibc
@@ -11,7 +11,8 @@ struct LineReader {
         case tooLong
     }
 
-    private let descriptor: CInt
+    /// Nil where all that there is to read is in the buffer.
+    private let descriptor: CInt?
     private let limit: Int
     private let waits: () -> Bool
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -26,6 +27,16 @@ struct LineReader {
         self.descriptor = descriptor
         self.limit = limit
         self.waits = waits
+    }
+
+    /// Reads the lines of these bytes.
+    init(bytes: [UInt8], limit: Int) {
+        descriptor = nil
+        self.limit = limit
+        waits = { true }
+        buffer = bytes
+        unread = 0..<bytes.count
+        byteCount = bytes.count
     }
 
     /// The next line; nil at the end, or when reading fails: then `errno` is not 0.
@@ -55,6 +66,7 @@ struct LineReader {
     }
 
     private mutating func fill() -> Bool {
+        guard let descriptor else { return false }
         while waits() {
             let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {

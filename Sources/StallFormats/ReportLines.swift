@@ -1,11 +1,11 @@
-// Reports as JSON lines (`stallctl.report/1`): what `stallctl export --format jsonl` writes, read back.
+// Reports and other rows as JSON lines (`stallctl.report/1`, ...): what `stallctl export --format jsonl` writes, read back.
 // docs/ingest.md describes the format. Any program may have written what is read here.
 
 internal import Foundation
 internal import Glibc
 package import StallModel
 
-/// Reads reports from JSON lines.
+/// Reads reports and other rows from JSON lines.
 package struct ReportLines: ReportFeed {
     /// The longest line: a report of 32 samples with a thousand frames each stays below it.
     package static let lineLimit = 16 << 20
@@ -30,10 +30,16 @@ package struct ReportLines: ReportFeed {
         lines = LineReader(descriptor: descriptor, limit: Self.lineLimit, waits: waits)
     }
 
-    /// The next report; nil at the end. Empty lines are passed over.
+    /// Reads the lines of these bytes: of one batch that a sender pushed.
+    package init(bytes: [UInt8]) {
+        owner = nil
+        lines = LineReader(bytes: bytes, limit: Self.lineLimit)
+    }
+
+    /// The next row; nil at the end. Empty lines are passed over.
     ///
     /// - Throws: What is wrong with the line; the next call goes on behind it.
-    package mutating func next() throws(LineFault) -> PortableReport? {
+    package mutating func next() throws(LineFault) -> PortableRow? {
         while let line = lines.next() {
             lineNumber += 1
             switch line {
@@ -50,7 +56,7 @@ package struct ReportLines: ReportFeed {
                 if bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) {
                     continue
                 }
-                return try report(bytes)
+                return try row(bytes)
             }
         }
         if lines.errno != 0 { throw fault(String(cString: strerror(lines.errno))) }
@@ -64,7 +70,7 @@ package struct ReportLines: ReportFeed {
         LineFault(line: lineNumber, reason: reason)
     }
 
-    private func report(_ bytes: [UInt8]) throws(LineFault) -> PortableReport {
+    private func row(_ bytes: [UInt8]) throws(LineFault) -> PortableRow {
         guard let valid = String(validating: bytes, as: UTF8.self) else {
             throw fault("is not UTF-8")
         }
@@ -76,16 +82,11 @@ package struct ReportLines: ReportFeed {
         }
         let data = Data(bytes)
         do {
-            let line = try decoder.decode(ReportLine.self, from: data)
-            guard line.schema == LineHeader.known else { throw LineProblem(schema: line.schema) }
-            return try line.report()
+            return try decoder.decode(AnyLine.self, from: data).row()
         } catch let problem as LineProblem {
             throw fault(problem.description)
         } catch let error as DecodingError {
-            // A line of another schema lacks many things; which schema it is says more.
-            let header = try? decoder.decode(LineHeader.self, from: data)
-            guard let header, header.schema != LineHeader.known else { throw fault(error.clause) }
-            throw fault(LineProblem(schema: header.schema).description)
+            throw fault(error.clause)
         } catch {
             throw fault("cannot be read: \(error)")
         }
@@ -119,17 +120,6 @@ private final class DescriptorOwner {
     private let descriptor: CInt
     init(_ descriptor: CInt) { self.descriptor = descriptor }
     deinit { close(descriptor) }
-}
-
-private struct LineHeader: Decodable {
-    static let known = "stallctl.report/1"
-    var schema: String
-}
-
-extension LineProblem {
-    fileprivate init(schema: String) {
-        self.init("has the schema '\(schema.prefix(40))'; expected '\(LineHeader.known)'")
-    }
 }
 
 extension DecodingError {

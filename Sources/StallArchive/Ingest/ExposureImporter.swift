@@ -15,7 +15,7 @@ struct ExposureImporter {
             """)
         findSuppressed = try connection.prepare(
             """
-            select loop, place, reason, stall_count, total_ns
+            select loop, place, reason, stall_count, total_ns, revision
             from suppression where source = ? and revision > ?
             """)
     }
@@ -25,13 +25,12 @@ struct ExposureImporter {
     /// - Parameters:
     ///   - days: Adds the stretches up by day.
     ///   - target: The source's number in the central store.
-    ///   - known: The source's revision that the central store then has.
     ///   - isKnown: Whether a source that it was one with has the stretch of this revision and start.
     ///   - loop: A loop's number in the central store, by its number in the incoming one.
     /// - Returns: The loops that have watched time, by their numbers in the central store.
     func take(
         ofSource source: Int64, after revision: Int64, to rows: ExposureRows,
-        _ days: ExposureDays, target: Int64, known: Int64, loop: (Int64) throws -> Int64,
+        _ days: ExposureDays, target: Int64, loop: (Int64) throws -> Int64,
         isKnown: (_ revision: Int64, _ start_us: Int64) throws -> Bool
     ) throws -> Set<Int64> {
         var watched: Set<Int64> = []
@@ -61,7 +60,9 @@ struct ExposureImporter {
                     try findSuppressed.limited(
                         at: 3, -ValueLimits.count...ValueLimits.count, "count")),
                 total_ns: try findSuppressed.limited_ns(at: 4))
-            try rows.replace(row, source: target, revision: known)
+            let changed = try findSuppressed.limited(
+                at: 5, 0...ValueLimits.revision, "revision")
+            try rows.raise(row, source: target, revision: changed)
         }
         return watched
     }

@@ -41,7 +41,7 @@ final class IncomingRows {
             "select locations, is_truncated from stack where id = ?")
         findStackHash = try connection.prepare("select hash from stack where id = ?")
         findLosses = try connection.prepare(
-            "select run, reason, report_count from loss where source = ? and revision > ?")
+            "select run, reason, report_count, revision from loss where source = ? and revision > ?")
     }
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {
@@ -207,8 +207,8 @@ final class IncomingRows {
 
     func losses(
         ofSource source: Int64, after revision: Int64
-    ) throws -> [(run: Int64, reason: LossReason, count: Int64)] {
-        var losses: [(run: Int64, reason: LossReason, count: Int64)] = []
+    ) throws -> [(run: Int64, reason: LossReason, count: Int64, revision: Int64)] {
+        var losses: [(run: Int64, reason: LossReason, count: Int64, revision: Int64)] = []
         try findLosses.bind(source, revision)
         while try findLosses.step() {
             guard losses.count < ValueLimits.lossesOfSource else {
@@ -217,7 +217,8 @@ final class IncomingRows {
             losses.append(
                 (
                     try findLosses.integer(at: 0), try findLosses.value(at: 1),
-                    try findLosses.limited(at: 2, 0...ValueLimits.count, "count")
+                    try findLosses.limited(at: 2, 0...ValueLimits.count, "count"),
+                    try findLosses.limited(at: 3, 0...ValueLimits.revision, "revision")
                 ))
         }
         return losses

@@ -4,7 +4,7 @@ internal import StallModel
 internal import StallStore
 
 extension Ingest {
-    /// Imports the reports of a file of lines, in as many transactions as it takes.
+    /// Imports the rows of a file of lines, in as many transactions as it takes.
     func importLines(
         _ path: String, _ open: ((String) throws(StoreError) -> any ReportFeed)?,
         _ isCancelled: () -> Bool
@@ -42,16 +42,20 @@ extension Ingest {
         _ result: inout IngestFileResult
     ) throws(StoreError) -> Bool {
         // Reading may wait for the writer of the pipe, which must not hold up other jobs.
-        var batch: [(line: Int, report: PortableReport)] = []
+        var batch: [(line: Int, row: PortableRow)] = []
         var isAtEnd = false
         let start = feed.byteCount
         while batch.count < Self.linesPerBatch, feed.byteCount - start < Self.lineBytesPerBatch {
             do throws(LineFault) {
-                guard let report = try feed.next() else {
+                guard let row = try feed.next() else {
                     isAtEnd = true
                     break
                 }
-                batch.append((feed.lineNumber, report))
+                if case .unknown(let schema) = row {
+                    result.noteUnknown(schema)
+                } else {
+                    batch.append((feed.lineNumber, row))
+                }
             } catch {
                 result.note(error)
                 if feed.hasFailed {
@@ -62,9 +66,12 @@ extension Ingest {
         }
         guard !batch.isEmpty else { return isAtEnd }
         try write { writer in
-            for (line, report) in batch {
+            for (line, row) in batch {
                 do {
-                    switch try writer.take(report) {
+                    let outcome = try writer.take(row)
+                    // Of what is not a report, files tell no numbers either.
+                    guard case .report = row else { continue }
+                    switch outcome {
                     case .added: counts.added += 1
                     case .changed: counts.changed += 1
                     case nil: break

@@ -31,6 +31,8 @@ package struct IngestFileResult: Hashable, Sendable {
     /// Lines that were not taken: many of them, and how many there are.
     package var lineFaults: [LineFault] = []
     package var lineFaultCount = 0
+    /// Lines of kinds or versions that this program does not know, by their schema: they were left out.
+    package var unknownLines: [String: Int] = [:]
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
     /// All of the file was taken, it is as it was then, and no process has it open: it may go. Checked each time: a job
@@ -86,6 +88,10 @@ package struct IngestSummary: Hashable, Sendable {
         files.count { file in if case .skipped(.notReady) = file.outcome { true } else { false } }
     }
     package var lineFaultCount: Int { files.reduce(0) { $0 + $1.lineFaultCount } }
+    /// Lines of kinds or versions that this program does not know, by their schema.
+    package var unknownLines: [String: Int] {
+        files.reduce(into: [:]) { sums, file in sums.merge(file.unknownLines, uniquingKeysWith: +) }
+    }
 }
 
 /// How far a run of `ingest` is.
@@ -96,8 +102,19 @@ package struct IngestProgress: Hashable, Sendable {
 }
 
 extension IngestFileResult {
+    mutating func noteUnknown(_ schema: String) { unknownLines.noteUnknown(schema) }
+
     mutating func note(_ fault: LineFault) {
         lineFaultCount += 1
         if lineFaults.count < Self.lineFaultLimit { lineFaults.append(fault) }
+    }
+}
+
+extension [String: Int] {
+    /// Counts a line of a schema that is not known. A file may name as many schemas as it has lines; beyond some they
+    /// count as one.
+    mutating func noteUnknown(_ schema: String) {
+        let isListed = self[schema] != nil || count < 20
+        self[isListed ? schema : "...", default: 0] += 1
     }
 }

@@ -14,8 +14,10 @@ final class IngestWriter {
     let families: SourceFamilies
     let files: SourceFileRows
     let evidence: EvidenceWriter
+    let positions: PushedPositions
     private let openReports: OpenReports
     private let singles: LineImporter
+    private let rows: LineRows
     private let allSources, setRevision, setPosition, noteLines: Statement
     private let findCounted, setLoss, contentVersion: Statement
     private let here = ProcessLife.current()
@@ -34,6 +36,7 @@ final class IngestWriter {
         families = try SourceFamilies(connection)
         files = try SourceFileRows(connection)
         evidence = try EvidenceWriter(connection)
+        positions = try PushedPositions(connection)
         singles = try LineImporter(
             connection, interner: interner, reports: reports, grouping: grouping, same: same,
             evidence: evidence)
@@ -59,6 +62,9 @@ final class IngestWriter {
                 revision = max(revision, excluded.revision)
             """)
         contentVersion = try connection.prepare("pragma data_version")
+        rows = try LineRows(
+            connection, interner: interner, grouping: grouping, exposures: exposures,
+            days: exposureDays, families: families, setLoss: setLoss)
     }
 
     /// Forgets which rows there are when another process has written since.
@@ -76,6 +82,7 @@ final class IngestWriter {
         interner.forget()
         evidence.forget()
         singles.forget()
+        rows.forget()
         same.forget()
         try grouping.forget()
     }
@@ -86,12 +93,16 @@ final class IngestWriter {
         interner.forget()
         evidence.forget()
         singles.forget()
+        rows.forget()
         same.forget()
         try grouping.rollBack(to: mark)
     }
 
     /// Writes what was noted: the last thing before a commit.
-    func flush() throws { try grouping.flush() }
+    func flush() throws {
+        try rows.flush()
+        try grouping.flush()
+    }
 
     /// Imports what a source says of its losses.
     ///
@@ -102,7 +113,7 @@ final class IngestWriter {
     ) throws {
         for loss in try incoming.rows().losses(ofSource: source.id, after: revision) {
             try setLoss.run(
-                target, run(loss.run), Int64(loss.reason.rawValue), loss.count, source.revision)
+                target, run(loss.run), Int64(loss.reason.rawValue), loss.count, loss.revision)
         }
     }
 
@@ -133,8 +144,32 @@ final class IngestWriter {
         return known
     }
 
-    /// Takes a report that comes on its own.
-    func take(_ report: PortableReport) throws -> ReportRows.Outcome? { try singles.take(report) }
+    /// Takes a row that comes on its own.
+    ///
+    /// - Parameter isCounted: No position of its source says that it was taken.
+    /// - Returns: Nil where the store has it as it is, or is to have it no more.
+    /// - Throws: `LineFault` for a row that cannot be taken.
+    func take(_ row: PortableRow, isCounted: Bool = true) throws -> RowOutcome? {
+        try row.checkLimits()
+        switch row {
+        case .report(let report):
+            switch try singles.take(report, isCounted: isCounted) {
+            case .added: return .added
+            case .changed: return .changed
+            case nil: return nil
+            }
+        case .exposure(let row):
+            let source = try singles.source(row.store)
+            return try rows.take(
+                row, source: source, siblings: singles.siblings(of: row.store, source: source))
+        case .suppression(let row): return try rows.take(row, source: singles.source(row.store))
+        case .loss(let row): return try rows.take(row, source: singles.source(row.store))
+        case .run(let row): return try rows.take(row)
+        case .location(let row): return try rows.take(row, source: singles.source(row.store))
+        case .watchedLoop(let row): return try rows.take(row, source: singles.source(row.store))
+        case .unknown: return nil
+        }
+    }
 
     /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what
     /// it says it holds is compared with what was taken.

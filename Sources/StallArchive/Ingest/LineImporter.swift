@@ -11,8 +11,10 @@ final class LineImporter {
     private let same: SameReports
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
-    private let findSource, addSource, findRevision, findID, findPruned, countLine: Statement
+    private let findSource, addSource, findRevision, findState, findID, findPruned, countLine: Statement
     private var sources: [UniqueID: Int64] = [:]
+    /// Every source that once was one with a store, and the store's own.
+    private var branches: [UniqueID: [SourceFamilies.Branch]] = [:]
     /// The source of the report that is taken: whose names its places get.
     private var namer: Int64 = 0
 
@@ -41,22 +43,39 @@ final class LineImporter {
             """)
         findRevision = try connection.prepare(
             "select revision from report where source = ? and seq = ?")
+        findState = try connection.prepare(
+            "select state from report where source = ? and seq = ?")
         findPruned = try connection.prepare(
             "select pruned_before_us from grouping where pruned_before_us is not null")
     }
 
-    func forget() { sources.removeAll() }
+    func forget() {
+        sources.removeAll()
+        branches.removeAll()
+    }
+
+    private func family(of store: UniqueID) throws -> [SourceFamilies.Branch] {
+        if let known = branches[store] { return known }
+        let found = try families.branches(of: store)
+        branches[store] = found
+        return found
+    }
+
+    /// The other sources that once were one with a store.
+    func siblings(of store: UniqueID, source: Int64) throws -> [SourceFamilies.Branch] {
+        try family(of: store).filter { $0.id != source }
+    }
 
     /// Adds the report, or brings the one that it is up to date.
     ///
     /// How far its source was taken over does not move: other reports of that source may be
     /// elsewhere.
     ///
+    /// - Parameter isCounted: Its source has lines then, of which no position says how far they go.
     /// - Returns: nil when the store has it as it is, or newer, or is to have it no more.
     /// - Throws: `LineFault` when another report has its place.
-    func take(_ portable: PortableReport) throws -> ReportRows.Outcome? {
+    func take(_ portable: PortableReport, isCounted: Bool = true) throws -> ReportRows.Outcome? {
         let report = portable.report
-        try report.checkLimits(portable.origin)
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
             try findID.number(report.start.microseconds.day, report.id) != 0
@@ -67,7 +86,11 @@ final class LineImporter {
         guard let source = try source(origin, of: report.id) else { return nil }
         namer = source
         if let revision = try findRevision.found(source, origin.seq) {
-            if revision >= origin.revision { return nil }
+            // Who sends may know that the process is gone, which the store itself never wrote.
+            let isClosed =
+                try revision == origin.revision && report.state != .open
+                && findState.found(source, origin.seq) == Int64(StallState.open.rawValue)
+            if revision >= origin.revision, !isClosed { return nil }
         } else if let pruned = try findPruned.found(), report.start.microseconds < pruned {
             // Roll-ups count it already: what was pruned does not come back.
             return nil
@@ -104,7 +127,7 @@ final class LineImporter {
         }
         try grouping.count(row, source: source, after: outcome)
         try same.note(row, source: source)
-        try countLine.run(source)
+        if isCounted { try countLine.run(source) }
         return outcome
     }
 
@@ -114,21 +137,22 @@ final class LineImporter {
         return ReportOrigin(store: nowhere, seq: hash.value & .max, revision: hash.value & .max)
     }
 
+    /// The source of a store's rows.
+    func source(_ store: UniqueID) throws -> Int64 {
+        if let known = sources[store] { return known }
+        let source = try findSource.found(store) ?? addSource.insert(store, nil as UniqueID?)
+        same.noteSource()
+        sources[store] = source
+        branches.removeAll()
+        return source
+    }
+
     /// The source that a report belongs to; nil when another that was one with it has the report. Where the number is
     /// another report's, the line is of a copy that went its own way.
     private func source(_ origin: ReportOrigin, of id: UniqueID) throws -> Int64? {
-        let source: Int64
-        if let known = sources[origin.store] {
-            source = known
-        } else {
-            source =
-                try findSource.found(origin.store)
-                ?? addSource.insert(origin.store, nil as UniqueID?)
-            same.noteSource()
-            sources[origin.store] = source
-        }
+        let source = try source(origin.store)
         guard origin.store != Self.nowhere else { return source }
-        let family = try families.branches(of: origin.store)
+        let family = try family(of: origin.store)
         let (own, others) = (family.filter { $0.id == source }, family.filter { $0.id != source })
         if try families.holds(others, seq: origin.seq, id: id) { return nil }
         guard try findRevision.found(source, origin.seq) != nil,
@@ -137,6 +161,7 @@ final class LineImporter {
         for branch in others where try findRevision.found(branch.id, origin.seq) == nil {
             return branch.id
         }
+        branches.removeAll()
         return try addSource.insert(
             SourceFamilies.derivedName(origin.store, id.bytes), origin.store as UniqueID?)
     }

@@ -87,7 +87,7 @@ final class StoreTransfer {
         // Before the reports: those of watched loops then count as such at once.
         var watched = try incoming.exposure().take(
             ofSource: source.id, after: known, to: writer.exposures, writer.exposureDays,
-            target: target.id, known: source.revision, loop: rows.loop,
+            target: target.id, loop: rows.loop,
             isKnown: { [families = writer.families] in
                 try families.holdsExposure(place.siblings, revision: $0, start_us: $1)
             })

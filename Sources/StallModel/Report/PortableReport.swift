@@ -44,12 +44,12 @@ package struct LineFault: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "line \(line): \(reason)" }
 }
 
-/// A sequence of reports, read one by one.
+/// A sequence of reports and other rows, read one by one.
 package protocol ReportFeed {
-    /// The next report; nil at the end.
+    /// The next row; nil at the end.
     ///
     /// - Throws: The error in one line; the next call continues after it.
-    mutating func next() throws(LineFault) -> PortableReport?
+    mutating func next() throws(LineFault) -> PortableRow?
 
     /// The number of the last line read, from 1.
     var lineNumber: Int { get }

@@ -56,7 +56,7 @@ package struct SuppressionRow: Hashable {
 
 /// Writes exposure and suppressed stalls. Works within the transaction of its caller.
 package struct ExposureRows {
-    private let put, add, replace, findElsewhere: Statement
+    private let put, add, raise, findElsewhere: Statement
 
     package init(_ connection: Connection) throws {
         put = try connection.prepare(
@@ -75,13 +75,17 @@ package struct ExposureRows {
             """)
         let insert = """
             insert into suppression (source, revision, loop, place, reason, stall_count, total_ns)
-            values (?, ?, ?, ?, ?, ?, ?) on conflict do update set revision = excluded.revision,
+            values (?, ?, ?, ?, ?, ?, ?) on conflict do update set
             """
+        let raised = "\(insert) revision = max(revision, excluded.revision),"
         add = try connection.prepare(
-            "\(insert) stall_count = stall_count + excluded.stall_count, "
+            "\(insert) revision = excluded.revision, stall_count = stall_count + excluded.stall_count, "
                 + "total_ns = total_ns + excluded.total_ns")
-        replace = try connection.prepare(
-            "\(insert) stall_count = excluded.stall_count, total_ns = excluded.total_ns")
+        raise = try connection.prepare(
+            """
+            \(raised) stall_count = max(stall_count, excluded.stall_count),
+                total_ns = max(total_ns, excluded.total_ns)
+            """)
     }
 
     package func put(_ row: ExposureRow, source: Int64) throws {
@@ -102,9 +106,9 @@ package struct ExposureRows {
         try write(row, with: add, source: source, revision: revision)
     }
 
-    /// Takes the place of what was counted before.
-    package func replace(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
-        try write(row, with: replace, source: source, revision: revision)
+    /// Brings what was counted before up to date. Counts only grow: an older state changes nothing.
+    package func raise(_ row: SuppressionRow, source: Int64, revision: Int64) throws {
+        try write(row, with: raise, source: source, revision: revision)
     }
 
     private func write(

@@ -25,10 +25,18 @@ import Testing
         var found: [String] = []
         while true {
             do throws(LineFault) {
-                guard let report = try lines.next() else { return found }
-                found.append(report.report.run.app)
+                guard let row = try lines.next() else { return found }
+                switch row {
+                case .report(let row): found.append(row.report.run.app)
+                case .unknown(let schema): found.append("unknown \(schema)")
+                default: found.append("\(row)")
+                }
             } catch { found.append(error.description) }
         }
+    }
+
+    func report(_ row: PortableRow?) -> PortableReport? {
+        if case .report(let report) = row { report } else { nil }
     }
 
     func read(_ text: String) throws -> [String] { try read(Array(text.utf8)) }
@@ -38,7 +46,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: path) }
         try Self.good.write(toFile: path, atomically: true, encoding: .utf8)
         var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
-        let portable = try #require(try lines.next())
+        let portable = try #require(report(try lines.next()))
         let report = portable.report
         #expect(portable.origin == nil && report.verdict == .stalled && report.cause == nil)
         #expect(report.duration == .nanoseconds(800_373_728))
@@ -62,7 +70,7 @@ import Testing
         try Self.good.replacing("2026-11-21T10:59:30.653001Z", with: text)
             .write(toFile: path, atomically: true, encoding: .utf8)
         var lines = ReportLines(descriptor: open(path, O_RDONLY), closesIt: true)
-        #expect(try lines.next()?.report.start.microseconds == microseconds)
+        #expect(try report(lines.next())?.report.start.microseconds == microseconds)
     }
 
     @Test(arguments: [

@@ -337,9 +337,9 @@ private struct ListFeed: ReportFeed {
 
     init(reports: [PortableReport]) { self.reports = reports }
 
-    mutating func next() throws(LineFault) -> PortableReport? {
+    mutating func next() throws(LineFault) -> PortableRow? {
         guard lineNumber < reports.count else { return nil }
         lineNumber += 1
-        return reports[lineNumber - 1]
+        return .report(reports[lineNumber - 1])
     }
 }

@@ -164,5 +164,5 @@ private struct EmptyFeed: ReportFeed {
     let lineNumber = 0
     let byteCount = 0
     let hasFailed = false
-    mutating func next() throws(LineFault) -> PortableReport? { nil }
+    mutating func next() throws(LineFault) -> PortableRow? { nil }
 }

@@ -1,0 +1,148 @@
+// Writes what is not a report, and comes as a line: watched time, stalls without a report, losses, process runs and
+// names. Each row stands for itself, whatever came before it; of two states of one row the greater stays.
+
+internal import StallModel
+internal import StallStore
+
+/// Takes rows over. Works within the transaction of its caller; `flush` is the last thing before a commit.
+final class LineRows {
+    private let interner: Interner
+    private let grouping: Grouping
+    private let exposures: ExposureRows
+    private let days: ExposureDays
+    private let families: SourceFamilies
+    private let findExposure, findSuppressed, findLoss, setLoss: Statement
+    /// Loops whose watched time came in this transaction, by their source.
+    private var watched: [Int64: Set<Int64>] = [:]
+
+    init(
+        _ connection: Connection, interner: Interner, grouping: Grouping, exposures: ExposureRows,
+        days: ExposureDays, families: SourceFamilies, setLoss: Statement
+    ) throws {
+        self.interner = interner
+        self.grouping = grouping
+        self.exposures = exposures
+        self.days = days
+        self.families = families
+        self.setLoss = setLoss
+        findExposure = try connection.prepare(
+            "select watched_ns from exposure where source = ? and revision = ? and loop = ?")
+        findSuppressed = try connection.prepare(
+            """
+            select stall_count from suppression
+            where source = ? and loop = ? and place = ? and reason = ?
+            """)
+        findLoss = try connection.prepare(
+            "select report_count from loss where source = ? and run = ? and reason = ?")
+    }
+
+    func forget() {
+        watched.removeAll()
+        days.forget()
+    }
+
+    /// Writes what was noted.
+    func flush() throws {
+        for (source, loops) in watched { try grouping.noteWatched(loops, source: source) }
+        watched.removeAll(keepingCapacity: true)
+        try days.flush()
+    }
+
+    /// - Parameter siblings: Sources that once were one with this one.
+    /// - Returns: Nil where the store has as much already.
+    func take(
+        _ row: PortableExposure, source: Int64, siblings: [SourceFamilies.Branch]
+    ) throws -> RowOutcome? {
+        let stretch = row.exposure
+        let loop = try loop(stretch.run, stretch.loop, stretch.threshold)
+        let new = ExposureRow(
+            revision: row.revision, loop: loop, start_us: stretch.start.microseconds,
+            watched_ns: stretch.watched.nanoseconds, busy_ns: stretch.busy.nanoseconds,
+            readyDelay_ns: stretch.readyDelay.nanoseconds,
+            microStallCount: Int64(stretch.microStallCount),
+            microStall_ns: stretch.microStallTime.nanoseconds, lengths: stretch.lengths)
+        watched[source, default: []].insert(loop)
+        if try families.holdsExposure(siblings, revision: new.revision, start_us: new.start_us) {
+            return nil
+        }
+        let known = try findExposure.found(source, new.revision, loop)
+        if let known, known >= new.watched_ns { return nil }
+        if try known == nil && exposures.isElsewhere(new, source: source) { return nil }
+        try days.note(new, source: source)
+        try exposures.put(new, source: source)
+        return known == nil ? .added : .changed
+    }
+
+    func take(_ row: PortableLoop, source: Int64) throws -> RowOutcome? {
+        watched[source, default: []].insert(try loop(row.run, row.loop, row.threshold))
+        return nil
+    }
+
+    func take(_ row: PortableSuppression, source: Int64) throws -> RowOutcome? {
+        let stalls = row.stalls
+        let new = SuppressionRow(
+            loop: try loop(stalls.run, stalls.loop, row.threshold), place: stalls.place,
+            reason: stalls.reason, count: Int64(stalls.count),
+            total_ns: stalls.total.nanoseconds)
+        let known = try findSuppressed.found(
+            source, new.loop, new.place, Int64(new.reason.rawValue))
+        try exposures.raise(new, source: source, revision: row.revision)
+        return known.map { $0 < new.count ? .changed : nil } ?? .added
+    }
+
+    func take(_ row: PortableLoss, source: Int64) throws -> RowOutcome? {
+        let (run, reason) = (try interner.run(row.run), Int64(row.reason.rawValue))
+        let known = try findLoss.found(source, run, reason)
+        try setLoss.run(source, run, reason, row.count, row.revision)
+        return known.map { $0 < row.count ? .changed : nil } ?? .added
+    }
+
+    func take(_ row: PortableRun) throws -> RowOutcome? {
+        let run = try interner.run(row.run)
+        for image in row.images {
+            let owner = image.buildID == nil ? (id: run, uuid: row.run.id) : nil
+            let known = try interner.image(
+                path: image.path, buildID: image.buildID?.bytes, owner: owner)
+            try interner.place(
+                image: known.id, run: run, loadAddress: Int64(bitPattern: image.loadAddress),
+                endAddress: Int64(bitPattern: image.endAddress))
+        }
+        return nil
+    }
+
+    /// Takes the names of a place, where they say more than what is known. The place may come before the reports that
+    /// show it.
+    func take(_ row: PortableLocation, source: Int64) throws -> RowOutcome? {
+        let frames = row.frames.map(FrameNames.init)
+        guard !frames.isEmpty else { return nil }
+        let location = row.location
+        let image = try interner.image(
+            path: location.imagePath, buildID: location.buildID?.bytes,
+            owner: row.run.map { (id: try interner.run($0), uuid: $0.id) })
+        let (offset, kind) = (Int64(bitPattern: location.offset), Int64(location.kind.rawValue))
+        let hash = ContentHash.location(image: image.hash, offset: offset, kind: kind)
+        let known = try interner.knownLocation(hash: hash)
+        let place = try interner.location(image: image, offset: offset, kind: kind)
+        let detail = FrameNames.detail(frames)
+        guard known?.detail ?? 0 < detail else {
+            if detail > 1 { try interner.compare(frames, withThoseOf: place, from: source) }
+            return nil
+        }
+        let hasChanged = try interner.take(
+            frames, ofLocation: place, knownDetail: known?.detail ?? 0, from: source)
+        if let known, hasChanged {
+            grouping.noteNames(ofLocation: place.id, wasLookedUp: known.detail > 0)
+        }
+        return known == nil ? .added : .changed
+    }
+
+    private func loop(_ run: ProcessRun, _ name: String, _ threshold: Duration) throws -> Int64 {
+        try interner.loop(
+            run: interner.run(run), name: name, threshold_ns: threshold.nanoseconds)
+    }
+}
+
+/// What a row in transfer was to the store that took it.
+enum RowOutcome {
+    case added, changed
+}
