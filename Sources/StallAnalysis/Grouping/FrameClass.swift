@@ -58,10 +58,10 @@ package final class ClassifiedFrame: Sendable {
     ///   - isMerged: Whether it is inlined into a merged function.
     ///   - isLean: Forget the parts of the frame that nothing needs once it is classified: of a large store's functions
     ///     they are most of the memory.
-    ///   - homes: Of the same rules.
+    ///   - homes: Those under the rules that decide.
     init(
-        _ frame: Frame, executable: BuildID?, rules: GroupingRules, isMerged: Bool = false,
-        isLean: Bool = false, homes: inout FrameHomes
+        _ frame: Frame, executable: BuildID?, isMerged: Bool = false, isLean: Bool = false,
+        homes: inout FrameHomes
     ) {
         var kept = frame
         if isLean {
@@ -79,7 +79,7 @@ package final class ClassifiedFrame: Sendable {
             frame, home, key: key, module: module, executable: executable)
         if homes.isOfOwnSource(frame, home, executable: executable) { facts.kinds.insert(.source) }
         var verdict = FrameVerdict()
-        rules.forEachFitting(facts, among: home.rules) { rule in verdict.apply(rule, facts) }
+        homes.rules.forEachFitting(facts, among: home.rules) { rule in verdict.apply(rule, facts) }
         if key.role == .merged, verdict.frameClass == .app { verdict.isMerged() }
         frameClass = verdict.frameClass
         rule = verdict.rule
@@ -96,7 +96,7 @@ package final class ClassifiedFrame: Sendable {
         _ frame: Frame, executable: BuildID? = nil, rules: GroupingRules = .builtIn
     ) {
         var homes = FrameHomes(rules: rules)
-        self.init(frame, executable: executable, rules: rules, homes: &homes)
+        self.init(frame, executable: executable, homes: &homes)
     }
 
     /// Whether it can name a group.

@@ -3,7 +3,7 @@
 
 internal import StallModel
 
-/// What the image and the Swift module of a function tell of it.
+/// What is known of a function by its image and its Swift module.
 struct FrameHome: Sendable {
     let imageName: String?
     /// Nil in no known image.
@@ -26,7 +26,7 @@ struct FrameHomes {
         var module: String?
     }
 
-    private let rules: GroupingRules
+    let rules: GroupingRules
     private var homes: [Key: FrameHome] = [:]
     private var headers: [String: Bool] = [:]
 

@@ -87,22 +87,21 @@ package struct GroupTitles {
 
 /// Distinguishes app frames from others.
 package struct FrameClassifier {
-    private let rules: GroupingRules
-    private var classified = ClassifiedFrames()
+    private var classified: ClassifiedFrames
     private var homes: FrameHomes
 
     package init(rules: GroupingRules) {
-        self.rules = rules
+        classified = ClassifiedFrames(rules: rules)
         homes = FrameHomes(rules: rules)
     }
 
     package mutating func isApp(_ frame: Frame, executable: BuildID?) -> Bool {
         // Asked for once a frame, by those who remember the answer.
-        ClassifiedFrame(frame, executable: executable, rules: rules, homes: &homes).counts
+        ClassifiedFrame(frame, executable: executable, homes: &homes).counts
     }
 
     /// The frame as shown in a flame graph.
     package mutating func picture(of frame: Frame, executable: BuildID?) -> PicturedFrame {
-        PicturedFrame(classified.classify(frame, executable: executable, rules))
+        PicturedFrame(classified.classify(frame, executable: executable))
     }
 }

@@ -12,7 +12,7 @@ struct SignatureCache {
 
     private let frames: [Int64: [Frame]]
     private let rules: GroupingRules
-    private var classified = ClassifiedFrames()
+    private var classified: ClassifiedFrames
     private var stacks: [Key: ClassifiedStack] = [:]
     private var groups: [Stall: ReportGroup] = [:]
 
@@ -25,6 +25,7 @@ struct SignatureCache {
     init(frames: [Int64: [Frame]], rules: GroupingRules) {
         self.frames = frames
         self.rules = rules
+        classified = ClassifiedFrames(rules: rules)
     }
 
     mutating func group(of report: ReportSummary, in run: ProcessRun?) -> ReportGroup {
@@ -56,7 +57,7 @@ struct SignatureCache {
             let known =
                 stacks[key]
                 ?? classified.classify(
-                    frames[stack.stack] ?? [], executable: stall.executable, rules)
+                    frames[stack.stack] ?? [], executable: stall.executable)
             stacks[key] = known
             return WeightedFrames(stack: known, weight: Double(stack.weight.nanoseconds))
         }
@@ -68,14 +69,17 @@ struct SignatureCache {
 /// **Thread safety:** any number of threads; they share a cache of classified frames.
 package final class DefaultGrouper: ReportGrouper {
     package let rules: GroupingRules
-    private let classified = Mutex(ClassifiedFrames())
+    private let classified: Mutex<ClassifiedFrames>
 
-    package init(rules: GroupingRules = .builtIn) { self.rules = rules }
+    package init(rules: GroupingRules = .builtIn) {
+        self.rules = rules
+        classified = Mutex(ClassifiedFrames(rules: rules))
+    }
 
     package var rulesHash: Int64 { rules.hash }
 
     package func stack(_ frames: [Frame], executable: BuildID?) -> any GroupedStack {
-        classified.withLock { $0.classify(frames, executable: executable, rules) }
+        classified.withLock { $0.classify(frames, executable: executable) }
     }
 
     /// The signature of one stall, from the frames and the weight of each of its stacks.
@@ -85,7 +89,7 @@ package final class DefaultGrouper: ReportGrouper {
         let stacks = classified.withLock { classified in
             stacks.map { frames, weight in
                 WeightedFrames(
-                    stack: classified.classify(frames, executable: executable, rules),
+                    stack: classified.classify(frames, executable: executable),
                     weight: Double(weight.nanoseconds))
             }
         }
@@ -116,30 +120,29 @@ struct ClassifiedFrames {
     private static let capacity = 200_000
 
     private var known: [Place: ClassifiedFrame] = [:]
-    private var homes: FrameHomes?
+    private var homes: FrameHomes
+
+    init(rules: GroupingRules) { homes = FrameHomes(rules: rules) }
 
     mutating func classify(
-        _ frame: Frame, executable: BuildID?, _ rules: GroupingRules, isMerged: Bool = false
+        _ frame: Frame, executable: BuildID?, isMerged: Bool = false
     ) -> ClassifiedFrame {
         let place = Place(frame: frame, executable: executable, isMerged: isMerged)
         if let known = known[place] { return known }
         if known.count == Self.capacity { known.removeAll() }
-        if homes == nil { homes = FrameHomes(rules: rules) }
         let answer = ClassifiedFrame(
-            frame, executable: executable, rules: rules, isMerged: isMerged, homes: &homes!)
+            frame, executable: executable, isMerged: isMerged, homes: &homes)
         known[place] = answer
         return answer
     }
 
-    mutating func classify(
-        _ frames: [Frame], executable: BuildID?, _ rules: GroupingRules
-    ) -> ClassifiedStack {
-        var classified = frames.map { classify($0, executable: executable, rules) }
+    mutating func classify(_ frames: [Frame], executable: BuildID?) -> ClassifiedStack {
+        var classified = frames.map { classify($0, executable: executable) }
         // Functions inlined into a merged body also have the names of only one of the merged functions.
         for index in frames.indices.reversed().dropFirst()
         where frames[index].isInlined && classified[index + 1].key.role == .merged {
             classified[index] = classify(
-                frames[index], executable: executable, rules, isMerged: true)
+                frames[index], executable: executable, isMerged: true)
         }
         return ClassifiedStack(classified)
     }

@@ -4,8 +4,7 @@ internal import StallModel
 
 /// Classifies the stacks that stalls of some programs show.
 final class StackClassifier {
-    private var functions = StackFunctions()
-    private let rules: GroupingRules
+    private let functions: StackFunctions
     private var homes: FrameHomes
     /// By program and function. Where there is one program, functions are classified as they are read, and their texts
     /// are not held.
@@ -22,7 +21,6 @@ final class StackClassifier {
     init(
         _ store: any QueryableStore, stacks: [Int64], executables: [BuildID?], rules: GroupingRules
     ) throws {
-        self.rules = rules
         var homes = FrameHomes(rules: rules)
         let only = executables.count == 1 ? executables : []
         var known: [ClassifiedFrame?] = []
@@ -34,8 +32,7 @@ final class StackClassifier {
             }
             known.append(
                 ClassifiedFrame(
-                    frame, executable: executable, rules: rules, isLean: !frame.isInlined,
-                    homes: &homes))
+                    frame, executable: executable, isLean: !frame.isInlined, homes: &homes))
             return Int32(known.count - 1)
         }
         self.homes = homes
@@ -43,12 +40,16 @@ final class StackClassifier {
         if let executable = only.first { classified[executable] = known }
     }
 
-    /// Stacks of one number have the same frames; nil for an unknown stack.
-    func path(ofStack stack: Int64) -> Int32? { functions.path(ofStack: stack) }
+    var pathCount: Int { functions.pathCount }
 
-    /// - Parameter isPlain: Functions that were inlined into a merged one keep their own class.
+    /// Stacks of one number have the same frames.
+    func path(ofStack stack: Int32) -> Int32 { functions.path(ofStack: stack) }
+
+    /// - Parameters:
+    ///   - stack: Index into the stacks that this was made for.
+    ///   - isPlain: Functions that were inlined into a merged one keep their own class.
     func frames(
-        ofStack stack: Int64, executable: BuildID?, isPlain: Bool = false
+        ofStack stack: Int32, executable: BuildID?, isPlain: Bool = false
     ) -> [ClassifiedFrame] {
         let numbers = functions[stack]
         var found = numbers.map { frame($0, executable) }
@@ -59,8 +60,7 @@ final class StackClassifier {
             let frame =
                 merged[key]
                 ?? ClassifiedFrame(
-                    found[index].frame, executable: executable, rules: rules, isMerged: true,
-                    homes: &homes)
+                    found[index].frame, executable: executable, isMerged: true, homes: &homes)
             merged[key] = frame
             found[index] = frame
         }
@@ -70,7 +70,7 @@ final class StackClassifier {
     private func frame(_ number: Int32, _ executable: BuildID?) -> ClassifiedFrame {
         if let known = classified[executable]?[Int(number)] { return known }
         let frame = ClassifiedFrame(
-            frames[Int(number)], executable: executable, rules: rules, homes: &homes)
+            frames[Int(number)], executable: executable, homes: &homes)
         classified[executable, default: Array(repeating: nil, count: frames.count)][Int(number)] =
             frame
         return frame

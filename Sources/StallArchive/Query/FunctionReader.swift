@@ -11,8 +11,8 @@ struct FunctionReader {
     /// Whether rows of functions have names. Their texts are not held: they are most of what a store is.
     private var areNamed: [Int64: Bool] = [:]
     private var last: (row: Int64, function: Function)?
-    /// By the number of a location, twice, plus one where it was guessed.
-    private var places: [UInt64: [Int32]] = [:]
+    /// By the key of an entry.
+    private var places: [Int64: [Int32]] = [:]
     private var numbers: [Key: Int32] = [:]
 
     private struct Function {
@@ -114,32 +114,33 @@ struct FunctionReader {
         return stacks.count > 64 && last / 4 < Int64(stacks.count)
     }
 
-    /// The functions of all these stacks.
+    /// The functions of all these stacks, read in the store's order.
     mutating func functions(
-        ofStacks wanted: Set<Int64>, _ number: (Frame) -> Int32
+        ofMost wanted: [Int64], _ number: (Frame) -> Int32
     ) throws -> StackFunctions {
+        let wanted = KeyNumbers(wanted)
         // The places of each stack, one stack behind the other.
         var entries: [Int32] = []
-        var numbers = PlaceNumbers()
-        var stacks: [(stack: Int64, end: Int)] = []
+        var numbers = KeyNumbers()
+        var stacks: [(stack: Int32, end: Int)] = []
         let rows = try connection.prepare("select id, locations from stack")
         while try rows.step() {
-            let stack = try rows.integer(at: 0)
-            guard wanted.contains(stack) else { continue }
+            let id = try rows.integer(at: 0)
+            guard let stack = wanted.number(of: id) else { continue }
             guard let found = [StackEntry](encoded: rows.blob(at: 1)) else {
-                throw rows.damage("stack \(stack) is not a list of locations")
+                throw rows.damage("stack \(id) is not a list of locations")
             }
-            for entry in found { entries.append(numbers.add(entry)) }
+            for entry in found { entries.append(numbers.add(entry.key)) }
             stacks.append((stack, entries.count))
         }
         let places = try places(numbers, number)
-        var functions = StackFunctions()
+        var functions = StackFunctions(stackCount: wanted.count)
+        var own: [Int32] = []
         var first = 0
         for (stack, end) in stacks {
-            var own: [Int32] = []
-            own.reserveCapacity(end - first + 4)
+            own.removeAll(keepingCapacity: true)
             for entry in entries[first..<end] { own += places[Int(entry)] }
-            functions.add(stack: stack, own)
+            functions.set(own, ofStack: stack)
             first = end
         }
         return functions
@@ -147,7 +148,7 @@ struct FunctionReader {
 
     /// The functions of places by their numbers.
     private mutating func places(
-        _ numbers: PlaceNumbers, _ number: (Frame) -> Int32
+        _ numbers: KeyNumbers, _ number: (Frame) -> Int32
     ) throws -> [[Int32]] {
         var places: [[Int32]] = Array(repeating: [], count: numbers.count)
         let rows = try connection.prepare(
@@ -160,13 +161,13 @@ struct FunctionReader {
             let location = try rows.integer(at: 5)
             for isGuessed in [false, true] {
                 let entry = StackEntry(location: location, isGuessed: isGuessed)
-                guard let place = numbers.number(of: entry) else { continue }
+                guard let place = numbers.number(of: entry.key) else { continue }
                 places[Int(place)].append(
                     try self.number(rows, isGuessed: isGuessed, number))
             }
         }
         if let place = places.firstIndex(where: \.isEmpty) {
-            throw missing(numbers.entries[place])
+            throw missing(StackEntry(key: numbers.keys[place]))
         }
         return places
     }
@@ -205,8 +206,4 @@ struct FunctionReader {
         images[row] = image
         return image
     }
-}
-
-extension StackEntry {
-    fileprivate var key: UInt64 { UInt64(bitPattern: location) << 1 | (isGuessed ? 1 : 0) }
 }

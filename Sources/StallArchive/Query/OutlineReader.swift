@@ -104,7 +104,7 @@ extension OutlinedThread {
 final class PlaceLookup: OutlineLookup {
     private let rows: StackRows
     private let findImages: Statement
-    private var numbers = PlaceNumbers()
+    private var numbers = KeyNumbers()
 
     init(_ connection: Connection) throws {
         rows = try StackRows(connection)
@@ -116,12 +116,12 @@ final class PlaceLookup: OutlineLookup {
         guard let (found, isTruncated) = try rows.entries(ofStack: stack) else {
             throw rows.damage("a report refers to stack \(stack), which is missing")
         }
-        for entry in found { places.append(numbers.add(entry)) }
+        for entry in found { places.append(numbers.add(entry.key)) }
         return isTruncated
     }
 
     func frames(ofPlace place: Int32) throws -> [Frame] {
-        let entry = numbers.entries[Int(place)]
+        let entry = StackEntry(key: numbers.keys[Int(place)])
         var frames = try rows.place(entry.location).frames
         guard entry.isGuessed else { return frames }
         for index in frames.indices { frames[index].isGuessed = true }

@@ -115,11 +115,12 @@ extension ReportStore {
         try answer { connection in
             var reader = try FunctionReader(connection)
             if try reader.areMost(stacks) {
-                return try reader.functions(ofStacks: Set(stacks), number)
+                return try reader.functions(ofMost: stacks, number)
             }
-            var functions = StackFunctions()
-            for stack in stacks {
-                functions.add(stack: stack, try reader.functions(ofStack: stack, number))
+            var functions = StackFunctions(stackCount: stacks.count)
+            for (index, stack) in stacks.enumerated() {
+                functions.set(
+                    try reader.functions(ofStack: stack, number), ofStack: Int32(index))
             }
             return functions
         }

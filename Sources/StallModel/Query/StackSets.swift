@@ -6,8 +6,8 @@ package struct StackSets: Sendable {
     package struct Entry: Sendable {
         /// Index into `executables`.
         package var executable: Int
-        /// The numbers of the distinct stacks in the store; empty for stalls without a stack.
-        package var stacks: ArraySlice<Int64>
+        /// The distinct stacks, as indices into `stacks` of all; empty for stalls without a stack.
+        package var stacks: ArraySlice<Int32>
         /// The number of stalls.
         package var count: Int
         /// The total time that each of the stacks stands for.
@@ -20,8 +20,9 @@ package struct StackSets: Sendable {
     /// By set. Sums end at the largest number.
     private var counts: [Int] = []
     private var withoutStack_ns: [Int64] = []
-    /// By stack of a set, as `table.stacks` has them.
+    /// By stack of a set, those of one set behind each other, and where those of each begin.
     private var times_ns: [Int64] = []
+    private var firstTimes: [Int] = []
 
     package init() {}
 
@@ -30,20 +31,17 @@ package struct StackSets: Sendable {
     package var isEmpty: Bool { counts.isEmpty }
 
     package subscript(index: Int) -> Entry {
-        let range = table.range(ofSet: index)
+        let (stacks, first) = (table[index], firstTimes[index])
         return Entry(
-            executable: table.executableNumber(ofSet: index), stacks: table.stacks[range],
-            count: counts[index], times_ns: times_ns[range],
+            executable: table.executableNumber(ofSet: index), stacks: stacks,
+            count: counts[index], times_ns: times_ns[first..<first + stacks.count],
             timeWithoutStack_ns: withoutStack_ns[index])
     }
 
     package var entries: [Entry] { counts.indices.map { self[$0] } }
 
-    /// Every stack once, in order of first occurrence.
-    package var stacks: [Int64] {
-        var seen: Set<Int64> = []
-        return table.stacks.filter { seen.insert($0).inserted }
-    }
+    /// Every stack once, as the store numbers them, in order of first occurrence.
+    package var stacks: [Int64] { table.stacks }
 
     package var executables: [BuildID?] { table.executables }
     package mutating func number(ofExecutable executable: BuildID?) -> Int32 {
@@ -66,6 +64,7 @@ package struct StackSets: Sendable {
         if set == counts.count {
             counts.append(0)
             withoutStack_ns.append(0)
+            firstTimes.append(times_ns.count)
             times_ns += repeatElement(0, count: stall.stacks.count)
         }
         counts[set] += 1
@@ -74,7 +73,7 @@ package struct StackSets: Sendable {
             sum = overflow ? .max : new
         }
         guard !stall.stacks.isEmpty else { return add(duration, to: &withoutStack_ns[set]) }
-        let first = table.range(ofSet: set).lowerBound
+        let first = firstTimes[set]
         guard stall.stacks.count > 1 else { return add(duration, to: &times_ns[first]) }
         let whole = stall.weights.reduce(0.0) { $0 + Double($1) }
         for index in stall.stacks.indices {

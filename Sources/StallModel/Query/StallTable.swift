@@ -60,7 +60,7 @@ package struct StallTable: Sendable {
     package func forEachStall(_ body: (Stall, ArraySlice<Int64>) -> Void) {
         var next = 0
         for stall in stalls {
-            let count = sets.range(ofSet: Int(stall.set)).count
+            let count = sets[Int(stall.set)].count
             let end = count < 2 ? next : next + count
             body(stall, weights[next..<end])
             next = end

@@ -14,16 +14,22 @@ package struct StackEntry: Hashable {
         self.location = location
         self.isGuessed = isGuessed
     }
+
+    package init(key: Int64) {
+        self.init(location: Int64(UInt64(bitPattern: key) >> 1), isGuessed: key & 1 == 1)
+    }
+
+    /// As one number, the lowest bit for the guess.
+    package var key: Int64 { location << 1 | (isGuessed ? 1 : 0) }
 }
 
 extension [StackEntry] {
-    /// A number for each entry, the lowest bit for the guess.
+    /// The key of each entry.
     package var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 3)
         for entry in self {
-            bytes.append(
-                leb128: UInt64(bitPattern: entry.location) << 1 | (entry.isGuessed ? 1 : 0))
+            bytes.append(leb128: UInt64(bitPattern: entry.key))
         }
         return bytes
     }
@@ -34,7 +40,7 @@ extension [StackEntry] {
         var rest = bytes[...]
         while !rest.isEmpty {
             guard let number = rest.popLEB128() else { return nil }
-            append(StackEntry(location: Int64(number >> 1), isGuessed: number & 1 == 1))
+            append(StackEntry(key: Int64(bitPattern: number)))
         }
     }
 }

@@ -69,10 +69,10 @@ package struct CallTree: Sendable {
     /// Whether there were no stalls at all, with or without stacks.
     package private(set) var isSelectionEmpty = false
 
-    private struct Path: Hashable {
-        /// Of a stack, or of all stacks with the same functions.
-        var number: Int64
-        var executable: Int
+    /// The nodes of a path, in the list of those of all paths.
+    private enum PathSteps {
+        case unknown, unselected
+        case selected(Range<Int>)
     }
 
     /// Builds the tree of the stalls.
@@ -84,11 +84,14 @@ package struct CallTree: Sendable {
         _ stalls: StackSets, frames: [Int64: [Frame]], direction: TreeDirection,
         selection: TreeSelection = TreeSelection(), rules: GroupingRules = .builtIn
     ) {
-        var classified = ClassifiedFrames()
-        self.init(stalls, direction: direction, selection: selection, path: { $0 }) {
-            stack, executable in
-            (frames[stack] ?? []).map {
-                classified.classify($0, executable: executable, rules)
+        var classified = ClassifiedFrames(rules: rules)
+        let stacks = stalls.stacks
+        self.init(
+            stalls, direction: direction, selection: selection, pathCount: stacks.count,
+            path: { $0 }
+        ) { stack, executable in
+            (frames[stacks[Int(stack)]] ?? []).map {
+                classified.classify($0, executable: executable)
             }
         }
     }
@@ -103,7 +106,7 @@ package struct CallTree: Sendable {
             store, stacks: stalls.stacks, executables: stalls.executables, rules: rules)
         self.init(
             stalls, direction: direction, selection: selection,
-            path: { classifier.path(ofStack: $0).map { Int64($0) } ?? -1 }
+            pathCount: classifier.pathCount, path: classifier.path(ofStack:)
         ) { stack, executable in
             classifier.frames(ofStack: stack, executable: executable, isPlain: true)
         }
@@ -114,31 +117,31 @@ package struct CallTree: Sendable {
     ///   - path: The number of a stack's path: stacks of one path have the same frames.
     ///   - stack: The classified frames of a stack in a program. Asked once for each path.
     private init(
-        _ stalls: StackSets, direction: TreeDirection, selection: TreeSelection,
-        path: (Int64) -> Int64, stack: (Int64, BuildID?) -> [ClassifiedFrame]
+        _ stalls: StackSets, direction: TreeDirection, selection: TreeSelection, pathCount: Int,
+        path: (Int32) -> Int32, stack: (Int32, BuildID?) -> [ClassifiedFrame]
     ) {
         var builder = CallTreeBuilder(direction: direction, selection: selection)
-        // Nil where the stack is not selected.
-        var rangesOfStacks: [Path: Range<Int>?] = [:]
-        var rangesOfPaths: [Path: Range<Int>?] = [:]
+        // By program and path.
+        var stepsOfPaths = stalls.executables.map { _ in
+            Array(repeating: PathSteps.unknown, count: pathCount)
+        }
         // The nodes of all paths, one behind the other.
         var steps: [Int32] = []
         var lastEntry: [Int32] = []
-        func rangeOfSteps(_ number: Int64, _ executable: Int) -> Range<Int>? {
-            let ofStack = Path(number: number, executable: executable)
-            if let known = rangesOfStacks[ofStack] { return known }
-            let ofPath = Path(number: path(number), executable: executable)
-            var range = rangesOfPaths[ofPath]
-            if range == nil {
-                let first = steps.count
-                let isSelected = builder.addPath(
-                    of: stack(number, stalls.executables[executable]), to: &nodes, &steps)
-                range = .some(isSelected ? first..<steps.count : nil)
-                lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
-                rangesOfPaths[ofPath] = range
+        func rangeOfSteps(_ number: Int32, _ executable: Int) -> Range<Int>? {
+            let path = Int(path(number))
+            switch stepsOfPaths[executable][path] {
+            case .selected(let range): return range
+            case .unselected: return nil
+            case .unknown: break
             }
-            rangesOfStacks[ofStack] = range
-            return range!
+            let first = steps.count
+            let isSelected = builder.addPath(
+                of: stack(number, stalls.executables[executable]), to: &nodes, &steps)
+            lastEntry += repeatElement(-1, count: nodes.count - lastEntry.count)
+            stepsOfPaths[executable][path] =
+                isSelected ? .selected(first..<steps.count) : .unselected
+            return isSelected ? first..<steps.count : nil
         }
         for number in 0..<stalls.count {
             let entry = stalls[number]

@@ -17,25 +17,37 @@ struct InclusiveRanking {
     private var titleOfStep: [Int32] = []
     // For `addCells` alone.
     private var classOfStep: [Int32] = []
-    private var stepsByHash: [UInt64: Int32] = [:]
     private var cells: [Cell] = []
     /// Where the cells of each set begin.
     private var firstCell: [Int32] = [0]
-    private var steps: [Int32] = []
-    private var members: [Int32] = []
+    /// The functions of cells.
+    private var steps = NumberLists()
+    /// The stacks of cells, by index into their set's.
+    private var members = NumberLists()
+    /// In `members`: all stacks of a set.
+    private let onAll: Int32
 
     /// The functions of a set that are on the same of its stacks.
     fileprivate struct Cell {
         /// In `steps`.
-        var firstStep, stepCount: Int32
-        /// In `members`, by index into the set's stacks; none where they are on all of them.
-        var firstMember, memberCount: Int32
+        var steps: Int32
+        /// In `members`.
+        var members: Int32
+    }
+
+    /// Of all stalls with a list of functions, or with a title.
+    private struct Total {
         var count: Int64 = 0
-        var total_ns: Int64 = 0
+        var time_ns: Int64 = 0
         var watched_ns: Int64 = 0
         var longest_ns: Int64 = 0
 
-        var steps: Range<Int> { Int(firstStep)..<Int(firstStep) + Int(stepCount) }
+        mutating func add(_ other: Total) {
+            count += other.count
+            time_ns = time_ns.saturated(adding: other.time_ns)
+            watched_ns = watched_ns.saturated(adding: other.watched_ns)
+            longest_ns = max(longest_ns, other.longest_ns)
+        }
     }
 
     init(
@@ -46,8 +58,9 @@ struct InclusiveRanking {
         self.order = order
         self.limit = limit
         self.exactLimit = exactLimit
+        onAll = members.add([])
         addSets(classifier)
-        (classOfStep, stepsByHash) = ([], [:])
+        classOfStep = []
     }
 
     // MARK: Sets
@@ -55,70 +68,63 @@ struct InclusiveRanking {
     private mutating func addSets(_ classifier: StackClassifier) {
         var numbers: [PathStep: Int32] = [:]
         var titleNumbers: [String: Int32] = [:]
-        // In `steps`, by program and stack, and by program and path.
-        let unknown: [[Int64: Range<Int>]] = Array(
-            repeating: [:], count: table.sets.executables.count)
-        var (rangesOfStacks, rangesOfPaths) = (unknown, unknown)
+        // In `steps`, by program and path; negative where not known yet.
+        var stepsOfPaths = table.sets.executables.map { _ in
+            Array(repeating: Int32(-1), count: classifier.pathCount)
+        }
+        func number(of step: PathStep) -> Int32 {
+            if let known = numbers[step] { return known }
+            let number = Int32(titleOfStep.count)
+            numbers[step] = number
+            let title = titleNumbers[step.title] ?? Int32(titles.count)
+            if title == titles.count {
+                titleNumbers[step.title] = title
+                titles.append(step.title)
+            }
+            titleOfStep.append(title)
+            classOfStep.append(0)
+            return number
+        }
         cells.reserveCapacity(table.sets.count * 5 / 2)
         firstCell.reserveCapacity(table.sets.count + 1)
+        var own: [Int32] = []
         for set in 0..<table.sets.count {
             let program = table.sets.executableNumber(ofSet: set)
-            let stacks = table.sets.stacks[table.sets.range(ofSet: set)]
-            var own: [Range<Int>] = []
-            for stack in stacks {
-                if let known = rangesOfStacks[program][stack] {
-                    own.append(known)
-                    continue
-                }
-                let path = classifier.path(ofStack: stack).map { Int64($0) } ?? -1
-                if let known = rangesOfPaths[program][path] {
-                    rangesOfStacks[program][stack] = known
-                    own.append(known)
-                    continue
-                }
-                let frames = classifier.frames(
-                    ofStack: stack, executable: table.sets.executables[program])
-                let first = steps.count
-                for frame in frames.callout where frame.counts {
-                    let number = numbers[frame.step] ?? Int32(titleOfStep.count)
-                    if number == titleOfStep.count {
-                        numbers[frame.step] = number
-                        let title = titleNumbers[frame.step.title] ?? Int32(titles.count)
-                        if title == titles.count {
-                            titleNumbers[frame.step.title] = title
-                            titles.append(frame.step.title)
-                        }
-                        titleOfStep.append(title)
-                        classOfStep.append(0)
+            own.removeAll(keepingCapacity: true)
+            for stack in table.sets[set] {
+                let path = Int(classifier.path(ofStack: stack))
+                if stepsOfPaths[program][path] < 0 {
+                    let frames = classifier.frames(
+                        ofStack: stack, executable: table.sets.executables[program])
+                    var found: [Int32] = []
+                    for frame in frames.callout where frame.counts {
+                        let number = number(of: frame.step)
+                        if !found.contains(number) { found.append(number) }
                     }
-                    if !steps[first...].contains(number) { steps.append(number) }
+                    stepsOfPaths[program][path] = steps.add(found)
                 }
-                rangesOfStacks[program][stack] = first..<steps.count
-                rangesOfPaths[program][path] = first..<steps.count
-                own.append(first..<steps.count)
+                own.append(stepsOfPaths[program][path])
             }
             addCells(own)
             firstCell.append(Int32(cells.count))
         }
     }
 
-    private mutating func addCells(_ own: [Range<Int>]) {
-        func cell(_ steps: Range<Int>, _ members: Range<Int> = 0..<0) -> Cell {
-            Cell(
-                firstStep: Int32(steps.lowerBound), stepCount: Int32(steps.count),
-                firstMember: Int32(members.lowerBound), memberCount: Int32(members.count))
-        }
+    /// - Parameter own: The functions on each stack of the set.
+    private mutating func addCells(_ own: [Int32]) {
         guard own.count > 1 else {
-            if let steps = own.first, !steps.isEmpty { cells.append(cell(steps)) }
+            if let list = own.first, !steps[list].isEmpty {
+                cells.append(Cell(steps: list, members: onAll))
+            }
             return
         }
         // Steps are divided stack by stack: those of one class are on the same stacks of those seen so far. Class 0 has
         // the steps that are on none of them.
         var classes: [(parent: Int32, stack: Int32)] = [(0, -1)]
         var order: [Int32] = []
-        for (index, range) in own.enumerated() {
+        for (index, list) in own.enumerated() {
             var divided = Array(repeating: Int32(0), count: classes.count)
-            for step in steps[range] {
+            for step in steps[list] {
                 let old = Int(classOfStep[Int(step)])
                 if old == 0 { order.append(step) }
                 if divided[old] == 0 {
@@ -131,63 +137,54 @@ struct InclusiveRanking {
         for number in classes.indices.dropFirst() {
             let together = order.filter { classOfStep[Int($0)] == Int32(number) }
             guard !together.isEmpty else { continue }
-            let firstMember = members.count
             var stacks: [Int32] = []
             var ancestor = classes[number]
             while ancestor.stack >= 0 {
                 stacks.append(ancestor.stack)
                 ancestor = classes[Int(ancestor.parent)]
             }
-            if stacks.count < own.count { members += stacks.reversed() }
-            cells.append(cell(range(of: together), firstMember..<members.count))
+            cells.append(
+                Cell(
+                    steps: steps.add(together),
+                    members: stacks.count < own.count ? members.add(stacks.reversed()) : onAll))
         }
         for step in order { classOfStep[Int(step)] = 0 }
-    }
-
-    /// Where in `steps` these are. Most sets have those of another one.
-    private mutating func range(of together: [Int32]) -> Range<Int> {
-        var hash: UInt64 = 0
-        for step in together {
-            hash = (hash ^ UInt64(step)) &* 0xff51_afd7_ed55_8ccd
-            hash ^= hash >> 32
-        }
-        if let first = stepsByHash[hash].map({ Int($0) }),
-            first + together.count <= steps.count,
-            steps[first..<first + together.count].elementsEqual(together)
-        {
-            return first..<first + together.count
-        }
-        stepsByHash[hash] = Int32(steps.count)
-        steps += together
-        return steps.count - together.count..<steps.count
     }
 
     private func cells(ofSet set: Int32) -> Range<Int> {
         Int(firstCell[Int(set)])..<Int(firstCell[Int(set) + 1])
     }
 
-    /// The part of a stall's time in which a cell's functions were on the stack.
-    private func part(
-        of stall: StallTable.Stall, _ weights: ArraySlice<Int64>, in cell: Cell
-    ) -> Int64 {
-        guard cell.memberCount > 0, !weights.isEmpty else { return stall.duration_ns }
-        var (whole, own) = (0.0, 0.0)
-        for weight in weights { whole += Double(weight) }
-        let first = Int(cell.firstMember)
-        for member in members[first..<first + Int(cell.memberCount)] {
-            own += Double(weights[weights.startIndex + Int(member)])
+    /// Calls `body` with each stall, each list of functions on its stacks, and the part of its time in which they were.
+    private func forEachPart(
+        where isWanted: (_ steps: Int32) -> Bool,
+        _ body: (_ stall: StallTable.Stall, _ steps: Int32, _ part_ns: Int64) -> Void
+    ) {
+        table.forEachStall { stall, weights in
+            var whole = 0.0
+            for weight in weights { whole += Double(weight) }
+            for cell in cells[cells(ofSet: stall.set)] where isWanted(cell.steps) {
+                guard cell.members != onAll, !weights.isEmpty else {
+                    body(stall, cell.steps, stall.duration_ns)
+                    continue
+                }
+                var own = 0.0
+                for member in members.numbers[members.range(of: cell.members)] {
+                    own += Double(weights[weights.startIndex + Int(member)])
+                }
+                let part = (Double(stall.duration_ns) * (own / whole)).rounded()
+                body(stall, cell.steps, Int64(part))
+            }
         }
-        return Int64((Double(stall.duration_ns) * (own / whole)).rounded())
     }
 
     // MARK: Ranking
 
     /// The overview, the largest functions, and how many others there are.
-    mutating func ranking(ids: (_ source: Int64, _ seq: Int64) throws -> UniqueID?) throws
+    func ranking(ids: (_ source: Int64, _ seq: Int64) throws -> UniqueID?) throws
         -> Ranking
     {
         var overview = Overview(table)
-        addTotals()
         let (listed, count) = largest()
         var buckets: TimeBuckets?
         if let first = overview.first, let last = overview.last {
@@ -207,54 +204,34 @@ struct InclusiveRanking {
             buckets: buckets)
     }
 
-    private mutating func addTotals() {
-        let table = table
-        table.forEachStall { stall, weights in
-            let isWatched = table.facts[Int(stall.facts)].isWatched
-            for index in cells(ofSet: stall.set) {
-                let part = part(of: stall, weights, in: cells[index])
-                cells[index].count += 1
-                cells[index].total_ns = cells[index].total_ns.saturated(adding: part)
-                if isWatched {
-                    cells[index].watched_ns = cells[index].watched_ns.saturated(adding: part)
-                }
-                cells[index].longest_ns = max(cells[index].longest_ns, part)
-            }
-        }
-    }
-
     /// The titles that are listed, and how many there are.
     private func largest() -> (listed: [Int32], count: Int) {
-        struct Size {
-            var count: Int64 = 0
-            var total, watched, longest: Int64
+        var totals = Array(repeating: Total(), count: steps.count)
+        forEachPart(where: { _ in true }) { stall, steps, part in
+            let isWatched = table.facts[Int(stall.facts)].isWatched
+            totals[Int(steps)].add(
+                Total(
+                    count: 1, time_ns: part, watched_ns: isWatched ? part : 0, longest_ns: part))
         }
-        var sizes = Array(repeating: Size(total: 0, watched: 0, longest: 0), count: titles.count)
-        for cell in cells where cell.count > 0 {
-            for step in steps[cell.steps] {
-                let title = Int(titleOfStep[Int(step)])
-                sizes[title].count += cell.count
-                sizes[title].total = sizes[title].total.saturated(adding: cell.total_ns)
-                sizes[title].watched = sizes[title].watched.saturated(adding: cell.watched_ns)
-                sizes[title].longest = max(sizes[title].longest, cell.longest_ns)
-            }
+        var sizes = Array(repeating: Total(), count: titles.count)
+        for (list, total) in totals.enumerated() where total.count > 0 {
+            for step in steps[Int32(list)] { sizes[Int(titleOfStep[Int(step)])].add(total) }
         }
         func size(_ title: Int32) -> Int64 {
             let size = sizes[Int(title)]
             return switch order {
-            case .total, .p95: size.total
+            case .total, .p95: size.time_ns
             case .count: size.count
-            case .max: size.longest
-            case .rate: size.watched
+            case .max: size.longest_ns
+            case .rate: size.watched_ns
             }
         }
         let present = titles.indices.filter { sizes[$0].count > 0 }.map { Int32($0) }
         let listed = present.sorted { left, right in
             let (one, other) = (size(left), size(right))
             if one != other { return one > other }
-            let (total, otherTotal) = (sizes[Int(left)].total, sizes[Int(right)].total)
-            return total != otherTotal
-                ? total > otherTotal : titles[Int(left)] < titles[Int(right)]
+            let (time, otherTime) = (sizes[Int(left)].time_ns, sizes[Int(right)].time_ns)
+            return time != otherTime ? time > otherTime : titles[Int(left)] < titles[Int(right)]
         }
         return (Array(listed.prefix(limit)), present.count)
     }
@@ -263,11 +240,11 @@ struct InclusiveRanking {
     private func sums(of listed: [Int32], _ buckets: TimeBuckets?) -> [InclusiveSum] {
         var places = Array(repeating: Int32(-1), count: titles.count)
         for (place, title) in listed.enumerated() { places[Int(title)] = Int32(place) }
-        // Those of all cells one behind the other, and where those of each begin.
+        // Of all lists, one behind the other, and where those of each begin.
         var listedPlaces: [Int32] = []
         var firstListed: [Int32] = [0]
-        for cell in cells {
-            for step in steps[cell.steps] {
+        for list in 0..<Int32(steps.count) {
+            for step in steps[list] {
                 let place = places[Int(titleOfStep[Int(step)])]
                 if place >= 0 { listedPlaces.append(place) }
             }
@@ -278,14 +255,13 @@ struct InclusiveRanking {
                 factCount: table.facts.count, bucketCount: buckets?.count ?? 0,
                 exactLimit: exactLimit)
         }
-        table.forEachStall { stall, weights in
-            for index in cells(ofSet: stall.set) where firstListed[index] < firstListed[index + 1] {
-                let part = part(of: stall, weights, in: cells[index])
-                let length = DurationHistogram.bucket(ofNanoseconds: part)
-                let bucket = buckets?.index(of: UnixTime(microseconds: stall.start_us))
-                for place in listedPlaces[Int(firstListed[index])..<Int(firstListed[index + 1])] {
-                    sums[Int(place)].add(part, length: length, of: stall, in: bucket)
-                }
+        forEachPart(where: { firstListed[Int($0)] < firstListed[Int($0) + 1] }) {
+            stall, steps, part in
+            let length = DurationHistogram.bucket(ofNanoseconds: part)
+            let bucket = buckets?.index(of: UnixTime(microseconds: stall.start_us))
+            let range = Int(firstListed[Int(steps)])..<Int(firstListed[Int(steps) + 1])
+            for place in listedPlaces[range] {
+                sums[Int(place)].add(part, length: length, of: stall, in: bucket)
             }
         }
         return sums

@@ -53,11 +53,9 @@ extension RankingQuestion {
         guard expected ?? .max > exactLimit else { return nil }
         let table = try store.stallTable(filter, expected: expected ?? 0)
         guard table.stalls.count > exactLimit else { return nil }
-        var seen: Set<Int64> = []
         let classifier = try StackClassifier(
-            store, stacks: table.sets.stacks.filter { seen.insert($0).inserted },
-            executables: table.sets.executables, rules: rules)
-        var inclusive = InclusiveRanking(
+            store, stacks: table.sets.stacks, executables: table.sets.executables, rules: rules)
+        let inclusive = InclusiveRanking(
             table, classifier, by: order, limit: limit, exactLimit: exactLimit)
         return try inclusive.ranking { try store.reportID(source: $0, seq: $1) }
     }

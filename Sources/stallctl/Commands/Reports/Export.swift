@@ -168,12 +168,11 @@ struct Export: ParsableCommand {
 
     private func writeFolded(from store: any QueryableStore) throws {
         let times = try store.stackTimes(filters.filter)
-        var seen: Set<Int64> = []
-        let numbers = times.map(\.stack).filter { seen.insert($0).inserted }
+        var numbers = KeyNumbers(times.lazy.map(\.stack))
         var titles = FoldedTitles()
-        let functions = try store.functions(ofStacks: numbers) { titles.add($0.title) }
+        let functions = try store.functions(ofStacks: numbers.keys) { titles.add($0.title) }
         var stacks = FoldedTable(titles)
-        for time in times { stacks.add(time, functions[time.stack]) }
+        for time in times { stacks.add(time, functions[numbers.add(time.stack)]) }
         let bytes = try OutputBytes(output)
         try stacks.forEachLine(weight: weight) { try bytes.write(Array($0.utf8)) }
         try bytes.finish()

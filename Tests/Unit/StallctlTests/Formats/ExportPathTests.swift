@@ -76,11 +76,12 @@ import Testing
                     for weight in FoldedStacks.Weight.allCases {
                         let times = try store.stackTimes(filter)
                         var titles = FoldedTitles()
-                        let functions = try store.functions(
-                            ofStacks: Array(Set(times.map(\.stack)))
-                        ) { titles.add($0.title) }
+                        var numbers = KeyNumbers(times.map(\.stack).shuffled())
+                        let functions = try store.functions(ofStacks: numbers.keys) {
+                            titles.add($0.title)
+                        }
                         var table = FoldedTable(titles)
-                        for time in times { table.add(time, functions[time.stack]) }
+                        for time in times { table.add(time, functions[numbers.add(time.stack)]) }
                         var lines: [String] = []
                         table.forEachLine(weight: weight) { lines.append(String($0.dropLast())) }
                         #expect(lines == stacks.lines(weight: weight))
