@@ -26,7 +26,9 @@ final class PushedPositions {
     }
 
     func position(of store: UniqueID) throws -> PushedPosition {
-        guard let revision = try findRevision.found(store) else { return PushedPosition(through: 0) }
+        guard let revision = try findRevision.found(store) else {
+            return PushedPosition(through: 0)
+        }
         try findLast.bind(store, revision)
         defer { findLast.reset() }
         guard try findLast.step() else { return PushedPosition(through: revision) }

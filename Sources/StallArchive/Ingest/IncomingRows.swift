@@ -41,7 +41,8 @@ final class IncomingRows {
             "select locations, is_truncated from stack where id = ?")
         findStackHash = try connection.prepare("select hash from stack where id = ?")
         findLosses = try connection.prepare(
-            "select run, reason, report_count, revision from loss where source = ? and revision > ?")
+            "select run, reason, report_count, revision from loss where source = ? and revision > ?"
+        )
     }
 
     func isHang(seq: Int64, ofSource source: Int64) throws -> Bool {

@@ -11,7 +11,8 @@ final class LineImporter {
     private let same: SameReports
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
-    private let findSource, addSource, findRevision, findState, findID, findPruned, countLine: Statement
+    private let findSource, addSource, findRevision, findState, findID, findPruned,
+        countLine: Statement
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
     private var branches: [UniqueID: [SourceFamilies.Branch]] = [:]

@@ -138,7 +138,8 @@ struct LocationLine: RowLine {
             throw LineProblem("has \(part.functions.count) functions")
         }
         let location = CodeLocation(
-            imagePath: place.image, buildID: try ReportLine.buildID(place.buildId, "location.build_id"),
+            imagePath: place.image,
+            buildID: try ReportLine.buildID(place.buildId, "location.build_id"),
             offset: try ReportLine.address(place.offset, "location.offset"),
             kind: try ReportLine.word(place.kind, CodeAddressKind.words, "location.kind")
                 ?? .returnAddress,

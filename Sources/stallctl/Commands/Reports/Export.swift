@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import StallAnalysis
+internal import StallArchive
 internal import StallFormats
 internal import StallModel
 
@@ -14,7 +15,9 @@ struct Export: ParsableCommand {
                     --rows frames, per function on a stack. Cells that a spreadsheet
                     would run as formulas are prefixed with '; --csv-raw disables this.
             json    one array of reports, with all their samples.
-            jsonl   the same reports, one per line.
+            jsonl   the same reports, one per line; with --rows all, also watched time,
+                    losses, suppressed stalls, process runs and names, one per line, so
+                    that ingest of the lines equals ingest of the store.
             folded  app;loop;root;...;leaf and a weight, for flame graph tools.
 
             For viewers, stalls only; the times add up to the total of top:
@@ -28,6 +31,7 @@ struct Export: ParsableCommand {
             EXAMPLES
               stallctl export --format csv > reports.csv
               stallctl export --format csv --rows groups --since 7d -o groups.csv
+              stallctl export --format jsonl --rows all -o all.jsonl
               stallctl export --format jsonl | jq -r 'select(.state == "hang") | .id'
               stallctl export --format folded | flamegraph.pl > stalls.svg
               stallctl export --format pprof -o stalls.pb.gz && go tool pprof -http : stalls.pb.gz
@@ -46,9 +50,9 @@ struct Export: ParsableCommand {
         ]
     }
 
-    /// What a CSV row represents.
+    /// What a CSV row, or a line of JSONL, represents.
     enum Rows: String, CaseIterable, ExpressibleByArgument {
-        case reports, groups, frames
+        case reports, groups, frames, all
     }
 
     @OptionGroup var source: StoreOptions
@@ -71,7 +75,10 @@ struct Export: ParsableCommand {
         help: ArgumentHelp("Maximum number of reports to write, newest first.", valueName: "count"))
     var limit: Int?
 
-    @Option(help: ArgumentHelp("What a CSV row represents.", valueName: "kind"))
+    @Option(
+        help: ArgumentHelp(
+            "What a CSV row represents; all: every row of the store, with --format jsonl.",
+            valueName: "kind"))
     var rows = Rows.reports
 
     @Flag(help: "Write names to CSV unmodified, without protection against spreadsheet formulas.")
@@ -86,7 +93,16 @@ struct Export: ParsableCommand {
         if rows == .groups, limit != nil {
             throw ValidationError("--limit counts reports; it cannot be used with --rows groups.")
         }
-        if format != .csv, rows != .reports || csvRaw {
+        if rows == .all {
+            guard format == .jsonl, !csvRaw else {
+                throw ValidationError("--rows all requires --format jsonl.")
+            }
+            guard filters.isEmpty, limit == nil else {
+                throw ValidationError(
+                    "--rows all writes the whole store; it cannot be used with --limit or with filters, the settings file's included."
+                )
+            }
+        } else if format != .csv, rows != .reports || csvRaw {
             throw ValidationError("--rows and --csv-raw require --format csv.")
         }
         if format != .folded, weight != .ms {
@@ -104,6 +120,12 @@ struct Export: ParsableCommand {
             try json.finish()
         case .jsonl:
             let bytes = try OutputBytes(output)
+            if rows == .all {
+                var lines = StoreLines(quoted: JSONLines.text)
+                try ReportStore.open(path: store.path).forEachOtherRow {
+                    try bytes.write(lines.line($0))
+                }
+            }
             if try hasGroups(store) {
                 var lines = ReportLines(quoted: JSONLines.text)
                 try store.forEachOutline(filters.filter, limit: limit, withThreads: true) {
@@ -154,6 +176,7 @@ struct Export: ParsableCommand {
                 }
             }
             try csv.finish()
+        case .all: break
         case .groups:
             let ranking = try grouping.question(to: store, filters.filter)
                 .exactRanking(by: .total)

@@ -55,6 +55,12 @@ enum IngestView {
         if summary.lineFaultCount > 0 {
             text += "; rejected \(counted(summary.lineFaultCount, "line"))"
         }
+        let unknown = summary.unknownLines
+        if !unknown.isEmpty {
+            let kinds = unknown.keys.sorted().joined(separator: ", ").printable
+            let count = counted(unknown.values.reduce(0, +), "line")
+            text += "; left out \(count) of unknown kinds (\(kinds))"
+        }
         if summary.notReadyCount > 0 {
             text += "; \(counted(summary.notReadyCount, "file")) not ready yet"
         }
@@ -83,6 +89,8 @@ enum IngestView {
         var changed: Int
         var skipped: Int
         var linesLeftOut: Int
+        /// Lines of kinds or versions that this program does not know, by their schema.
+        var unknownLines: [String: Int]
         var quarantined: Int
         var cancelled: Bool
         /// Files that were imported in part.
@@ -99,6 +107,7 @@ enum IngestView {
             changed = summary.changedCount
             skipped = summary.skippedCount
             linesLeftOut = summary.lineFaultCount
+            unknownLines = summary.unknownLines
             quarantined = summary.quarantinedCount
             cancelled = summary.isCancelled
             partial = summary.partialCount
