@@ -25,10 +25,13 @@ package final class ReportStore: QueryableStore {
     private init(file: StoreFile) { self.file = file }
 
     /// The reports that the filter selects, without frames.
-    package func summaries(_ filter: ReportFilter) throws(StoreError) -> ReportSelection {
+    package func summaries(
+        _ filter: ReportFilter, ofGroups signatures: Set<Int64>?
+    ) throws(StoreError) -> ReportSelection {
         try answer { connection in
             let reader = try SummaryReader(connection)
-            let condition = Condition(filter)
+            var condition = Condition(filter)
+            if let signatures { condition.add(groups: signatures) }
             let rows = try connection.prepare(
                 """
                 select \(SummaryReader.columns) from \(connection.reports(filter))
@@ -69,6 +72,10 @@ package final class ReportStore: QueryableStore {
     /// Under which rules the stored groups were decided; nil when none are stored.
     package func rulesHash() throws(StoreError) -> Int64? {
         try answer { try $0.prepare("select rules_hash from grouping").found() }
+    }
+
+    package func groups() throws(StoreError) -> [ReportGroup] {
+        try answer { try Array(SignatureRows.groups($0).values) }
     }
 
     /// Of stalls that began before then only roll-ups tell, because their reports were pruned; nil when none were.
@@ -228,6 +235,15 @@ struct Condition {
              and \(table).loop in (select loop.id from loop
                 join process_run on process_run.id = loop.run
                 where \(conditions.joined(separator: " and ")))
+            """
+    }
+
+    /// - Parameter signatures: The hashes of groups. Reports without a group are selected as well.
+    mutating func add(groups signatures: Set<Int64>) {
+        let hashes = signatures.sorted().map { String($0) }.joined(separator: ", ")
+        sql += """
+             and (report.signature is null or report.signature in
+                (select id from signature where hash in (\(hashes))))
             """
     }
 

@@ -37,8 +37,15 @@ package protocol QueryableStore {
     /// were.
     func prunedBefore() throws -> UnixTime?
 
+    /// The stored groups, in unspecified order; none if no groups are stored.
+    func groups() throws -> [ReportGroup]
+
     /// The reports that the filter selects, without frames.
-    func summaries(_ filter: ReportFilter) throws -> ReportSelection
+    ///
+    /// - Parameter signatures: Only reports whose stored group has one of these hashes, or that have none; nil for all.
+    func summaries(
+        _ filter: ReportFilter, ofGroups signatures: Set<Int64>?
+    ) throws -> ReportSelection
 
     /// The newest of the selected reports, newest first.
     ///
@@ -122,6 +129,10 @@ package protocol QueryableStore {
 }
 
 extension QueryableStore {
+    package func summaries(_ filter: ReportFilter) throws -> ReportSelection {
+        try summaries(filter, ofGroups: nil)
+    }
+
     package func newest(_ filter: ReportFilter, count: Int) throws -> ReportSelection {
         try newest(filter, signature: nil, count: count)
     }

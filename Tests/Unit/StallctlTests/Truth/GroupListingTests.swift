@@ -43,4 +43,50 @@ import Testing
             }
         }
     }
+
+    @Test func `the reports of a group's name are those that a look at every report finds`() throws
+    {
+        try withTemporaryDirectory { directory in
+            let fleet = MadeUpFleet(seed: 6)
+            let agent = directory.appending(path: "agent").path
+            try fleet.write(fleet.runs.indices, to: agent)
+            let central = directory.appending(path: "central").path
+            let ingest = try Ingest(into: central, grouper: DefaultGrouper())
+            #expect(try ingest.run([agent]).skippedCount == 0)
+            try ingest.close()
+            let store = try ReportStore.open(path: central)
+            // Says nothing of any frame, but has a hash of its own: the stored groups are not used.
+            let others = try GroupingRules("skip function noFunctionHasThisName", file: "test")
+            #expect(others.hash != GroupingRules.builtIn.hash)
+            let groups = try RankingQuestion(store: store, filter: ReportFilter())
+                .exactRanking(by: .total).groups
+            var names: [String] = groups.prefix(4).flatMap {
+                [$0.title, $0.group.frames.first, hexadecimal($0.group.signature)].compactMap { $0 }
+            }
+            names += ["lock in", "*(*", "i"]
+            for name in names {
+                for (state, least) in [(nil, 0), (.hang, 0), (nil, 900)] as [(StallState?, Int)] {
+                    func listing(_ rules: GroupingRules) throws -> Listing {
+                        var listing = ListingQuestion(
+                            RankingQuestion(store: store, filter: ReportFilter(), rules: rules),
+                            limit: 50)
+                        listing.group = name
+                        listing.states = state.map { [$0] } ?? []
+                        listing.minDuration = .milliseconds(least)
+                        return try listing.listing()
+                    }
+                    let (found, expected) = try (listing(.builtIn), listing(others))
+                    #expect(
+                        found.entries.map(\.report) == expected.entries.map(\.report), "\(name)")
+                    #expect(found.reportCount == expected.reportCount)
+                }
+            }
+            #expect(throws: UnclearGroup.self) {
+                var listing = ListingQuestion(
+                    RankingQuestion(store: store, filter: ReportFilter()), limit: 50)
+                listing.group = "noFunctionHasThisName"
+                _ = try listing.listing()
+            }
+        }
+    }
 }
