@@ -3,6 +3,7 @@
 
 internal import Foundation
 internal import StallAnalysis
+internal import StallFormats
 internal import StallModel
 
 /// A page about groups of stalls.

@@ -1,36 +1,56 @@
-// The hash by which a page's security policy allows its one script and its one style.
+// The hash by which a page's security policy allows its one script and its one style, by which a pushed batch says that it
+// is whole, and that is kept of a token.
 //
 // Source: FIPS 180-4, section 6.2.
 
-enum SHA256 {
+package enum SHA256 {
     /// `sha256-...` as a Content-Security-Policy says it.
-    static func policySource(_ text: String) -> String {
+    package static func policySource(_ text: String) -> String {
         "sha256-" + base64(digest(Array(text.utf8)))
     }
 
-    static func digest(_ message: [UInt8]) -> [UInt8] {
+    package static func digest(_ message: [UInt8]) -> [UInt8] {
         var state: [UInt32] = [
             0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c,
             0x1f83_d9ab, 0x5be0_cd19,
         ]
-        var padded = message + [0x80]
+        // The whole blocks are hashed where they are; what is left is padded.
+        let whole = message.count / 64 * 64
+        var padded = Array(message[whole...]) + [0x80]
         while padded.count % 64 != 56 { padded.append(0) }
         padded += (0..<8).map {
             UInt8(truncatingIfNeeded: UInt64(message.count * 8) >> (56 - $0 * 8))
         }
-        for start in stride(from: 0, to: padded.count, by: 64) {
-            mix(padded[start..<start + 64], into: &state)
+        constants.withUnsafeBufferPointer { constants in
+            withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { words in
+                message.withUnsafeBytes {
+                    for start in stride(from: 0, to: whole, by: 64) {
+                        mix(
+                            UnsafeRawBufferPointer(rebasing: $0[start..<start + 64]), words,
+                            constants, into: &state)
+                    }
+                }
+                padded.withUnsafeBytes {
+                    for start in stride(from: 0, to: $0.count, by: 64) {
+                        mix(
+                            UnsafeRawBufferPointer(rebasing: $0[start..<start + 64]), words,
+                            constants, into: &state)
+                    }
+                }
+            }
         }
         return state.flatMap { word in
             (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - $0 * 8)) }
         }
     }
 
-    private static func mix(_ block: ArraySlice<UInt8>, into state: inout [UInt32]) {
-        var words = [UInt32](repeating: 0, count: 64)
+    private static func mix(
+        _ block: UnsafeRawBufferPointer, _ words: UnsafeMutableBufferPointer<UInt32>,
+        _ constants: UnsafeBufferPointer<UInt32>, into state: inout [UInt32]
+    ) {
         for index in 0..<16 {
-            let first = block.startIndex + index * 4
-            words[index] = block[first..<first + 4].reduce(0) { $0 << 8 | UInt32($1) }
+            words[index] = UInt32(
+                bigEndian: block.loadUnaligned(fromByteOffset: index * 4, as: UInt32.self))
         }
         for index in 16..<64 {
             let (early, late) = (words[index - 15], words[index - 2])
@@ -49,7 +69,14 @@ enum SHA256 {
             (h, g, f, e) = (g, f, e, d &+ first)
             (d, c, b, a) = (c, b, a, first &+ large0 &+ majority)
         }
-        for (index, value) in [a, b, c, d, e, f, g, h].enumerated() { state[index] &+= value }
+        state[0] &+= a
+        state[1] &+= b
+        state[2] &+= c
+        state[3] &+= d
+        state[4] &+= e
+        state[5] &+= f
+        state[6] &+= g
+        state[7] &+= h
     }
 
     /// The first 32 bits of the fractions of the cube roots of the first 64 primes.
