@@ -20,6 +20,10 @@ let tracing: Target.Dependency = .product(
 func nio(_ product: String) -> Target.Dependency {
     .product(name: product, package: "swift-nio", condition: .when(traits: ["NIO"]))
 }
+/// Parts of the collector's server, which nobody else fetches.
+func server(_ product: String, _ package: String = "hummingbird") -> Target.Dependency {
+    .product(name: product, package: package, condition: .when(traits: ["Collector"]))
+}
 /// Programs that play apps: of Swift 5, and without any setting of ours.
 let plain: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 let swift5 = settings + plain
@@ -64,6 +68,17 @@ let modules: [Target] = [
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
+    module(
+        "StallCollector",
+        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "CLinux"]),
+    .executableTarget(
+        name: "stall-collector",
+        dependencies: ["StallCollector", "StallModel", "StallAgent", "StallAgentNIO", arguments]
+            + [server("Hummingbird"), server("HummingbirdCore"), server("HummingbirdHTTP2")]
+            + [server("NIOSSL", "swift-nio-ssl"), server("NIOCore", "swift-nio")]
+            + [server("NIOPosix", "swift-nio"), server("NIOTLS", "swift-nio"), log]
+            + [server("HTTPTypes", "swift-http-types")],
+        swiftSettings: settings),
 ]
 
 let unitTests: [Target] = [
@@ -90,6 +105,7 @@ let unitTests: [Target] = [
         "stallctl", named: "StallctlTests",
         ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", arguments]
             + ["AgentFixture", "site-truth"], except: ["Snapshots"]),
+    tests("StallCollector", ["StallModel", "StallFormats"]),
     tests("Demo", ["stallctl"]),
     tests("TestSupport", named: "PackageTests", []),
 ]
@@ -177,6 +193,7 @@ let package = Package(
         .library(name: "StallAgentC", type: .dynamic, targets: ["StallAgentC"]),
         .library(name: "StallRunLoop", targets: ["StallRunLoop"]),
         .executable(name: "stallctl", targets: ["stallctl"]),
+        .executable(name: "stall-collector", targets: ["stall-collector"]),
     ],
     traits: [
         .trait(
@@ -187,6 +204,9 @@ let package = Package(
             name: "Metrics", description: "Product StallMetrics: stalls and loops in swift-metrics."
         ),
         .trait(name: "Tracing", description: "Product StallTracing: the open spans of a tracer."),
+        .trait(
+            name: "Collector", description: "Product stall-collector: the server of many machines.",
+            enabledTraits: ["NIO"]),
     ],
     dependencies: [
         // Fetched only where a trait is on.
@@ -194,6 +214,11 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(
+            url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],

@@ -40,6 +40,15 @@ import Testing
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
             "StallAnalysis", "StallFormats", "ArgumentParser", "Foundation",
         ]),
+        "StallCollector": system.union([
+            "StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats",
+            "Foundation",
+        ]),
+        "stall-collector": system.union([
+            "StallModel", "StallCollector", "StallAgent", "StallAgentNIO", "ArgumentParser",
+            "Foundation", "Logging", "Hummingbird", "HummingbirdCore", "HummingbirdHTTP2",
+            "HTTPTypes", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS",
+        ]),
     ]
 
     @Test func `every module imports only what it may`() throws {

@@ -1,0 +1,107 @@
+// Decides what becomes of a request: who may, what is too much, what is broken. docs/fleet.md documents every status.
+//
+//     head -> route -> token -> rate -> fields -> body -> digest -> unpacked -> lines read -> written, committed -> answer
+//                                                |-------- reading threads --------|  |- writer -|
+//
+// Each arrow may end in an answer; only behind the last one is anything stored.
+
+internal import StallModel
+internal import Synchronization
+
+/// Why a body was not read.
+package enum CollectorBodyError: Error {
+    case tooLarge
+    /// The sender took too long, or went.
+    case ended
+}
+
+/// A collector without its sockets.
+package final class Collector<Storage: PushStorage>: Sendable {
+    package typealias Body = @Sendable (_ limit: Int) async throws(CollectorBodyError) -> [UInt8]
+
+    let limits: CollectorLimits
+    let tokenFile: TokenFile
+    let writer: PushWriter<Storage>
+    let reader: (any CollectorReader)?
+    let readThreads: [WorkThread]
+    let askThreads: [WorkThread]
+    let counts = CollectorCounts()
+    let rates: Mutex<Rates>
+    let seconds: @Sendable () -> Double
+    let log: @Sendable (String) -> Void
+
+    struct Rates {
+        var tokens: RateLimiter
+        var failures: RateLimiter
+        var lastRefresh = -1.0
+        var nextThread = 0
+        var asking = 0
+    }
+
+    /// - Parameters:
+    ///   - seconds: A clock that does not jump.
+    package init(
+        storage: Storage, tokens: TokenFile, reader: (any CollectorReader)? = nil,
+        limits: CollectorLimits = CollectorLimits(), readingThreads: Int = 2,
+        seconds: @escaping @Sendable () -> Double, log: @escaping @Sendable (String) -> Void
+    ) {
+        self.limits = limits
+        tokenFile = tokens
+        writer = PushWriter(storage)
+        self.reader = reader
+        readThreads = (0..<max(1, readingThreads)).map { WorkThread("stall-lines/\($0)") }
+        askThreads = reader == nil ? [] : (0..<limits.readers).map { WorkThread("stall-ask/\($0)") }
+        rates = Mutex(
+            Rates(
+                tokens: RateLimiter(rate: limits.requestRate, burst: limits.requestBurst),
+                failures: RateLimiter(rate: limits.failureRate, burst: limits.failureBurst)))
+        self.seconds = seconds
+        self.log = log
+    }
+
+    /// Commits what was acknowledged or waits, and closes the store. Waits for the disk.
+    package func stop() {
+        for thread in readThreads + askThreads { thread.stop() }
+        writer.stop()
+    }
+
+    /// Answers a request.
+    ///
+    /// - Parameter body: Reads the body, at most so many bytes. It is not called for a request that its head refuses.
+    package func respond(to request: CollectorRequest, body: Body) async -> CollectorAnswer {
+        var answer: CollectorAnswer
+        do throws(CollectorRefusal) {
+            answer = try await self.answer(request, body)
+        } catch {
+            answer = error.answer
+        }
+        answer.fields.append(("cache-control", "no-store"))
+        answer.fields.append(("x-content-type-options", "nosniff"))
+        counts.count { $0.requests[answer.status, default: 0] += 1 }
+        return answer
+    }
+
+    private func answer(
+        _ request: CollectorRequest, _ body: Body
+    ) async throws(CollectorRefusal) -> CollectorAnswer {
+        guard let route = CollectorRoute(request.path) else { throw .init(404, "no such path") }
+        guard route.methods.contains(request.method) else {
+            throw .init(405, "the method is to be \(route.methods[0])")
+        }
+        switch route {
+        case .health: return CollectorAnswer(200, type: "text/plain; charset=utf-8", "ok\n")
+        case .metrics:
+            return CollectorAnswer(
+                200, type: "text/plain; version=0.0.4; charset=utf-8",
+                counts.text(tokenFailures: tokenFile.failures))
+        case .position(let store):
+            _ = try await token(of: request, .write)
+            guard let position = await writer.position(of: store) else {
+                throw .init(503, "the store cannot be read", retryAfter: 10)
+            }
+            return position.answer
+        case .lines(let store): return try await take(store, request, body)
+        case .question(let kind): return try await ask(kind, request)
+        }
+    }
+}

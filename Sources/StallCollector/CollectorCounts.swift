@@ -1,0 +1,68 @@
+// What a collector counts of itself, in Prometheus' text format.
+
+internal import StallFormats
+internal import Synchronization
+
+/// Counters since the start.
+final class CollectorCounts: Sendable {
+    struct Values {
+        /// Requests by status.
+        var requests: [Int: Int64] = [:]
+        /// Rows of any kind by what became of them.
+        var added: Int64 = 0
+        var changed: Int64 = 0
+        var unknown: Int64 = 0
+        var refused: Int64 = 0
+        var batches: Int64 = 0
+        var sentBytes: Int64 = 0
+        var inflatedBytes: Int64 = 0
+        var heldBytes: Int64 = 0
+        /// Batches that wait for the writer, or are written.
+        var waiting: Int64 = 0
+        var writeSeconds = 0.0
+    }
+
+    private let values = Mutex(Values())
+
+    func count(_ change: (inout Values) -> Void) { values.withLock { change(&$0) } }
+
+    /// Takes so many bytes of the memory for bodies, if there is room.
+    func hold(_ bytes: Int, limit: Int) -> Bool {
+        values.withLock {
+            guard $0.heldBytes + Int64(bytes) <= limit else { return false }
+            $0.heldBytes += Int64(bytes)
+            return true
+        }
+    }
+
+    func text(tokenFailures: Int64) -> String {
+        let values = values.withLock { $0 }
+        var text = PrometheusText()
+        text.family("stall_collector_requests_total", .counter, "Requests by status.")
+        for (status, count) in values.requests.sorted(by: { $0.key < $1.key }) {
+            text.sample("stall_collector_requests_total{status=\"\(status)\"}", count)
+        }
+        text.family("stall_collector_rows_total", .counter, "Lines by what became of them.")
+        for (result, count) in [
+            ("added", values.added), ("changed", values.changed), ("unknown", values.unknown),
+            ("refused", values.refused),
+        ] { text.sample("stall_collector_rows_total{result=\"\(result)\"}", count) }
+        text.family("stall_collector_batches_total", .counter, "Batches that were committed.")
+        text.sample("stall_collector_batches_total", values.batches)
+        text.family("stall_collector_received_bytes_total", .counter, "Bodies as sent.")
+        text.sample("stall_collector_received_bytes_total", values.sentBytes)
+        text.family("stall_collector_inflated_bytes_total", .counter, "Bodies unpacked.")
+        text.sample("stall_collector_inflated_bytes_total", values.inflatedBytes)
+        text.family("stall_collector_held_bytes", .gauge, "Memory for bodies in use.")
+        text.sample("stall_collector_held_bytes", values.heldBytes)
+        text.family("stall_collector_waiting_batches", .gauge, "Batches not yet committed.")
+        text.sample("stall_collector_waiting_batches", values.waiting)
+        text.family("stall_collector_write_seconds_total", .counter, "Time until commit.")
+        text.sample("stall_collector_write_seconds_total", values.writeSeconds)
+        text.family(
+            "stall_collector_token_file_errors_total", .counter,
+            "Changes of the token file that could not be read.")
+        text.sample("stall_collector_token_file_errors_total", tokenFailures)
+        return text.lines.joined(separator: "\n") + "\n"
+    }
+}

@@ -1,0 +1,71 @@
+// What a collector needs of a store. The SQLite store is one; tests have one in memory.
+
+package import StallModel
+
+/// Which lines of which store a push has.
+package struct PushRange: Sendable, Hashable {
+    package var store: UniqueID
+    /// The revisions of the store that the lines cover.
+    package var from: Int64
+    package var through: Int64
+
+    package init(store: UniqueID, from: Int64, through: Int64) {
+        (self.store, self.from, self.through) = (store, from, through)
+    }
+}
+
+/// How far a store was taken.
+package struct PushPosition: Sendable, Equatable {
+    /// All of it, as it was at this revision; 0 for a store that is not known.
+    package var through: Int64
+    /// The newest report until then, by which a sender notices that its store is a copy that went its own way.
+    package var last: (seq: Int64, id: UniqueID)?
+
+    package init(through: Int64, last: (seq: Int64, id: UniqueID)? = nil) {
+        (self.through, self.last) = (through, last)
+    }
+
+    package static func == (left: PushPosition, right: PushPosition) -> Bool {
+        left.through == right.through && left.last?.seq == right.last?.seq
+            && left.last?.id == right.last?.id
+    }
+}
+
+/// What became of a batch. Nothing is stored of one that was not taken.
+package enum PushOutcome: Sendable, Equatable {
+    /// All of it is committed.
+    case taken(through: Int64, added: Int, changed: Int, unknown: Int)
+    /// It begins behind what was taken, so that something would be missing.
+    case gap(through: Int64)
+    /// Lines are wrong: the first of them, and how many.
+    case refused([LineFault], count: Int)
+    /// The token is not for the app of the line, or of what the store holds already.
+    case foreign(LineFault)
+    /// Not now: the disk is full, or the store is locked.
+    case unavailable(String)
+}
+
+/// A store that takes batches. One thread uses it.
+package protocol PushStorage: AnyObject, SendableMetatype {
+    /// The lines of a batch, read.
+    associatedtype Rows: Sendable
+
+    /// Reads lines, on any thread: several batches are read while one is written.
+    static func read(
+        _ lines: [UInt8], of store: UniqueID, for token: CollectorToken
+    ) -> Result<Rows, PushRefusal>
+
+    func position(of store: UniqueID) throws -> PushPosition
+
+    /// Takes batches, in order, and returns after they are committed: their outcomes, in the same order.
+    func take(_ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]) -> [PushOutcome]
+
+    func close()
+}
+
+/// Why lines cannot be taken, whatever the store holds.
+package struct PushRefusal: Error, Equatable {
+    package var outcome: PushOutcome
+
+    package init(_ outcome: PushOutcome) { self.outcome = outcome }
+}

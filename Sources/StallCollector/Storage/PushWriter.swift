@@ -1,0 +1,68 @@
+// The one thread that writes. Batches that arrive while it commits wait, and are handed over together.
+
+internal import StallModel
+internal import Synchronization
+
+/// Writes batches on a thread of its own.
+final class PushWriter<Storage: PushStorage>: Sendable {
+    private struct Waiting: Sendable {
+        var range: PushRange
+        var rows: Storage.Rows
+        var token: CollectorToken
+        var done: CheckedContinuation<PushOutcome, Never>
+    }
+
+    /// Used on the thread only.
+    private struct Owned: @unchecked Sendable { var storage: Storage }
+
+    private let storage: Owned
+    private let thread = WorkThread("stall-writer")
+    private let waiting = Mutex<[Waiting]>([])
+    private let batchesPerCommit = 16
+
+    init(_ storage: Storage) { self.storage = Owned(storage: storage) }
+
+    /// Returns when the batch is committed or refused.
+    func take(
+        _ range: PushRange, _ rows: Storage.Rows, _ token: CollectorToken
+    ) async -> PushOutcome {
+        await withCheckedContinuation { done in
+            let batch = Waiting(range: range, rows: rows, token: token, done: done)
+            waiting.withLock { $0.append(batch) }
+            if !thread.add({ [self] in writeWaiting() }) { refuseWaiting() }
+        }
+    }
+
+    func position(of store: UniqueID) async -> PushPosition? {
+        let storage = storage
+        return await thread.answer { try? storage.storage.position(of: store) } ?? nil
+    }
+
+    /// Commits what waits, then closes the store.
+    func stop() {
+        let storage = storage
+        thread.add { storage.storage.close() }
+        thread.stop()
+        refuseWaiting()
+    }
+
+    /// A job is added for each batch; most find that another took theirs along.
+    private func writeWaiting() {
+        let batches = waiting.withLock { waiting in
+            let taken = Array(waiting.prefix(batchesPerCommit))
+            waiting.removeFirst(taken.count)
+            return taken
+        }
+        guard !batches.isEmpty else { return }
+        let outcomes = storage.storage.take(batches.map { ($0.range, $0.rows, $0.token) })
+        for (batch, outcome) in zip(batches, outcomes) { batch.done.resume(returning: outcome) }
+    }
+
+    private func refuseWaiting() {
+        let rest = waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        for batch in rest { batch.done.resume(returning: .unavailable("the collector stops")) }
+    }
+}

@@ -1,0 +1,146 @@
+// The central store of a collector: lines are read on any thread, and written through `Ingest` on one.
+
+internal import Glibc
+internal import StallAnalysis
+internal import StallArchive
+internal import StallFormats
+package import StallModel
+internal import StallStore
+
+/// A central store in SQLite.
+package final class SQLiteStorage: PushStorage {
+    /// Lines that were read: what a batch writes.
+    package struct Rows: Sendable {
+        var rows: [(line: Int, row: PortableRow)] = []
+        /// How many lines are of kinds or versions that are not known here.
+        var unknownCount = 0
+        var apps: Set<String> = []
+    }
+
+    private let ingest: Ingest
+    private let path: String
+    /// The apps that stores have reports of, as far as they were looked up.
+    private var apps: [UniqueID: Set<String>] = [:]
+
+    /// Opens the store; creates or migrates it where needed.
+    ///
+    /// - Throws: What is wrong with the store or its rules.
+    package init(_ path: String) throws {
+        self.path = path
+        Ingest.prepareProcess()
+        ingest = try Ingest(into: path, grouper: DefaultGrouper(rules: .of(store: path)))
+    }
+
+    package static func read(
+        _ lines: [UInt8], of store: UniqueID, for token: CollectorToken
+    ) -> Result<Rows, PushRefusal> {
+        var (feed, rows) = (ReportLines(bytes: lines), Rows())
+        var (faults, count) = ([LineFault](), 0)
+        func refuse(_ fault: LineFault) {
+            count += 1
+            if faults.count < PushedBatchResult.Refused.namedLimit { faults.append(fault) }
+        }
+        while !feed.hasFailed {
+            do throws(LineFault) {
+                guard let row = try feed.next() else { break }
+                if case .unknown = row {
+                    rows.unknownCount += 1
+                    continue
+                }
+                guard row.store == store else {
+                    refuse(LineFault(line: feed.lineNumber, reason: "is not of the store \(store)"))
+                    continue
+                }
+                if let app = row.run?.app, rows.apps.insert(app).inserted, !token.allows(app: app) {
+                    return .failure(PushRefusal(.foreign(Self.foreign(app, feed.lineNumber))))
+                }
+                rows.rows.append((feed.lineNumber, row))
+            } catch { refuse(error) }
+        }
+        if count > 0 { return .failure(PushRefusal(.refused(faults, count: count))) }
+        return .success(rows)
+    }
+
+    private static func foreign(_ app: String, _ line: Int) -> LineFault {
+        LineFault(line: line, reason: "is of the app '\(app)', which the token is not for")
+    }
+
+    package func position(of store: UniqueID) throws -> PushPosition {
+        let position = try ingest.position(of: store)
+        return PushPosition(
+            through: position.through, last: position.last.map { ($0.seq, $0.id) })
+    }
+
+    package func take(
+        _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
+    ) -> [PushOutcome] {
+        batches.map { batch in
+            do throws(StoreError) {
+                if let app = try foreignApp(in: batch.range.store, for: batch.token) {
+                    return .foreign(Self.foreign(app, 0))
+                }
+                let result = try ingest.take(
+                    PushedBatch(
+                        store: batch.range.store, from: batch.range.from,
+                        through: batch.range.through, rows: RowsRead(rest: batch.rows.rows[...])))
+                switch result {
+                case .taken(let taken):
+                    apps[batch.range.store, default: []].formUnion(batch.rows.apps)
+                    return .taken(
+                        through: taken.through, added: taken.added, changed: taken.changed,
+                        unknown: batch.rows.unknownCount)
+                case .gap(let through): return .gap(through: through)
+                case .refused(let refused): return .refused(refused.lines, count: refused.count)
+                }
+            } catch {
+                return .unavailable("\(error)")
+            }
+        }
+    }
+
+    /// An app that the store has reports of and the token is not for. A sender may add lines of its own app to its own store,
+    /// and may not move the position of somebody else's: what was not sent yet would then never be.
+    private func foreignApp(
+        in store: UniqueID, for token: CollectorToken
+    ) throws(StoreError) -> String? {
+        if apps[store] == nil {
+            if apps.count >= 100_000 { apps = [:] }
+            apps[store] = try ingest.apps(of: store)
+        }
+        return apps[store]?.first { !token.allows(app: $0) }
+    }
+
+    package func close() { try? ingest.close() }
+}
+
+/// Rows from memory.
+private struct RowsRead: ReportFeed {
+    var rest: ArraySlice<(line: Int, row: PortableRow)>
+    private(set) var lineNumber = 0
+    var byteCount: Int { 0 }
+    var hasFailed: Bool { false }
+
+    init(rest: ArraySlice<(line: Int, row: PortableRow)>) { self.rest = rest }
+
+    mutating func next() throws(LineFault) -> PortableRow? {
+        guard let (line, row) = rest.popFirst() else { return nil }
+        lineNumber = line
+        return row
+    }
+}
+
+extension PortableRow {
+    /// The process run that it is of; nil for a place in a binary that is the same in every run.
+    fileprivate var run: ProcessRun? {
+        switch self {
+        case .report(let row): row.report.run
+        case .exposure(let row): row.exposure.run
+        case .suppression(let row): row.stalls.run
+        case .loss(let row): row.run
+        case .run(let row): row.run
+        case .location(let row): row.run
+        case .watchedLoop(let row): row.run
+        case .unknown: nil
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Synchronization
+import TestSupport
+
+@testable import StallCollector
+@testable import StallModel
+
+/// A store in memory. A line is an app and a number, as in `photos 3`.
+final class MemoryStorage: PushStorage, Sendable {
+    struct Held: Sendable {
+        var stores: [UniqueID: (through: Int64, lines: [String])] = [:]
+        /// How many batches were handed over together.
+        var groups: [Int] = []
+        var isFull = false
+        var isClosed = false
+    }
+
+    let held = Mutex(Held())
+
+    static func read(
+        _ lines: [UInt8], of store: UniqueID, for token: CollectorToken
+    ) -> Result<[String], PushRefusal> {
+        let lines = String(decoding: lines, as: UTF8.self).split(separator: "\n").map(String.init)
+        for (index, line) in lines.enumerated() {
+            guard line.contains(" ") else {
+                let fault = LineFault(line: index + 1, reason: "is \"no\" line")
+                return .failure(PushRefusal(.refused([fault], count: 1)))
+            }
+            guard token.allows(app: String(line.prefix { $0 != " " })) else {
+                let fault = LineFault(line: index + 1, reason: "is of another app")
+                return .failure(PushRefusal(.foreign(fault)))
+            }
+        }
+        return .success(lines)
+    }
+
+    func position(of store: UniqueID) throws -> PushPosition {
+        PushPosition(through: held.withLock { $0.stores[store]?.through ?? 0 })
+    }
+
+    func take(
+        _ batches: [(range: PushRange, rows: [String], token: CollectorToken)]
+    ) -> [PushOutcome] {
+        held.withLock { held in
+            held.groups.append(batches.count)
+            return batches.map { range, rows, _ in
+                if held.isFull { return .unavailable("the disk is full") }
+                var store = held.stores[range.store] ?? (0, [])
+                guard range.from <= store.through + 1 else { return .gap(through: store.through) }
+                let added = rows.filter { !store.lines.contains($0) }
+                store = (max(store.through, range.through), store.lines + added)
+                held.stores[range.store] = store
+                return .taken(
+                    through: store.through, added: added.count, changed: 0, unknown: 0)
+            }
+        }
+    }
+
+    func close() { held.withLock { $0.isClosed = true } }
+}
+
+/// A collector on a store in memory, with tokens for two apps.
+final class CollectorFixture {
+    let storage = MemoryStorage()
+    let folder: URL
+    let tokenPath: String
+    let (write, read, other): (String, String, String)
+    let collector: Collector<MemoryStorage>
+    let clock = TestClock()
+    static let store = UniqueID((0x0193_0000_0000_7000, 0x8000_0000_0000_0001))
+
+    final class TestClock: Sendable {
+        let now = Mutex(100.0)
+    }
+
+    init(limits: CollectorLimits = CollectorLimits(), reader: (any CollectorReader)? = nil) throws {
+        folder = FileManager.default.temporaryDirectory.appending(
+            path: "collector-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        tokenPath = folder.appending(path: "tokens").path
+        let made = [
+            CollectorToken.make(.write, apps: ["photos"]),
+            CollectorToken.make(.read, apps: ["photos"]),
+            CollectorToken.make(.write, apps: ["music", "a b%"]),
+        ]
+        try TokenFile.change(tokenPath) { $0.tokens = made.map(\.token) }
+        (write, read, other) = (made[0].text, made[1].text, made[2].text)
+        let clock = clock
+        collector = Collector(
+            storage: storage, tokens: try TokenFile(tokenPath), reader: reader, limits: limits,
+            seconds: { clock.now.withLock { $0 } }, log: { _ in })
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    var lineCount: Int {
+        storage.held.withLock { $0.stores.values.map(\.lines.count).reduce(0, +) }
+    }
+
+    /// A push as a good sender sends it.
+    func push(
+        _ body: [UInt8], from: Int64 = 1, through: Int64 = 10, token: String? = nil,
+        change: (inout CollectorRequest) -> Void = { _ in }
+    ) async -> CollectorAnswer {
+        var request = CollectorRequest(
+            method: "POST", target: "/v1/stores/\(Self.store)/lines",
+            fields: [
+                "authorization": "Bearer \(token ?? write)", "content-type": "application/x-ndjson",
+                "content-length": "\(body.count)", "stallwatch-schema": "1",
+                "stallwatch-from": "\(from)", "stallwatch-through": "\(through)",
+                "content-digest": digestField(body),
+            ])
+        change(&request)
+        return await collector.respond(to: request) { limit throws(CollectorBodyError) in
+            guard body.count <= limit else { throw .tooLarge }
+            return body
+        }
+    }
+
+    func get(_ target: String, token: String? = nil) async -> CollectorAnswer {
+        let request = CollectorRequest(
+            method: "GET", target: target,
+            fields: token.map { ["authorization": "Bearer \($0)"] } ?? [:])
+        return await collector.respond(to: request) { _ throws(CollectorBodyError) in [] }
+    }
+}
+
+func digestField(_ body: [UInt8]) -> String {
+    "sha-256=:\(Data(digest(body)).base64EncodedString()):"
+}
+
+extension CollectorAnswer {
+    var text: String { String(decoding: body, as: UTF8.self) }
+    func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+}
