@@ -91,26 +91,30 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
         String(unsafeUninitializedCapacity: 32) { digits in
             for place in 0..<32 {
                 let word = place < 16 ? high : low
-                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - place % 16 * 4)) & 15
-                digits[place] =
-                    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - place % 16 * 4))
+                digits[place] = value.lowHexadecimalDigit
             }
             return 32
         }
     }
 }
 
+extension UInt8 {
+    /// The lower-case hexadecimal digit of the lowest four bits, in ASCII.
+    package var lowHexadecimalDigit: UInt8 {
+        let value = self & 15
+        return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+}
+
 extension Sequence<UInt8> {
     /// Two lower-case hexadecimal digits per byte.
     package var hexadecimal: String {
-        func digit(_ value: UInt8) -> UInt8 {
-            value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-        }
         var digits: [UInt8] = []
         digits.reserveCapacity(underestimatedCount * 2)
         for byte in self {
-            digits.append(digit(byte >> 4))
-            digits.append(digit(byte & 15))
+            digits.append((byte >> 4).lowHexadecimalDigit)
+            digits.append(byte.lowHexadecimalDigit)
         }
         return String(decoding: digits, as: UTF8.self)
     }

@@ -1,5 +1,7 @@
 // JSON written without an encoder, for rows of which an export has millions.
 
+internal import StallModel
+
 /// Bytes of JSON that is being written.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
@@ -22,8 +24,7 @@ struct JSONText {
     mutating func hexadecimal(_ number: UInt64) {
         var shift = (max(64 - number.leadingZeroBitCount, 1) - 1) / 4 * 4
         while shift >= 0 {
-            let digit = UInt8(truncatingIfNeeded: number >> UInt64(shift)) & 15
-            bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+            bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift)).lowHexadecimalDigit)
             shift -= 4
         }
     }

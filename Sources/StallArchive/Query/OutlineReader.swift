@@ -80,23 +80,13 @@ final class OutlineReader {
 
 extension OutlinedSample {
     fileprivate init(_ stored: StoredSample, weight_ns: Int64) {
-        self.init(
-            Sample(
-                offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(weight_ns),
-                isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
-                method: stored.method, captureCost: .nanoseconds(stored.captureCost_ns),
-                failure: stored.failure),
-            stack: stored.stack)
+        self.init(Sample(stored, weight_ns: weight_ns), stack: stored.stack)
     }
 }
 
 extension OutlinedThread {
     fileprivate init(_ stored: StoredThread) {
-        self.init(
-            ThreadSnapshot(
-                thread: ThreadID(rawValue: stored.thread), name: stored.name, role: stored.role,
-                method: stored.method, failure: stored.failure),
-            stack: stored.stack)
+        self.init(ThreadSnapshot(stored), stack: stored.stack)
     }
 }
 

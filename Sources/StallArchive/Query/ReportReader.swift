@@ -59,23 +59,13 @@ struct ReportReader {
         _ samples: [StoredSample], in duration_ns: Int64, _ rows: Statement
     ) throws -> [Sample] {
         try zip(samples, samples.weights(in: duration_ns)).map { stored, weight in
-            let stack = try stack(stored.stack, of: "sample", rows)
-            return Sample(
-                offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(weight),
-                isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
-                method: stored.method, isTruncated: stack?.isTruncated ?? false,
-                captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
-                locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+            Sample(
+                stored, weight_ns: weight, stack: try stack(stored.stack, of: "sample", rows))
         }
     }
 
     private func thread(_ stored: StoredThread, _ rows: Statement) throws -> ThreadSnapshot {
-        let stack = try stack(stored.stack, of: "thread", rows)
-        return ThreadSnapshot(
-            thread: ThreadID(rawValue: stored.thread), name: stored.name, role: stored.role,
-            method: stored.method, isTruncated: stack?.isTruncated ?? false,
-            failure: stored.failure, locations: stack?.locations ?? [],
-            frames: stack?.frames ?? [])
+        ThreadSnapshot(stored, stack: try stack(stored.stack, of: "thread", rows))
     }
 
     private func stack(
@@ -87,5 +77,26 @@ struct ReportReader {
             }
             return stack
         }
+    }
+}
+
+extension Sample {
+    init(_ stored: StoredSample, weight_ns: Int64, stack: StoredStack? = nil) {
+        self.init(
+            offset: .nanoseconds(stored.offset_ns), weight: .nanoseconds(weight_ns),
+            isLate: stored.isLate, thread: ThreadID(rawValue: stored.thread),
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            captureCost: .nanoseconds(stored.captureCost_ns), failure: stored.failure,
+            locations: stack?.locations ?? [], frames: stack?.frames ?? [])
+    }
+}
+
+extension ThreadSnapshot {
+    init(_ stored: StoredThread, stack: StoredStack? = nil) {
+        self.init(
+            thread: ThreadID(rawValue: stored.thread), name: stored.name, role: stored.role,
+            method: stored.method, isTruncated: stack?.isTruncated ?? false,
+            failure: stored.failure, locations: stack?.locations ?? [],
+            frames: stack?.frames ?? [])
     }
 }
