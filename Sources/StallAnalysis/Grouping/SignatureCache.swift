@@ -114,6 +114,12 @@ struct ClassifiedFrames {
         var frame: Frame
         var executable: BuildID?
         var isMerged: Bool
+
+        /// Frames that differ mostly differ in this; hashing all of a frame's texts would take longer than the look-up.
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(frame.rawName ?? frame.function)
+            hasher.combine(frame.offset)
+        }
     }
 
     /// The size at which the cache is cleared, to bound memory.
