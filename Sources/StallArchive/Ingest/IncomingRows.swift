@@ -25,7 +25,12 @@ final class IncomingRows {
             "select hash, image, offset, kind, detail from location where id = ?")
         findNamed = try connection.prepare(
             """
-            select id, hash, detail from location where id > ? and detail > 0 and revision > ?
+            select id, hash, detail, (
+                select function.hash
+                from location_frame left join function on function.id = location_frame.function
+                where location_frame.location = location.id
+                order by location_frame.position desc limit 1)
+            from location where id > ? and detail > 0 and revision > ?
             order by id
             """)
         findFrames = try connection.prepare(
@@ -139,8 +144,9 @@ final class IncomingRows {
         }
     }
 
-    /// A place with names, by its number, its hash and what is known of it.
-    typealias NamedLocation = (id: Int64, hash: Int64, detail: Int64)
+    /// A place with names, by its number, its hash and what is known of it, and what the file says that the function
+    /// hashes to whose code it is in, behind the inlined ones.
+    typealias NamedLocation = (id: Int64, hash: Int64, detail: Int64, function: Int64?)
 
     /// The first places whose names changed after `revision`, behind the one of number `last`.
     ///
@@ -153,7 +159,7 @@ final class IncomingRows {
             places.append(
                 (
                     try findNamed.integer(at: 0), try findNamed.integer(at: 1),
-                    try findNamed.integer(at: 2)
+                    try findNamed.integer(at: 2), findNamed.optionalInteger(at: 3)
                 ))
         }
         return places

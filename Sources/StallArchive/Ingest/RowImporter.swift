@@ -121,7 +121,8 @@ final class RowImporter {
         while true {
             for place in places {
                 try importNames(
-                    ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false)
+                    ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false,
+                    function: place.function)
             }
             trim()
             guard places.count == IncomingRows.namedLimit, let last = places.last else { return }
@@ -129,18 +130,21 @@ final class RowImporter {
         }
     }
 
-    /// - Parameter isNew: No report of the central store shows the place yet.
+    /// - Parameters:
+    ///   - isNew: No report of the central store shows the place yet.
+    ///   - function: What the file says that the function hashes to whose code the place is in.
     private func importNames(
-        ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool
+        ofLocation location: Int64, hash: Int64, detail: Int64, isNew: Bool, function: Int64? = nil
     ) throws {
         guard let known = try interner.knownLocation(hash: hash) else { return }
         guard known.detail < detail else {
-            // Each place is looked at once, behind the reports that show it.
-            if !isNew, detail > 1 {
+            // Each place is looked at once, behind the reports that show it. As with stacks, the content of a function
+            // that is here under its hash is not looked at.
+            let place = Interned(id: known.id, hash: hash)
+            if !isNew, detail > 1, try !interner.isNamed(place, byFunction: function) {
                 try interner.compare(
                     incoming.rows().frames(ofLocation: location),
-                    withThoseOf: Interned(id: known.id, hash: hash),
-                    from: namer(ofLocation: location))
+                    withThoseOf: place, from: namer(ofLocation: location))
             }
             return
         }

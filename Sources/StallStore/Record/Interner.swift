@@ -78,6 +78,8 @@ package final class Interner {
     private var functions: [Int64: Int64] = [:]
     /// Hashes of the names of the functions that places are in.
     private var outermost: [Int64: Int] = [:]
+    /// What these functions hash to with their files; nil where none is known.
+    private var outermostRows: [Int64: Int64?] = [:]
     private var stacks: [Int64: Int64] = [:]
 
     package init(_ connection: Connection) throws {
@@ -141,6 +143,8 @@ package final class Interner {
     private let locationImage, findLocation, addLocation, findFunction, addFunction: Statement
     private let findNames, removeFrames, addFrame, setDetail, findStack, addStack: Statement
     private let findNamer, addConflict: Statement
+    /// Only ingest asks it.
+    private var findOutermost: Statement?
 
     /// Forgets every row: after a rollback, and when another process may have written or evicted.
     package func forget() {
@@ -149,6 +153,7 @@ package final class Interner {
         images.removeAll(keepingCapacity: true)
         locations.removeAll(keepingCapacity: true)
         outermost.removeAll(keepingCapacity: true)
+        outermostRows.removeAll(keepingCapacity: true)
         functions.removeAll(keepingCapacity: true)
         stacks.removeAll(keepingCapacity: true)
     }
@@ -157,7 +162,9 @@ package final class Interner {
     package func trim() {
         if labels.count > 10_000 { labels.removeAll() }
         if runs.count + images.count > 200_000 { (runs, images) = ([:], [:]) }
-        if locations.count + outermost.count > 1_000_000 { (locations, outermost) = ([:], [:]) }
+        if locations.count + outermost.count + outermostRows.count > 1_000_000 {
+            (locations, outermost, outermostRows) = ([:], [:], [:])
+        }
         if functions.count + stacks.count > 1_000_000 { (functions, stacks) = ([:], [:]) }
     }
 
@@ -262,6 +269,24 @@ package final class Interner {
         return false
     }
 
+    /// Whether the function whose code the place is in, behind the inlined ones, is the one of this hash.
+    package func isNamed(_ location: Interned, byFunction hash: Int64?) throws -> Bool {
+        guard let hash else { return false }
+        if let known = outermostRows[location.hash] { return known == hash }
+        let find =
+            try findOutermost
+            ?? connection.prepare(
+                """
+                select function.hash
+                from location_frame left join function on function.id = location_frame.function
+                where location_frame.location = ? order by location_frame.position desc limit 1
+                """)
+        findOutermost = find
+        let known = try find.first(location.id).value
+        outermostRows[location.hash] = .some(known)
+        return known == hash
+    }
+
     /// Notes a source that says as much of a place as is known, and something else.
     package func compare(
         _ frames: [FrameNames], withThoseOf location: Interned,
@@ -314,6 +339,7 @@ package final class Interner {
         try setDetail.run(detail, revision, namer, location.id)
         locations[location.hash] = (location.id, detail)
         outermost[location.hash] = nil
+        outermostRows[location.hash] = nil
         return before != frames.map { [$0.name, $0.rawName] }
     }
 

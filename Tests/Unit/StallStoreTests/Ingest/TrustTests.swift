@@ -201,6 +201,27 @@ import TestSupport
         #expect(notes.contains { $0.contains("other symbols") }, "\(notes)")
     }
 
+    @Test func `a function that is known by its hash keeps its own text`() throws {
+        try write(3, to: "good.sqlite", seed: 1)
+        // What is in no function is read to its end.
+        try RawDatabase(directory("good.sqlite")).query(
+            "delete from location_frame where function is null")
+        try copy("good.sqlite", to: "bad.sqlite")
+        try RawDatabase(directory("bad.sqlite")).query(
+            """
+            update source set store = randomblob(16);
+            update report set id = randomblob(16), checksum = null;
+            update function set name = 'evil()'
+            """)
+        let ingest = try Ingest(into: directory("central.sqlite"))
+        _ = try ingest.run([directory("good.sqlite")])
+        #expect(try ingest.run([directory("bad.sqlite")]).addedCount == 3)
+        try ingest.close()
+        let central = try RawDatabase(directory("central.sqlite"))
+        #expect(try central.number("select count(*) from function where name = 'evil()'") == 0)
+        #expect(try checkStore(path: directory("central.sqlite")).isEmpty)
+    }
+
     /// Only JSON lines filled the first central store, so it has no watermarks of its sources.
     @Test func `a central store of lines can be imported into another one`() throws {
         let reports = try write(4, to: "a.sqlite", seed: 1)
