@@ -3,6 +3,14 @@
 import Foundation
 import StallAgent
 
+/// What a verdict that turns out to be wrong was based on.
+private func evidence(of report: StallReport) -> String {
+    let facts = report.cause?.evidence.map { "\($0.name) \($0.value)" } ?? []
+    let samples = report.samples.map { "\($0.isLate ? "late " : "")\($0.offset)" }
+    return "cpu \(report.cpuTime), noticed \(report.detectionDelay) late, "
+        + "samples \(samples), \(facts.joined(separator: "; "))"
+}
+
 func judge(_ plants: [Plant], _ reports: [StallReport]) {
     var unexplained = Set(reports.indices.filter { reports[$0].verdict == .stalled })
     let stalled = unexplained.count
@@ -33,7 +41,8 @@ func judge(_ plants: [Plant], _ reports: [StallReport]) {
             missed += 1
             print(
                 "missed \(plant.place.rawValue) on \(plant.loop), \(plant.ended - plant.began) ms:",
-                "only \(report.verdict) on \(report.loop) for \(report.duration)")
+                "only \(report.verdict) on \(report.loop) for \(report.duration),",
+                evidence(of: report))
         } else {
             found[plant.place]!.found += 1
         }
@@ -57,9 +66,10 @@ func judge(_ plants: [Plant], _ reports: [StallReport]) {
     }
     for index in unexplained.sorted() {
         let report = reports[index]
-        let functions = report.samples.flatMap(\.frames).compactMap(\.function).prefix(3)
+        let functions = report.samples.flatMap(\.frames).compactMap(\.function).prefix(12)
         print(
-            "false: \(report.loop) for \(report.duration), \(report.activity ?? ""), \(functions)")
+            "false: \(report.loop) for \(report.duration), \(report.activity ?? ""), \(functions),",
+            evidence(of: report))
     }
     for (place, count) in found.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
         print("\(place.rawValue): \(count.found) of \(count.owed)")

@@ -45,6 +45,10 @@ enum MeasuredLength {
     }
 }
 
+/// How many times slower than usual the server runs, under Valgrind: its thresholds are as much longer, so that the
+/// watchdog polls as often a request as it does otherwise.
+private let slowness = Int(ProcessInfo.processInfo.environment["SLOWNESS"] ?? "") ?? 1
+
 /// Serves `/plain` for some time, or some requests, from the first one on. Prints the requests, the CPU time, and the
 /// stalls that were reported.
 func serveMeasured(
@@ -54,8 +58,9 @@ func serveMeasured(
     var monitor: StallMonitor?
     if way != "alone" {
         let started = try StallMonitor.start(.init(app: "cost", version: "1", store: store))
-        started.watch(MultiThreadedEventLoopGroup.singleton, as: "http", threshold: threshold)
-        started.watchTasks(threshold: .milliseconds(100))
+        started.watch(
+            MultiThreadedEventLoopGroup.singleton, as: "http", threshold: threshold * slowness)
+        started.watchTasks(threshold: .milliseconds(100) * slowness)
         started.onStall { report in
             guard report.verdict == .stalled else { return }
             stalls.add(1, ordering: .relaxed)

@@ -7,7 +7,7 @@
 //     truth-nio cost WHAT WAY [STORE]     nanoseconds of CPU of a loop's tick or a task's job; WAY: alone, watched
 //
 // $TRUTH_PORT is the first of four ports (18080). SABOTAGE=1: the waits of one loop are not observed, which the judgement
-// must show.
+// must show. SLOWNESS=100 multiplies the thresholds of `serve`.
 
 import Foundation
 import NIOCore
