@@ -35,6 +35,8 @@ package struct ToolReader: CollectorReader {
             if complaint.contains("no report id begins with") || complaint.contains("no group") {
                 return .nothing("there is no such report or group")
             }
+            // What is wrong with the store begins with its path.
+            guard complaint.contains(store) else { throw ReadQuestionError(complaint) }
             throw ToolFailure(description: complaint)
         }
         if question.kind == .report {
@@ -170,7 +172,7 @@ package struct ToolReader: CollectorReader {
         let complaint =
             String(decoding: text, as: UTF8.self)
             .split(separator: "\n").first.map(String.init) ?? ""
-        return (process.terminationStatus, bytes, complaint)
+        return (process.terminationStatus, bytes, String(complaint))
     }
 
     // MARK: - Answers

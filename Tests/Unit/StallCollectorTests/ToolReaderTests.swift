@@ -100,8 +100,12 @@ import Testing
         let question = ReadQuestion(kind: .top, parameters: [], apps: [])
         let wrong = try Script("echo 'no such time' >&2; exit 64")
         #expect(throws: ReadQuestionError.self) { try wrong.reader.answer(question) }
-        let broken = try Script("echo 'damaged' >&2; exit 1")
-        #expect(throws: (any Error).self) { try broken.reader.answer(question) }
+        let wide = try Script("echo 'stallctl: narrow the range' >&2; exit 1")
+        #expect { try wide.reader.answer(question) } throws: {
+            ($0 as? ReadQuestionError)?.description == "narrow the range"
+        }
+        let broken = try Script("echo 'stallctl: /s: damaged' >&2; exit 1")
+        #expect { try broken.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
         let endless = try Script("exec yes", byteLimit: 1 << 16)
         #expect(throws: ReadQuestionError.self) { try endless.reader.answer(question) }
     }
