@@ -2,6 +2,7 @@
 
 internal import StallFormats
 internal import StallModel
+internal import Synchronization
 
 extension Collector {
     func take(
@@ -96,8 +97,22 @@ extension Collector {
         case .refused(_, let count):
             counts.count { $0.refused += Int64(count) }
             throw CollectorRefusal(outcome)
-        case .foreign, .unavailable: throw CollectorRefusal(outcome)
+        case .foreign: throw CollectorRefusal(outcome)
+        case .unavailable(let reason):
+            noteUnavailable(reason)
+            throw CollectorRefusal(outcome)
         }
+    }
+
+    /// Tells the operator, who may know the store's path, once a minute: senders come back every few seconds.
+    private func noteUnavailable(_ reason: String) {
+        let now = seconds()
+        let isDue = rates.withLock { rates in
+            guard now - rates.lastComplaint >= 60 else { return false }
+            rates.lastComplaint = now
+            return true
+        }
+        if isDue { log("nothing can be stored: \(reason)") }
     }
 
     private static var busy: CollectorRefusal {

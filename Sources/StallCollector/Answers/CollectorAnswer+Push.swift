@@ -33,7 +33,7 @@ extension CollectorRefusal {
         case .foreign(let fault):
             self.init(403, fault.reason)
             if fault.line > 0 { (faults, faultCount) = ([fault], 1) }
-        case .unavailable(let reason): self.init(503, reason, retryAfter: 10)
+        case .unavailable: self.init(503, "nothing can be stored now", retryAfter: 10)
         case .gap, .taken: self.init(500, "an outcome that is no refusal")
         }
     }

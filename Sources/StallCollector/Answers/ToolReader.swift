@@ -169,9 +169,8 @@ package struct ToolReader: CollectorReader {
         guard process.terminationReason == .exit else {
             throw ReadQuestionError("the answer takes too long: ask for less")
         }
-        let complaint =
-            String(decoding: text, as: UTF8.self)
-            .split(separator: "\n").first.map(String.init) ?? ""
+        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first ?? ""
+        let complaint = line.hasPrefix("stallctl: ") ? line.dropFirst("stallctl: ".count) : line
         return (process.terminationStatus, bytes, String(complaint))
     }
 

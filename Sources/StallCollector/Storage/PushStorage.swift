@@ -41,7 +41,7 @@ package enum PushOutcome: Sendable, Equatable {
     case refused([LineFault], count: Int)
     /// The token is not for the app of the line, or of what the store holds already.
     case foreign(LineFault)
-    /// Not now: the disk is full, or the store is locked.
+    /// Not now: the disk is full, or the store is locked. The reason is for the operator.
     case unavailable(String)
 }
 

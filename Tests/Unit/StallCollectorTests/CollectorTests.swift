@@ -57,6 +57,8 @@ func digest(_ bytes: [UInt8]) -> [UInt8] { SHA256.digest(bytes) }
         let answer = await fixture.push(lines)
         #expect(answer.status == 503)
         #expect(answer.field("retry-after") == "10")
+        // What is wrong with the store is the operator's to know.
+        #expect(answer.text == "{\"error\":\"nothing can be stored now\"}\n")
         fixture.storage.held.withLock { $0.isFull = false }
         #expect(await fixture.push(lines).status == 200)
     }
