@@ -3,10 +3,10 @@
 SWIFT ?= swift
 comma := ,
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|MutantTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector truth-fleet demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -38,6 +38,17 @@ truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-to
 # Needs wrk; builds Hummingbird and gRPC. scripts/nio-cost measures what watching costs such a server.
 truth-nio: setup
 	@scripts/truth-nio
+
+# stall-collector and the stallctl that answers its readers, in .build/collector/release: the only build that fetches a server.
+collector: setup
+	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stall-collector
+	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stallctl
+
+# Fifty pushers, and a collector that is killed -9 KILLS times (300) among full disks, wrong clocks and a proxy that drops, repeats
+# and cuts; what arrived against an ingest of the same files. A quarter of an hour. SABOTAGE=1 must show a lost batch.
+# scripts/truth-fleet --short takes a minute, and is skipped where the collector is not built.
+truth-fleet: collector
+	@scripts/truth-fleet
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).
