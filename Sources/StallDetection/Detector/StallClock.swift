@@ -115,9 +115,12 @@ struct StallClock: Hashable, Sendable {
 
     /// Accounts for the time since the last poll.
     ///
-    /// - Parameter suspendedIntervals: When the process was suspended, as tracked by the watchdog.
+    /// - Parameters:
+    ///   - reading: When the evidence was read, if later: the thread does something else since `now`.
+    ///   - suspendedIntervals: When the process was suspended, as tracked by the watchdog.
     mutating func advance(
-        to now: MonotonicInstant, _ evidence: ThreadEvidence, suspendedIntervals: SuspendedIntervals
+        to now: MonotonicInstant, _ evidence: ThreadEvidence,
+        readAt reading: MonotonicInstant? = nil, suspendedIntervals: SuspendedIntervals
     ) {
         let interval = now - last
         guard interval > .zero else { return }
@@ -131,7 +134,7 @@ struct StallClock: Hashable, Sendable {
         var account = account(
             for: interval, evidence, suspendedInterval: suspendedIntervals.time(from: last, to: now)
         )
-        let correction = correction(evidence, interval)
+        let correction = correction(evidence, max(interval, (reading ?? now) - last))
         account.counted -= correction
         account.uncounted += correction
         // The kernel adds a wait for the CPU when it is over: the next poll knows what this one cannot.
@@ -159,7 +162,7 @@ struct StallClock: Hashable, Sendable {
     }
 
     /// How much of the final time is known now to have been a wait for the CPU: the wait counted now is longer than the
-    /// interval. The poll that made the time final missed the wait, because the watchdog lost its own CPU between two
+    /// time since that poll. The poll that made the time final missed the wait, because the watchdog lost its own CPU between two
     /// readings.
     private func correction(_ evidence: ThreadEvidence, _ interval: Duration) -> Duration {
         guard last > began, let delay = evidence.runDelay, let before = lastEvidence?.runDelay

@@ -234,7 +234,7 @@ struct StallDetector: Sendable {
         var clock = suspicion.clock
         // The thread has moved on: its state now is not evidence of the end of the stall, but its counters are.
         clock.advance(
-            to: end, evidence.counters,
+            to: end, evidence.counters, readAt: now,
             suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
         guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }

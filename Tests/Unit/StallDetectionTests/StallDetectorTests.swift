@@ -344,6 +344,21 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
         #expect(end.incident?.verdict == verdict)
     }
 
+    /// The poll that sees the end comes late: the thread has waited for a CPU with other work since.
+    @Test mutating func `a wait for the CPU after a stall is not taken for a part of it`() {
+        func blocked(_ delay: Int) -> ThreadEvidence {
+            ThreadEvidence(
+                cpuTime: .zero, runDelay: .milliseconds(delay), state: UInt8(ascii: "S"))
+        }
+        _ = detector.poll(waiting(since: -1), blocked(0), at: at(-1))
+        for now in [125, 250, 290] {
+            _ = detector.poll(busy(since: 0), blocked(0), at: at(now))
+        }
+        let end = detector.poll(busy(since: 490), blocked(200), at: at(500), end: at(296))
+        #expect(end.incident?.verdict == .stalled)
+        #expect(end.incident?.duration == .milliseconds(296))
+    }
+
     /// At every poll it is runnable but not scheduled; before, it had been busy for longer than it will be now.
     @Test mutating func `time after the first poll is the stall's own`() {
         func sharing(_ milliseconds: Int) -> ThreadEvidence {
