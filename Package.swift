@@ -46,6 +46,8 @@ let modules: [Target] = [
     module("StallSymbolFiles", ["StallModel", "StallSymbols"]),
     module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
     module("StallFormats", ["StallModel"]),
+    cModule("CMemoryFile"),
+    module("StallPush", ["StallModel", "CMemoryFile"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
@@ -64,7 +66,7 @@ let modules: [Target] = [
         name: "stallctl",
         dependencies: [
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", arguments,
+            "StallAnalysis", "StallFormats", "StallPush", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
@@ -93,6 +95,7 @@ let unitTests: [Target] = [
         except: ["Snapshots"]),
     tests("StallAnalysis", ["StallModel", "StallSymbols"]),
     tests("StallFormats", ["StallModel"]),
+    tests("StallPush", ["StallModel"]),
     tests(
         "StallAgent",
         ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]
@@ -103,8 +106,8 @@ let unitTests: [Target] = [
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
     tests(
         "stallctl", named: "StallctlTests",
-        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", arguments]
-            + ["AgentFixture", "site-truth"], except: ["Snapshots"]),
+        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "StallPush"]
+            + [arguments, "AgentFixture", "site-truth"], except: ["Snapshots"]),
     tests("StallCollector", ["StallModel", "StallFormats"]),
     tests("Demo", ["stallctl"]),
     tests("TestSupport", named: "PackageTests", []),

@@ -109,7 +109,7 @@ package enum SHA256 {
         return (middle, low.low) <= (limit.high, limit.low)
     }
 
-    private static func base64(_ bytes: [UInt8]) -> String {
+    package static func base64(_ bytes: [UInt8]) -> String {
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
         var text = ""
         for start in stride(from: 0, to: bytes.count, by: 3) {

@@ -33,7 +33,7 @@ struct Stallctl: ParsableCommand {
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
             Regroup.self, Merge.self, Export.self, Report.self, IngestCommand.self, Check.self,
-            Prune.self,
+            Prune.self, Push.self,
             Symbolicate.self, Migrate.self,
             Status.self,
             Completions.self,

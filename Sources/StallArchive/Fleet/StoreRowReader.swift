@@ -9,7 +9,7 @@ final class StoreRowReader {
     private let findRun, findLoop, findLoads, findExposure, findSuppression, findLoss,
         findLocation: Statement
     private let reports: ReportReader
-    private let findReport, findImages: Statement
+    private let findReport, findImages, findRunOfReport: Statement
     private let places: StackRows
     /// The stores that rows were first written to, by their numbers.
     let stores: [Int64: UniqueID]
@@ -51,6 +51,11 @@ final class StoreRowReader {
         findReport = try connection.prepare(
             "\(ReportReader.query) where report.source = ? and report.seq = ?")
         findImages = try connection.prepare(imagesOfRun)
+        findRunOfReport = try connection.prepare(
+            """
+            select loop.run from report join loop on loop.id = report.loop
+            where source = ? and seq = ?
+            """)
     }
 
     func store(_ source: Int64) throws -> UniqueID {
@@ -85,6 +90,11 @@ final class StoreRowReader {
 
     /// The run of a loop, by its number.
     func runNumber(ofLoop id: Int64) throws -> Int64 { try loop(id).run }
+
+    /// The run of a report, by its number.
+    func runNumber(ofReport seq: Int64, source: Int64) throws -> Int64? {
+        try findRunOfReport.found(source, seq)
+    }
 
     private func loop(_ id: Int64) throws -> (run: Int64, name: String, threshold: Duration) {
         if let loop = loops[id] { return loop }

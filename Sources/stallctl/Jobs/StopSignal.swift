@@ -31,10 +31,13 @@ struct StopSignal {
     }
 
     /// Sleeps until the timeout or a signal.
-    func sleep(seconds: Int) {
+    func sleep(seconds: Int) { sleep(seconds: Double(seconds)) }
+
+    func sleep(seconds: Double) {
         guard !hasCome else { return }
         var signals = signals
-        var time = timespec(tv_sec: seconds, tv_nsec: 0)
+        let whole = seconds.rounded(.down)
+        var time = timespec(tv_sec: Int(whole), tv_nsec: Int((seconds - whole) * 1e9))
         let signal = sigtimedwait(&signals, nil, &time)
         // sigtimedwait consumed it: raise it again for `hasCome`.
         if signal > 0 { raise(signal) }

@@ -21,6 +21,7 @@ import Testing
         "StallSymbolFiles": ["StallModel", "StallSymbols", "Foundation"],
         "StallAnalysis": system.union(["StallModel"]),
         "StallFormats": system.union(["StallModel", "Foundation"]),
+        "StallPush": system.union(["StallModel", "CMemoryFile", "Foundation"]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
@@ -38,7 +39,7 @@ import Testing
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "ArgumentParser", "Foundation",
+            "StallAnalysis", "StallFormats", "StallPush", "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
             "StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats",

@@ -1,0 +1,58 @@
+// A request as the program `curl` is told of it: in a file of options, never in arguments, which every user of the machine
+// can read.
+
+/// A request over HTTP.
+package struct HTTPRequest: Hashable, Sendable {
+    package var method: String
+    package var url: String
+    package var fields: [(name: String, value: String)] {
+        get { names.map { ($0[0], $0[1]) } }
+        set { names = newValue.map { [$0.name, $0.value] } }
+    }
+    private var names: [[String]] = []
+    /// Nil without one.
+    package var body: [UInt8]?
+    /// The certificate authority to trust, instead of the system's.
+    package var authorityFile: String?
+
+    package init(method: String, url: String, body: [UInt8]? = nil, authorityFile: String? = nil) {
+        self.method = method
+        self.url = url
+        self.body = body
+        self.authorityFile = authorityFile
+    }
+
+    /// The options, as `curl --config` reads them. Redirects are not followed: a token is for one address.
+    ///
+    /// - Parameters:
+    ///   - bodyPath: Where curl reads the body.
+    ///   - headPath: Where it writes the heads of answers.
+    func options(bodyPath: String, headPath: String) -> String {
+        var lines = [
+            option("url", url), option("request", method), option("dump-header", headPath),
+            "silent", "show-error", "globoff", option("proto", "=http,https"),
+            // A collector that thinks longer is asked again.
+            option("connect-timeout", "10"), option("max-time", "120"),
+            option("user-agent", "stallctl"),
+            // One answer for each request, at once.
+            option("header", "Expect:"),
+        ]
+        lines += names.map { option("header", "\($0[0]): \($0[1])") }
+        if body != nil { lines.append(option("data-binary", "@\(bodyPath)")) }
+        if let authorityFile { lines.append(option("cacert", authorityFile)) }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func option(_ name: String, _ value: String) -> String {
+        var quoted = ""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\\", "\"": quoted += "\\\(scalar)"
+            // None of them belongs into a header or an address.
+            case "\n", "\r", "\0", "\t": quoted += " "
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return "\(name) = \"\(quoted)\""
+    }
+}

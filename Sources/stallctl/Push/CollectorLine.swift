@@ -1,0 +1,103 @@
+// The way to a collector: what `stallctl push` sends, as requests.
+
+internal import Foundation
+internal import StallFormats
+internal import StallModel
+internal import StallPush
+
+/// What every request of a run has in common.
+struct PushTarget {
+    /// Without a slash at its end.
+    var url: String
+    var tokenFile: String?
+    var authorityFile: String?
+
+    /// Reads the token anew: it may be replaced while a job runs.
+    func token() throws(PushProblem) -> String? {
+        guard let tokenFile else { return nil }
+        guard let file = FileHandle(forReadingAtPath: tokenFile) else {
+            throw PushProblem("\(tokenFile): cannot be read; expected a token")
+        }
+        defer { try? file.close() }
+        let bytes = (try? file.read(upToCount: 4097)) ?? Data()
+        let text = String(decoding: bytes, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !text.isEmpty, bytes.count <= 4096, text.utf8.allSatisfy({ 0x21...0x7e ~= $0 })
+        else {
+            throw PushProblem("\(tokenFile): expected one token of visible ASCII characters")
+        }
+        return text
+    }
+
+    func request(_ method: String, _ path: String) throws(PushProblem) -> HTTPRequest {
+        var request = HTTPRequest(method: method, url: url + path, authorityFile: authorityFile)
+        if let token = try token() {
+            request.fields.append(("Authorization", "Bearer \(token)"))
+        }
+        return request
+    }
+}
+
+/// Why a push cannot begin.
+struct PushProblem: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Waits between attempts, and ends when there is no more time or a signal came.
+struct PushPatience {
+    let stop: StopSignal
+    /// How many seconds may be waited in all; nil without end.
+    var seconds: Double?
+    /// The last thing that was said of an attempt that failed.
+    private var complaint = ""
+
+    init(_ stop: StopSignal, seconds: Double?) { (self.stop, self.seconds) = (stop, seconds) }
+
+    mutating func wait(_ time: Double, _ url: String, _ reason: String) -> Bool {
+        if let left = seconds {
+            guard time <= left else { return false }
+            seconds = left - time
+        }
+        if reason != complaint {
+            complaint = reason
+            say("stallctl: \(url): \(reason); trying again".printable)
+        }
+        stop.sleep(seconds: time)
+        return !stop.hasCome
+    }
+}
+
+/// Sends to a collector of ours (docs/fleet.md).
+struct CollectorLine: PushLine {
+    let target: PushTarget
+    let curl = Curl()
+    var patience: PushPatience
+
+    var isCancelled: Bool { patience.stop.hasCome }
+
+    func position(of store: UniqueID) -> PushReply {
+        do throws(PushProblem) {
+            return curl.send(try target.request("GET", "/v1/stores/\(store)")) { isCancelled }
+        } catch { return .refused(reason: error.description) }
+    }
+
+    func send(_ batch: OutgoingBatch, of store: UniqueID) -> PushReply {
+        do {
+            var request = try target.request("POST", "/v1/stores/\(store)/lines")
+            let body = try Gzip.compress(batch.lines)
+            request.fields += [
+                ("Content-Type", "application/x-ndjson"), ("Content-Encoding", "gzip"),
+                ("Content-Digest", "sha-256=:\(SHA256.base64(SHA256.digest(body))):"),
+                ("Stallwatch-Schema", "1"), ("Stallwatch-From", "\(batch.from)"),
+                ("Stallwatch-Through", "\(batch.through)"),
+            ]
+            request.body = body
+            return curl.send(request) { isCancelled }
+        } catch { return .refused(reason: "\(error)") }
+    }
+
+    mutating func wait(seconds: Double, reason: String) -> Bool {
+        patience.wait(seconds, target.url, reason)
+    }
+}

@@ -1,0 +1,168 @@
+// Sends new stalls as OpenTelemetry log records. Nobody at the other side keeps the position, so that a file does: beside
+// the store, or where --position says (docs/decisions/0016-otlp-position-in-a-file.md).
+
+internal import Foundation
+internal import StallAnalysis
+internal import StallArchive
+internal import StallFormats
+internal import StallModel
+internal import StallPush
+internal import StallStore
+
+/// How far stores were sent, by their sources, in a file.
+struct RecordPositions: Codable {
+    var schema = "stallctl.otlp-position/1"
+    var url: String
+    var stores: [String: Int64] = [:]
+
+    /// The positions in a file; none where there is no file.
+    ///
+    /// - Throws: `PushProblem` for a file that says something else: sending everything again is for the user to decide.
+    static func read(_ path: String, for url: String) throws -> RecordPositions {
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            guard !FileManager.default.fileExists(atPath: path) else {
+                throw PushProblem("\(path): cannot be read; expected the position of --otlp")
+            }
+            return RecordPositions(url: url)
+        }
+        guard let found = try? JSONDecoder().decode(RecordPositions.self, from: bytes),
+            found.schema == "stallctl.otlp-position/1",
+            found.stores.values.allSatisfy({ 0...Int64(1) << 60 ~= $0 })
+        else {
+            throw PushProblem(
+                "\(path): not a position of --otlp; delete it to send every stall again")
+        }
+        // Another address has got nothing yet.
+        return found.url == url ? found : RecordPositions(url: url)
+    }
+
+    /// Replaces the file: it has the old content or the new one, also after a crash.
+    func write(_ path: String) throws {
+        try Data(JSONLines.line(self).utf8).write(to: URL(filePath: path), options: .atomic)
+    }
+}
+
+/// Sends the stalls of one store.
+struct RecordPush {
+    let target: PushTarget
+    let positionPath: String
+    let grouper: DefaultGrouper
+    var patience: PushPatience
+    private let curl = Curl()
+    private var backoff = Backoff()
+    private var limit = 200
+
+    init(
+        target: PushTarget, positionPath: String, grouper: DefaultGrouper, patience: PushPatience
+    ) {
+        self.target = target
+        self.positionPath = positionPath
+        self.grouper = grouper
+        self.patience = patience
+    }
+
+    mutating func push(_ reports: ReportStore, _ source: ChangeSource) throws -> PushResult {
+        var positions = try RecordPositions.read(positionPath, for: target.url)
+        let store = source.store.description
+        var result = PushResult(store: source.store)
+        var position = ChangePosition(through: positions.stores[store] ?? 0)
+        result.through = position.through
+        while true {
+            var records: [StallRecord] = []
+            var runs: Set<UniqueID> = []
+            var bytes = 0
+            let (limit, grouper) = (limit, grouper)
+            let end = try reports.forEachChange(of: source, behind: position, runs: &runs) { row in
+                // One that has not ended comes again when it has.
+                guard case .report(let row) = row, row.report.state != .open else { return true }
+                guard records.count < limit, bytes < 2 << 20 else { return false }
+                records.append(StallRecord(row.report, grouper))
+                bytes += 1000 + (records.last?.stack.utf8.count ?? 0)
+                return true
+            }
+            if !records.isEmpty {
+                switch try send(records, &result) {
+                case .sent: break
+                case .smaller: continue
+                case .end: return result
+                }
+            }
+            position = end.position
+            if positions.stores[store] != position.through {
+                positions.stores[store] = position.through
+                try positions.write(positionPath)
+            }
+            result.through = position.through
+            if end.isAtEnd { return result }
+        }
+    }
+
+    private enum Outcome { case sent, smaller, end }
+
+    private mutating func send(
+        _ records: [StallRecord], _ result: inout PushResult
+    ) throws -> Outcome {
+        var random = SystemRandomNumberGenerator()
+        let document = try StallRecords.document(records, observed: .now())
+        let body = try Gzip.compress([document])
+        while true {
+            if patience.stop.hasCome {
+                result.isCancelled = true
+                return .end
+            }
+            var request = try target.request("POST", "")
+            request.fields += [
+                ("Content-Type", "application/json"), ("Content-Encoding", "gzip"),
+            ]
+            request.body = body
+            let stop = patience.stop
+            let reply = curl.send(request) { stop.hasCome }
+            switch RecordStep(reply, count: records.count) {
+            case .taken(let refused, let reason):
+                backoff.reset()
+                result.batchCount += 1
+                result.lineCount += records.count - refused
+                result.added += records.count - refused
+                result.refusedCount += refused
+                if refused > 0 {
+                    result.refused.append(
+                        LineFault(line: 0, reason: "\(refused) log records refused: \(reason)"))
+                }
+                return .sent
+            case .halve where records.count > 1:
+                limit = max(1, records.count / 2)
+                return .smaller
+            case .halve:
+                result.refusedCount += 1
+                result.refused.append(
+                    LineFault(line: 0, reason: "stall \(records[0].report.id) is too large"))
+                return .sent
+            case .wait(let reason, let seconds):
+                let time = backoff.next(asked: seconds, using: &random)
+                guard patience.wait(time, target.url, reason) else {
+                    result.isCancelled = stop.hasCome
+                    if !result.isCancelled { result.failure = reason }
+                    return .end
+                }
+            case .stop(let reason):
+                result.failure = reason
+                return .end
+            }
+        }
+    }
+}
+
+extension StallRecord {
+    init(_ report: StallReport, _ grouper: DefaultGrouper) {
+        let group = report.signature(by: grouper).group
+        let heaviest = report.samples.filter { !$0.isLate && !$0.frames.isEmpty }
+            .max { $0.weight < $1.weight }
+        let stack = (heaviest?.frames ?? []).prefix(100).map { frame in
+            let place = frame.file.map { " \($0)" + (frame.line.map { ":\($0)" } ?? "") } ?? ""
+            return "\(frame.title) (\(frame.imageName ?? "?"))\(place)"
+        }
+        self.init(
+            report: report, title: group.title(under: report.cause?.cause),
+            signature: hexadecimal(group.signature), stack: stack.joined(separator: "\n"))
+    }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import StallModel
+import StallPush
+import TestSupport
+import Testing
+
+/// Goal: stalls are the log records that an OpenTelemetry collector reads, and its answers are understood.
+/// Method: the document against the one that the official protobuf reads (facts/fleet.md), and every kind of answer.
+@Suite struct StallRecordsTests {
+    @Test func `a stall is a log record of its process`() throws {
+        var generator = ReportGenerator(seed: 3)
+        var report = generator.report(state: .ended)
+        report.duration = .milliseconds(1840)
+        report.cause = StallCause(.lock, confidence: 0.98, shares: [], evidence: [])
+        let record = StallRecord(
+            report: report, title: "waitForWorker()", signature: "00ff", stack: "a\nb")
+        let bytes = try StallRecords.document(
+            [record, record], observed: UnixTime(microseconds: 1_700_000_000_000_001))
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
+        let logs = try #require(object["resourceLogs"] as? [[String: Any]])
+        #expect(logs.count == 1)
+        let text = String(decoding: bytes, as: UTF8.self)
+        for part in [
+            #"{"key":"service.name","value":{"stringValue":"photos"}}"#,
+            #"{"key":"process.pid","value":{"intValue":"5"}}"#,
+            #""scope":{"name":"stallwatch","version":""#,
+            #""observedTimeUnixNano":"1700000000000001000""#,
+            #""severityNumber":13,"severityText":"WARN""#, #""eventName":"stall""#,
+            #"{"key":"stall.duration","value":{"doubleValue":1.84}}"#,
+            #"{"key":"stall.cause","value":{"stringValue":"lock"}}"#,
+            #"{"key":"code.stacktrace","value":{"stringValue":"a\nb"}}"#,
+            #"stalled for 1840 ms: waitForWorker()"}"#,
+        ] { #expect(text.contains(part), "\(part) in \(text)") }
+    }
+
+    static func answer(_ status: Int, _ text: String) -> PushReply {
+        .answer(HTTPAnswer(status: status, fields: ["retry-after": "3"], body: Array(text.utf8)))
+    }
+
+    @Test(
+        arguments: [
+            (answer(200, ""), .taken(refused: 0, reason: "")),
+            (answer(200, "{}"), .taken(refused: 0, reason: "")),
+            (
+                answer(200, #"{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"old"}}"#),
+                .taken(refused: 2, reason: "old")
+            ),
+            (
+                answer(200, #"{"partialSuccess":{"rejectedLogRecords":99}}"#),
+                .taken(refused: 5, reason: "")
+            ),
+            (answer(413, ""), .halve),
+            (answer(429, ""), .wait(reason: "answered 429", seconds: 3)),
+            (answer(503, ""), .wait(reason: "answered 503", seconds: 3)),
+            (answer(500, "no"), .stop(reason: "answered 500: no")),
+            (answer(400, "no"), .stop(reason: "answered 400: no")),
+            (
+                answer(302, ""),
+                .stop(reason: "redirects, which is not followed: give that address itself")
+            ),
+            (.failed(reason: "reset"), .wait(reason: "reset", seconds: nil)),
+            (.refused(reason: "tls"), .stop(reason: "tls")),
+        ] as [(PushReply, RecordStep)])
+    func `an answer says what becomes of the records`(reply: PushReply, step: RecordStep) {
+        #expect(RecordStep(reply, count: 5) == step)
+    }
+}
