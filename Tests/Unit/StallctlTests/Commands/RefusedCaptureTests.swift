@@ -29,8 +29,9 @@ import Testing
             #expect(played.status == 0)
             if played.output.contains("skipped") { return }
             let list = try BuiltProgram("stallctl", ["list", "--json", "--store", store]).finish()
-            let object = try JSONSerialization.jsonObject(
-                with: Data(list.output.split(separator: "\n")[0].utf8))
+            let line = try #require(
+                list.output.split(separator: "\n").first, "\(list.errors)\n\(played.output)")
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
             let id = try #require((object as? [String: Any])?["id"] as? String)
             let shown = try BuiltProgram("stallctl", ["show", "--store", store, id]).finish()
             for text in expected {
