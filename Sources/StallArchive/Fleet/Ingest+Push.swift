@@ -17,69 +17,90 @@ extension Ingest {
     /// - Throws: What is wrong with the central store: a full disk, a lock that lasts. Nothing of the batch is stored
     ///   then, and the sender may try again.
     package func take(_ batch: PushedBatch) throws(StoreError) -> PushedBatchResult {
-        if let fault = batch.fault { return .refused(.init(lines: [fault], count: 1)) }
-        // Reading first: the store is locked for the rows only, not for the parsing.
-        var (rows, refused) = ([(line: Int, row: PortableRow)](), [LineFault]())
-        var (feed, count, unknown) = (batch.rows, 0, [String: Int]())
-        func refuse(_ fault: LineFault) {
-            count += 1
-            if refused.count < PushedBatchResult.Refused.namedLimit { refused.append(fault) }
+        switch batch.read() {
+        case .failure(let refused): return refused.result
+        case .success(let rows): return try takeAlone(rows)
         }
-        while !feed.hasFailed {
-            do throws(LineFault) {
-                guard let row = try feed.next() else { break }
-                if case .unknown(let schema) = row {
-                    unknown.noteUnknown(schema)
-                    continue
-                }
-                guard row.store == batch.store else {
-                    refuse(LineFault(line: feed.lineNumber, reason: "is not of the store"))
-                    continue
-                }
-                rows.append((feed.lineNumber, row))
-            } catch { refuse(error) }
+    }
+
+    /// Takes batches, in order, in one transaction: what a commit costs, and each roll-up that several of them add to, is
+    /// paid once. A batch that is refused leaves nothing, and the others as they are. Returns after the commit.
+    ///
+    /// - Returns: What became of each, in order. Where the transaction fails over what is in it, each batch has one of its
+    ///   own: what one of them runs into must not keep the others out.
+    package func take(_ batches: [PushedBatch]) -> [Result<PushedBatchResult, StoreError>] {
+        let read = batches.map { $0.read() }
+        func alone(_ rows: PushedRows) -> Result<PushedBatchResult, StoreError> {
+            Result { () throws(StoreError) in try takeAlone(rows) }
         }
-        if count > 0 { return .refused(.init(lines: refused, count: count)) }
+        guard read.count(where: \.isWhole) > 1 else {
+            return read.map { $0.result(alone) }
+        }
         do throws(StoreError) {
             return try write { writer in
-                let position = try writer.positions.position(of: batch.store)
-                guard batch.from <= position.through + 1 else {
-                    return .gap(through: position.through)
+                try read.map { batch in
+                    try batch.result { .success(try takeInSavepoint($0, writer)) }
                 }
-                var taken = PushedBatchResult.Taken(through: max(position.through, batch.through))
-                taken.unknown = unknown
-                for (line, row) in rows {
-                    do {
-                        switch try writer.take(row, isCounted: false) {
-                        case .added: taken.added += 1
-                        case .changed: taken.changed += 1
-                        case nil: break
-                        }
-                    } catch let fault as LineFault {
-                        refuse(LineFault(line: line, reason: fault.reason))
-                    }
-                }
-                if count > 0 { throw RefusedBatch() }
-                try writer.positions.cover(batch.store, through: batch.through)
-                return .taken(taken)
             }
         } catch {
-            guard count > 0 else { throw error }
-            return .refused(.init(lines: refused, count: count))
+            return read.map { batch in
+                batch.result { error.isOfTheDisk ? .failure(error) : alone($0) }
+            }
+        }
+    }
+
+    private func takeAlone(_ rows: PushedRows) throws(StoreError) -> PushedBatchResult {
+        var refused: RefusedBatch?
+        do throws(StoreError) {
+            return try write { writer in
+                do { return try rows.take(writer) } catch let fault as RefusedBatch {
+                    refused = fault
+                    throw fault
+                }
+            }
+        } catch {
+            guard let refused else { throw error }
+            return refused.result
+        }
+    }
+
+    private func takeInSavepoint(
+        _ rows: PushedRows, _ writer: IngestWriter
+    ) throws -> PushedBatchResult {
+        let mark = writer.mark
+        do {
+            return try file.connection.savepoint {
+                let result = try rows.take(writer)
+                // What is noted and not written would be forgotten with the next batch that is refused.
+                try writer.flushRows()
+                return result
+            }
+        } catch let refused as RefusedBatch {
+            try writer.rollBack(to: mark)
+            return refused.result
         }
     }
 }
 
-/// Rolls a transaction back.
-private struct RefusedBatch: Error {}
-
-extension PushedBatch {
-    /// What is wrong with the positions.
-    var fault: LineFault? {
-        let range = 1...ValueLimits.revision
-        guard range.contains(from), through >= from - 1, through <= ValueLimits.revision else {
-            return LineFault(line: 0, reason: "covers revisions out of range")
+extension StoreError {
+    /// Whatever is written now fails.
+    fileprivate var isOfTheDisk: Bool {
+        switch self {
+        case .busy, .full, .readOnly, .moved, .cannotOpen, .descriptorsClosed: true
+        default: false
         }
-        return nil
+    }
+}
+
+extension Result<PushedRows, RefusedBatch> {
+    fileprivate var isWhole: Bool { if case .success = self { true } else { false } }
+
+    fileprivate func result(
+        _ take: (PushedRows) throws -> Result<PushedBatchResult, StoreError>
+    ) rethrows -> Result<PushedBatchResult, StoreError> {
+        switch self {
+        case .success(let rows): try take(rows)
+        case .failure(let refused): .success(refused.result)
+        }
     }
 }

@@ -98,9 +98,12 @@ final class IngestWriter {
         try grouping.rollBack(to: mark)
     }
 
+    /// Writes what was noted of rows that are no reports.
+    func flushRows() throws { try rows.flush() }
+
     /// Writes what was noted: the last thing before a commit.
     func flush() throws {
-        try rows.flush()
+        try flushRows()
         try grouping.flush()
     }
 

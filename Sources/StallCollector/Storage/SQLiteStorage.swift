@@ -74,27 +74,53 @@ package final class SQLiteStorage: PushStorage {
     package func take(
         _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
     ) -> [PushOutcome] {
-        batches.map { batch in
+        var (outcomes, rest) = ([PushOutcome](), batches[...])
+        while !rest.isEmpty {
+            // Whose a store is can change with each batch of it.
+            var stores: Set<UniqueID> = []
+            let together = rest.prefix { stores.insert($0.range.store).inserted }
+            outcomes += commit(together)
+            rest = rest.dropFirst(together.count)
+        }
+        return outcomes
+    }
+
+    /// Takes batches of different stores in one transaction.
+    private func commit(
+        _ batches: ArraySlice<(range: PushRange, rows: Rows, token: CollectorToken)>
+    ) -> [PushOutcome] {
+        var outcomes = batches.map { batch -> PushOutcome? in
             do throws(StoreError) {
-                if let app = try foreignApp(in: batch.range.store, for: batch.token) {
-                    return .foreign(Self.foreign(app, 0))
-                }
-                let result = try ingest.take(
-                    PushedBatch(
-                        store: batch.range.store, from: batch.range.from,
-                        through: batch.range.through, rows: RowsRead(rest: batch.rows.rows[...])))
-                switch result {
-                case .taken(let taken):
-                    apps[batch.range.store, default: []].formUnion(batch.rows.apps)
-                    return .taken(
-                        through: taken.through, added: taken.added, changed: taken.changed,
-                        unknown: batch.rows.unknownCount)
-                case .gap(let through): return .gap(through: through)
-                case .refused(let refused): return .refused(refused.lines, count: refused.count)
-                }
-            } catch {
-                return .unavailable("\(error)")
-            }
+                return try foreignApp(in: batch.range.store, for: batch.token)
+                    .map { PushOutcome.foreign(Self.foreign($0, 0)) }
+            } catch { return .unavailable("\(error)") }
+        }
+        let own = zip(outcomes.indices, batches).filter { outcomes[$0.0] == nil }
+        let results = ingest.take(
+            own.map { _, batch in
+                PushedBatch(
+                    store: batch.range.store, from: batch.range.from, through: batch.range.through,
+                    rows: RowsRead(rest: batch.rows.rows[...]))
+            })
+        for ((index, batch), result) in zip(own, results) {
+            outcomes[index] = outcome(result, of: batch.range.store, batch.rows)
+        }
+        return outcomes.map { $0 ?? .unavailable("not written") }
+    }
+
+    private func outcome(
+        _ result: Result<PushedBatchResult, StoreError>, of store: UniqueID, _ rows: Rows
+    ) -> PushOutcome {
+        switch result {
+        case .success(.taken(let taken)):
+            apps[store, default: []].formUnion(rows.apps)
+            return .taken(
+                through: taken.through, added: taken.added, changed: taken.changed,
+                unknown: rows.unknownCount)
+        case .success(.gap(let through)): return .gap(through: through)
+        case .success(.refused(let refused)):
+            return .refused(refused.lines, count: refused.count)
+        case .failure(let error): return .unavailable("\(error)")
         }
     }
 

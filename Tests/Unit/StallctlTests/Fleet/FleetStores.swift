@@ -62,9 +62,11 @@ struct RowWriter {
             readyDelay: .nanoseconds(number(0...1_000_003)), microStallCount: number(0...100),
             microStallTime: .nanoseconds(number(0...60_000_007)),
             lengths: LengthHistogram(
-                counts: [
-                    number(0...271): number(1...1_000_000), number(0...271): 1 << number(0...40),
-                ]))
+                counts: Dictionary(
+                    [
+                        (number(0...271), number(1...1_000_000)),
+                        (number(0...271), 1 << number(0...40)),
+                    ], uniquingKeysWith: +)))
     }
 
     private mutating func suppressed() -> SuppressedStalls {
