@@ -1,7 +1,6 @@
 // Reports and other rows as JSON lines (`stallctl.report/1`, ...): what `stallctl export --format jsonl` writes, read back.
 // docs/ingest.md describes the format. Any program may have written what is read here.
 
-internal import Foundation
 internal import Glibc
 package import StallModel
 
@@ -14,7 +13,6 @@ package struct ReportLines: ReportFeed {
     static let valueLimit = 600_000
 
     private var lines: LineReader
-    private let decoder = JSONDecoder()
     private let owner: DescriptorOwner?
     /// The number of the line that was read last, from 1.
     package private(set) var lineNumber = 0
@@ -80,9 +78,8 @@ package struct ReportLines: ReportFeed {
         guard bytes.hasJSONValues(upTo: Self.valueLimit) else {
             throw fault("has more than \(Self.valueLimit) values")
         }
-        let data = Data(bytes)
         do {
-            return try decoder.decode(AnyLine.self, from: data).row()
+            return try JSONLineDecoder.decode(AnyLine.self, from: bytes).row()
         } catch let problem as LineProblem {
             throw fault(problem.description)
         } catch let error as DecodingError {
@@ -141,8 +138,7 @@ extension DecodingError {
         case .typeMismatch(let type, let context):
             return "has a value other than \(Self.word(type)) in \(place(context))"
         case .dataCorrupted(let context):
-            // Foundation does not tell which.
-            if context.codingPath.isEmpty { return "is not JSON, or has a number out of range" }
+            if context.codingPath.isEmpty { return "is not JSON: \(context.debugDescription)" }
             return "has a value out of range in \(place(context))"
         @unknown default: return "cannot be read"
         }

@@ -162,7 +162,7 @@ import Testing
             #expect(result.output.contains("imported 1 new report"))
             #expect(
                 result.errors == """
-                    stallctl: standard input: line 1: is not JSON, or has a number out of range
+                    stallctl: standard input: line 1: is not JSON: no '\"' at byte 2
                     stallctl: standard input: line 3: is not a JSON object
 
                     """)
