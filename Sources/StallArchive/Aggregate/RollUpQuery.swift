@@ -9,17 +9,17 @@ internal import StallStore
 struct RollUpQuery {
     let connection: Connection
     let question: AggregateQuestion
-    private var dimensions = KnownDimensions()
-    private var groups: [Int64: ReportGroup] = [:]
-    private var keys = RollUpKeys()
-    private var sums: [RollUpSum] = []
+    var dimensions = KnownDimensions()
+    var groups: [Int64: ReportGroup] = [:]
+    var keys = RollUpKeys()
+    var sums: [RollUpSum] = []
     /// What was added up, by the dimension row's index.
-    private var dimensionTotals: [DimensionTally] = []
-    private var total_ns: Int64 = 0
-    private var watched = StallTotals()
+    var dimensionTotals: [DimensionTally] = []
+    var total_ns: Int64 = 0
+    var watched = StallTotals()
     /// Cells of watched loops are added up on their own as well.
-    private var areMixed = false
-    private var special = SpecialSignatures()
+    var areMixed = false
+    var special = SpecialSignatures()
     /// Groups of cut stacks that are parts of others now.
     private var joins: [Int: Int] = [:]
     /// Where the totals are read, and the day that these are complete from.
@@ -27,16 +27,20 @@ struct RollUpQuery {
     private var cellsFrom = Int64.min
     /// The names of the hosts that are selected, where the totals are by host.
     private var hosts: [Int64: String] = [:]
+    /// Other stores are added to it: every group is read whole, and is known by what it is, not by its row.
+    var isPart = false
+    /// Where the sources of other stores are, by the numbers that they have here.
+    var foreignSources: [Int64: (connection: Connection, source: Int64)] = [:]
 
     init(_ connection: Connection, _ question: AggregateQuestion) {
         self.connection = connection
         self.question = question
     }
 
-    private var filter: ReportFilter { question.filter }
-    private var key: GroupKey { question.key }
+    var filter: ReportFilter { question.filter }
+    var key: GroupKey { question.key }
     private var withDays: Bool { question.withDays }
-    private var largest: LargestGroups? { question.largest }
+    var largest: LargestGroups? { question.largest }
 
     /// - Parameter grouper: For reports whose group is not stored.
     mutating func answer(_ grouper: any ReportGrouper) throws -> AggregateAnswer {
@@ -117,7 +121,7 @@ struct RollUpQuery {
     }
 
     /// - Returns: Whether cells tell what was asked: none tells both the group and the host of a stall.
-    private mutating func chooseTable() throws -> Bool {
+    mutating func chooseTable() throws -> Bool {
         guard !filter.hosts.isEmpty || key == .host else { return true }
         guard !key.isOfFunctions, let first = try connection.hostsFromDay() else { return false }
         (table, cellsFrom) = (.hosts, first)
@@ -146,7 +150,7 @@ struct RollUpQuery {
     /// Adds the reports of the parts of days at the edges of the time that was asked for.
     ///
     /// - Returns: The whole days between.
-    private mutating func addEdges() throws -> Range<Int64> {
+    mutating func addEdges() throws -> Range<Int64> {
         let day = Int64.microsecondsOfDay
         let since = filter.since?.microseconds
         let until = filter.until?.microseconds
@@ -166,7 +170,7 @@ struct RollUpQuery {
     }
 
     /// The longest cells that make up these days.
-    private func spans(_ days: Range<Int64>) -> [RollUpBucketSpan] {
+    func spans(_ days: Range<Int64>) -> [RollUpBucketSpan] {
         guard !days.isEmpty else { return [] }
         let long = RollUpCell.longDays
         let (first, end) = (days.lowerBound, days.upperBound)
@@ -200,8 +204,7 @@ struct RollUpQuery {
     /// Adds cells to their groups.
     ///
     /// - Parameter selection: Nil for all groups, which were not ranked before.
-    private mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws
-    {
+    mutating func addCells(_ span: RollUpBucketSpan, of selection: Selection? = nil) throws {
         var cells = try cells(RollUpRows.columns, span, signatures: selection?.signatures)
         while let dimension = try cells.next() {
             let row = cells.row
@@ -244,7 +247,7 @@ struct RollUpQuery {
         }
     }
 
-    private var daysComeWithCells: Bool { withDays && largest == nil }
+    private var daysComeWithCells: Bool { withDays && (isPart || largest == nil) }
 
     /// Adds the days of listed groups, which the cells of 32 days do not tell.
     private mutating func addDays(_ days: Range<Int64>, of selection: Selection) throws {
@@ -268,7 +271,7 @@ struct RollUpQuery {
     }
 
     /// The groups that are listed.
-    private struct Selection {
+    struct Selection {
         /// By the index of each group's sum.
         var contains: [Bool]
         /// The rows of the signatures that they are of; nil where something else makes groups.
@@ -285,7 +288,7 @@ struct RollUpQuery {
     // MARK: Reports
 
     /// - Parameter grouper: Nil where the groups are stored.
-    private mutating func addReports(
+    mutating func addReports(
         from since: UnixTime?, until: UnixTime?, _ grouper: (any ReportGrouper)?
     ) throws {
         let loops = try LoopFacts.all(connection, filter)
@@ -380,13 +383,15 @@ struct RollUpQuery {
     }
 
     /// Counts groups whose stacks were all cut in those that they are the beginnings of.
-    private mutating func joinCutGroups() throws {
+    mutating func joinCutGroups() throws {
         guard key == .signature, !special.cut.isEmpty,
             sums.contains(where: { !$0.isWhole })
         else { return }
-        groups.merge(
-            try SignatureRows.groups(connection, ofFamilies: Set(special.cut.values))
-        ) { known, _ in known }
+        if !isPart {
+            groups.merge(
+                try SignatureRows.groups(connection, ofFamilies: Set(special.cut.values))
+            ) { known, _ in known }
+        }
         var indexes: [Int] = []
         var joinable: [JoinableGroup] = []
         for index in sums.indices {
@@ -409,7 +414,7 @@ struct RollUpQuery {
     private var needsGroups: Bool { key == .family || key == .function }
 
     /// The sum that a cell or report belongs to.
-    private mutating func index(dimension: Int, signature: Int64, host: String) throws -> Int {
+    mutating func index(dimension: Int, signature: Int64, host: String) throws -> Int {
         let row = key.isOfFunctions ? signature : Int64(dimension)
         if key != .host, let index = keys.index(ofRow: row) { return index }
         let index = keys.index(try rowKey(dimension, signature, host), row: row)
@@ -426,6 +431,7 @@ struct RollUpQuery {
             return group
         }
         return switch key {
+        case .signature where isPart: .number(try group().signature)
         // No store adds up by all functions of a stack: its callers do not ask for it.
         case .signature, .inclusive: .number(special.first[signature] ?? signature)
         case .family: .number(try group().family)
@@ -444,7 +450,7 @@ struct RollUpQuery {
     }
 
     /// The groups that are listed, in the order of their first rows.
-    private func listed(_ largest: LargestGroups) -> [Int] {
+    func listed(_ largest: LargestGroups) -> [Int] {
         let indices = shownIndices
         guard largest.count < indices.count else { return indices }
         let sizes = sums.map { $0.size(largest.order) }
@@ -452,10 +458,10 @@ struct RollUpQuery {
     }
 
     /// All groups but those that are parts of others.
-    private var shownIndices: [Int] { sums.indices.filter { joins[$0] == nil } }
+    var shownIndices: [Int] { sums.indices.filter { joins[$0] == nil } }
 
-    private mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
-        let findID = try connection.prepare("select id from report where source = ? and seq = ?")
+    mutating func makeAnswer(listing listed: [Int]) throws -> AggregateAnswer {
+        let findID = try connection.prepare(Self.findID)
         var answer = AggregateAnswer()
         func names(_ dimensions: some Sequence<Int>, _ name: KeyPath<RollUpDimension, String>)
             -> [String]
@@ -498,9 +504,11 @@ struct RollUpQuery {
             let group = try group(heaviest: signatures, keys.names[index])
             var example: UniqueID?
             if question.withExamples {
-                try findID.bind(sum.totals.maxSource, sum.totals.maxSeq)
-                example = try findID.step() ? findID.uniqueID(at: 0) : nil
-                findID.reset()
+                let foreign = foreignSources[sum.totals.maxSource]
+                let find = try foreign?.connection.prepare(Self.findID) ?? findID
+                try find.bind(foreign?.source ?? sum.totals.maxSource, sum.totals.maxSeq)
+                example = try find.step() ? find.uniqueID(at: 0) : nil
+                find.reset()
             }
             var causes: [CauseClass: Duration] = [:]
             for (dimension, total) in sum.dimensions {
@@ -523,6 +531,8 @@ struct RollUpQuery {
         return answer
     }
 
+    private static let findID = "select id from report where source = ? and seq = ?"
+
     /// The group that a sum is of.
     ///
     /// - Parameters:
@@ -541,7 +551,7 @@ struct RollUpQuery {
 }
 
 /// The stalls of one dimension row, ranked or not.
-private struct DimensionTally {
+struct DimensionTally {
     var count: Int64 = 0
     var first_us = Int64.max
     var last_us = Int64.min

@@ -77,6 +77,12 @@ struct RollUpSum {
         return all
     }
 
+    /// Gives dimensions and signatures the numbers that they have in another answer.
+    mutating func renumber(dimensions places: [Int], signatures rows: [Int64: Int64]) {
+        dimensions = Dictionary(dimensions.map { (places[$0.key], $0.value) }) { $0 &+ $1 }
+        signatures = Dictionary(signatures.map { (rows[$0.key] ?? $0.key, $0.value) }) { $0 &+ $1 }
+    }
+
     /// Adds another group that is a part of this one.
     mutating func add(_ other: RollUpSum) {
         totals.add(other.totals)
@@ -222,7 +228,7 @@ extension GroupKey {
 /// The dimension rows that a filter selects: those with rows, and those of reports that are read one by
 /// one.
 struct KnownDimensions {
-    private var all: [RollUpDimension] = []
+    private(set) var all: [RollUpDimension] = []
     private var rows: [Int64: Int] = [:]
     private var indexes: [RollUpDimension: Int] = [:]
     private var selectsAll = true

@@ -98,6 +98,9 @@ struct SpecialSignatures {
         byHash[group.signature] = first[row] ?? row
     }
 
+    /// Notes a group whose stacks were cut.
+    mutating func add(cut row: Int64, ofFamily family: Int64) { cut[row] = family }
+
     init(_ connection: Connection) throws {
         let rows = try connection.prepare(
             "select id, hash, family, is_cut, is_variant from signature where is_cut = 1 or is_variant = 1"

@@ -11,11 +11,11 @@ struct ComparedQuestion {
     var question: RankingQuestion
 
     init(
-        _ text: String, source: StoreOptions, filters: FilterOptions, grouping: GroupingOptions,
+        _ text: String, stores: [String], filters: FilterOptions, grouping: GroupingOptions,
         by key: GroupKey = .signature
     ) throws {
         var filter = filters.filter
-        var path = source.path
+        var paths = stores
         do {
             set = try ComparedSet(
                 text, now: .now, timeZone: .current,
@@ -28,11 +28,11 @@ struct ComparedQuestion {
         case .range(let since, let until):
             filter.since = [filter.since, since].compactMap(\.self).max()
             filter.until = [filter.until, until].compactMap(\.self).min()
-        case .store(let other): path = other
+        case .store(let other): paths = [other]
         }
         name = text
         question = try grouping.question(
-            to: StoreOptions.open(path: path), filter, by: key, rulesOf: source.path)
+            to: SeveralStoresOptions.open(paths: paths), filter, by: key, rulesOf: stores[0])
     }
 
     /// The error if this side has no reports.

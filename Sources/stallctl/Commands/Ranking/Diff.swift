@@ -24,7 +24,7 @@ struct Diff: ParsableCommand {
               stallctl diff 2.2.9 2.3.0 --fail-above 1.2 || echo 'it got slower'
             """)
 
-    @OptionGroup var source: StoreOptions
+    @OptionGroup var source: SeveralStoresOptions
 
     @Argument(
         help: ArgumentHelp("The baseline, usually the old version.", valueName: "A"),
@@ -66,7 +66,7 @@ struct Diff: ParsableCommand {
     func run() throws {
         let sides = try [first, second].map {
             try ComparedQuestion(
-                $0, source: source, filters: filters, grouping: grouping, by: group)
+                $0, stores: source.paths, filters: filters, grouping: grouping, by: group)
         }
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {

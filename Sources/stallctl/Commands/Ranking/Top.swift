@@ -18,10 +18,11 @@ struct Top: ParsableCommand {
               stallctl top --since 7d --app photos --by p95
               stallctl top --group version
               stallctl top --watch --since 1h
+              stallctl top --store eu.sqlite --store us.sqlite
               stallctl top --json | jq -r '[.rank, .total_ms, .title] | @tsv'
             """)
 
-    @OptionGroup var source: StoreOptions
+    @OptionGroup var source: SeveralStoresOptions
     @OptionGroup var filters: FilterOptions
 
     @Option(help: ArgumentHelp("Sort order.", valueName: "order"))
@@ -68,6 +69,7 @@ struct Top: ParsableCommand {
         if watch, rows.csv || rows.output.json || markdown {
             throw ValidationError("--watch cannot be used with --csv, --json or --markdown.")
         }
+        if watch { try source.expectOneStore(for: "--watch") }
         if markdown, rows.csv || rows.output.json {
             throw ValidationError("--markdown cannot be used with --csv or --json.")
         }

@@ -20,7 +20,7 @@ struct Trend: ParsableCommand {
               stallctl trend --json | jq -r '[.begin, .total_ms] | @tsv'
             """)
 
-    @OptionGroup var source: StoreOptions
+    @OptionGroup var source: SeveralStoresOptions
 
     @Argument(
         help: ArgumentHelp(

@@ -6,7 +6,7 @@ internal import StallModel
 extension Report {
     func compared() throws -> ReportPage {
         let sides = try compare.map {
-            try ComparedQuestion($0, source: source, filters: filters, grouping: grouping)
+            try ComparedQuestion($0, stores: [source.path], filters: filters, grouping: grouping)
         }
         let rankings = try RankingQuestion.rankings(sides.map(\.question))
         for (side, ranking) in zip(sides, rankings) where ranking.overview.isEmpty {

@@ -14,7 +14,7 @@ struct Status: ParsableCommand {
               stallctl status --json | jq .report_count
             """)
 
-    @OptionGroup var source: StoreOptions
+    @OptionGroup var source: SeveralStoresOptions
     @OptionGroup var output: OutputOptions
 
     func run() throws {

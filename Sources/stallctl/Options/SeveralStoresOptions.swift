@@ -1,0 +1,44 @@
+// Which stores a command asks that adds up what several of them say.
+
+internal import ArgumentParser
+internal import StallArchive
+internal import StallModel
+
+struct SeveralStoresOptions: ParsableArguments {
+    @Option(
+        name: .customLong("store"),
+        help: ArgumentHelp(
+            "The store. Repeat it to add up several with different reports. Default: $STALLCTL_STORE, the settings file's, ./stalls.sqlite, or the one in the state directory.",
+            valueName: "path"),
+        completion: .file(extensions: ["sqlite"]))
+    var stores: [String] = []
+
+    /// As for a command that asks one store; the first of several.
+    var first: StoreOptions {
+        var options = StoreOptions()
+        options.store = stores.first
+        return options
+    }
+
+    /// Whether they exist or not; at least one.
+    var paths: [String] { stores.isEmpty ? [first.path] : stores }
+
+    /// The option as it is repeated in a command that is suggested; nil without one.
+    var store: String? { stores.count == 1 ? stores[0] : nil }
+
+    func open() throws -> any QueryableStore {
+        stores.count > 1 ? try Self.open(paths: stores) : try first.open()
+    }
+
+    /// Opens stores for reading.
+    static func open(paths: [String]) throws -> any QueryableStore {
+        paths.count > 1 ? try MergedStore(paths: paths) : try StoreOptions.open(path: paths[0])
+    }
+
+    /// For what shows single reports, too.
+    func expectOneStore(for option: String) throws {
+        guard stores.count < 2 else {
+            throw ValidationError("\(option) needs one store; there were \(stores.count).")
+        }
+    }
+}
