@@ -17,6 +17,7 @@ class Sender:
         self.url, self.token, self.timeout = urllib.parse.urlsplit(url), token, timeout
         self.context = ssl.create_default_context(cafile=authority) if self.url.scheme == "https" else None
         self.connection = None
+        self.statuses = set()
 
     def connect(self):
         if self.url.scheme == "https":
@@ -35,6 +36,7 @@ class Sender:
             self.connection.close()
             self.connection = None
             raise
+        self.statuses.add(answer.status)
         try:
             return answer.status, answer.headers, json.loads(text)
         except ValueError:
@@ -157,23 +159,38 @@ def hostile_requests(sender, other_token, read_token, store, lines):
     yield "GET of lines", ask(method="GET", body=None), 405
 
 
-def slow_loris(address, context, seconds, head_only):
-    """Sends a byte now and then; how long the collector listened."""
-    start = time.monotonic()
-    with socket.create_connection(address, timeout=seconds * 3 + 20) as plain:
-        connection = context.wrap_socket(plain, server_hostname=address[0]) if context else plain
+def slow_loris(address, head, drip, seconds):
+    """Sends a head, then a little now and then: how long the collector listened, and what it said."""
+    start, said = time.monotonic(), b""
+    with socket.create_connection(address, timeout=10) as connection:
         try:
-            connection.sendall(b"POST /v1/stores/x/lines HTTP/1.1\r\nHost: x\r\n")
-            while time.monotonic() - start < seconds * 3 + 15:
-                connection.sendall(b"X-A: b\r\n" if head_only else b"x")
-                time.sleep(0.5)
-                connection.settimeout(0.01)
+            connection.sendall(head)
+            while time.monotonic() - start < seconds:
+                connection.settimeout(0.5)
                 try:
-                    if not connection.recv(4096):
-                        return time.monotonic() - start
-                except (TimeoutError, ssl.SSLWantReadError):
+                    part = connection.recv(4096)
+                    said += part
+                    if not part:
+                        return time.monotonic() - start, said
+                except TimeoutError:
                     pass
                 connection.settimeout(10)
+                connection.sendall(drip)
         except OSError:
-            return time.monotonic() - start
-    return float("inf")
+            return time.monotonic() - start, said
+    return float("inf"), said
+
+
+def curl(url, token, authority, body, first, through, protocol):
+    """A push by curl: the status, the version of HTTP, and the object of the answer."""
+    fields = head(body, first, through) | {"Authorization": f"Bearer {token}"}
+    words = [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
+    done = subprocess.run(
+        ["curl", "-sS", protocol, "--cacert", authority, "--data-binary", "@-", "-w", "\n%{http_code} %{http_version}", *words, url],
+        input=body, capture_output=True, timeout=60)
+    text, _, facts = done.stdout.decode(errors="replace").rpartition("\n")
+    status, _, version = facts.partition(" ")
+    try:
+        return int(status or 0), version, json.loads(text)
+    except ValueError:
+        return int(status or 0), version, {"error": text + done.stderr.decode(errors="replace")}

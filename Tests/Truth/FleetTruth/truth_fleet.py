@@ -5,6 +5,8 @@ usage: truth_fleet.py STALLCTL COLLECTOR MIGRATIONS SCRATCH [--pushers N] [--kil
 Stores are those of Tests/Truth/TotalsTruth. What the collector has is compared row for row with an ingest of the same files."""
 
 import argparse
+import gzip
+import json
 import os
 import random
 import shutil
@@ -13,7 +15,8 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "TotalsTruth"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "TotalsTruth"))
 
 import compare
 import fleet
@@ -102,6 +105,7 @@ class World:
         self.authority, certificate, key = make_certificates(self.folder, "fleet")
         self.other_authority, _, _ = make_certificates(self.folder, "stranger")
         self.authority_words = ["--ca-file", self.authority]
+        self.certificate, self.key = certificate, key
         self.collector = Collector(self.program, os.path.join(self.folder, "collector"), certificate, key,
                                    ["--stallctl", self.stallctl, "--request-time", "30"])
         self.tokens, self.token_files = {}, {}
@@ -186,14 +190,89 @@ class World:
 
     def closes_slow_connections(self):
         slow = Collector(self.program, os.path.join(self.folder, "slow"), options=["--request-time", "2"])
-        slow.token("write", "photos")
+        token = slow.token("write", "photos")
         slow.start()
         slow.wait_until_up()
-        seconds = senders.slow_loris(("localhost", slow.port), None, 2, True)
-        if seconds > 10:
-            self.note(f"a head that trickles in was listened to for {seconds:.1f} s")
+        line = f"POST /v1/stores/{'0' * 32}/lines HTTP/1.1\r\nHost: x\r\n"
+        fields = {**senders.head(b"x" * 1000, 1, 10), "Authorization": f"Bearer {token}", "Content-Length": "1000"}
+        whole = line + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
+        for part, head, drip, answer in [("head", line, b"X-A: b\r\n", b""), ("body", whole, b"x", b"HTTP/1.1 408")]:
+            seconds, said = senders.slow_loris(("localhost", slow.port), head.encode(), drip, 20)
+            if seconds > 10 or not said.startswith(answer):
+                self.note(f"a {part} that trickles in was listened to for {seconds:.1f} s, and answered {said[:100]}")
+            print(f"closed: a {part} that trickles in, after {seconds:.1f} s", flush=True)
         slow.stop()
-        print(f"closed: a head that trickles in, after {seconds:.1f} s", flush=True)
+
+    def takes_other_versions(self):
+        """Lines that a program of before wrote, over each version of HTTP; then what a program to come may send."""
+        side = Collector(self.program, os.path.join(self.folder, "side"), self.certificate, self.key)
+        token = side.token("write", "demo")
+        side.start()
+        side.wait_until_up()
+        with gzip.open(os.path.join(HERE, "older-lines.jsonl.gz")) as file:
+            lines = file.read().splitlines(keepends=True)
+        rows = [json.loads(line) for line in lines]
+        url = f"{side.url}/v1/stores/{rows[0]['store']}/lines"
+        through, versions = max(row["revision"] for row in rows), []
+        strange = [part for row, line in zip(rows, lines) for part in senders.newer(row, line)[1].splitlines(keepends=True)]
+        for protocol, sent, added, unknown in [
+                ("--http1.1", lines, len(lines), 0), ("--http2", lines, 0, 0), ("--http2-prior-knowledge", strange, 0, len(lines))]:
+            status, version, answer = senders.curl(
+                url, token, self.authority, gzip.compress(b"".join(sent)), 1, through, protocol)
+            versions.append(version)
+            if status != 200 or answer.get("added") != added or answer.get("unknown") != unknown:
+                self.note(f"{protocol}: {status} {answer}")
+        if versions != ["1.1", "2", "2"]:
+            self.note(f"versions of HTTP: {versions}")
+        if side.stop() != 0:
+            self.note("the collector of older lines did not stop")
+        path, local = os.path.join(self.folder, "older.jsonl"), os.path.join(self.folder, "older.sqlite")
+        with open(path, "wb") as file:
+            file.write(b"".join(lines))
+        subprocess.run([self.stallctl, "ingest", "--store", local, path], check=True, stdout=subprocess.DEVNULL)
+        if senders.export(self.stallctl, local) != senders.export(self.stallctl, side.store):
+            self.note("lines of an older program are not what an ingest makes of them")
+        print(f"taken: {len(lines)} lines of an older program, {len(strange) - len(lines)} unknown ones, over HTTP {', '.join(versions)}",
+              flush=True)
+
+    def survives_a_full_disk(self, stores):
+        """A disk of its own that has no room: 503 and nothing half stored; with room, everything."""
+        folder = os.path.join(self.folder, "small")
+        os.makedirs(folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "none", folder], capture_output=True).returncode != 0:
+            print("skipped: a disk without room, which this machine does not let us mount", flush=True)
+            return
+        small = Collector(self.program, folder)
+        sender = senders.Sender(small.url, small.token("write", "*"))
+        small.start()
+        small.wait_until_up()
+        sender.position("0" * 32)
+        ballast = os.path.join(folder, "ballast")
+        with open(ballast, "wb", buffering=0) as file:
+            try:
+                while file.write(bytes(64 << 10)) == 64 << 10:
+                    pass
+            except OSError:
+                pass
+            file.truncate(file.tell() - (600 << 10))
+        def push():
+            return sum(sender.push_store(self.stallctl, store.path, 100) for store in stores)
+        before = push()
+        os.unlink(ballast)
+        after = push()
+        if 503 not in sender.statuses or sender.statuses - {200, 503} or before == len(stores) or after != len(stores):
+            self.note(f"a disk without room: {before}, then {after} of {len(stores)} stores; answers {sender.statuses}")
+        if small.stop() != 0:
+            self.note("the collector on a small disk did not stop")
+        local = os.path.join(self.folder, "small.sqlite")
+        subprocess.run([self.stallctl, "ingest", "--store", local, *(store.path for store in stores)], check=True,
+                       stdout=subprocess.DEVNULL)
+        result = compare.Comparison(self.stallctl, small.store, local)
+        if result.lost or result.double or result.differing or result.exposure_ns:
+            self.note(f"a disk without room: lost {result.lost}, double {result.double}, differing {result.differing}")
+        # Its log and databases may still be open here.
+        subprocess.run(["umount", "-l", folder], check=True)
+        print(f"filled: a disk; {before} of {len(stores)} stores, and all of them once there was room", flush=True)
 
     def answers_readers(self):
         """Readers are told what stallctl says."""
@@ -234,6 +313,8 @@ def main():
     world.refuses()
     world.refuses_wrong_certificates()
     world.closes_slow_connections()
+    world.takes_other_versions()
+    world.survives_a_full_disk(stores[:10])
     pushers = [Pusher(world, number, store) for number, store in enumerate(stores)]
     done = threading.Event()
     threads = [threading.Thread(target=pusher.run, args=(done,)) for pusher in pushers]
