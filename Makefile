@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector truth-fleet demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -43,6 +43,14 @@ truth-nio: setup
 collector: setup
 	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stall-collector
 	$(SWIFT) build -c release --traits Collector --scratch-path .build/collector --product stallctl
+
+# A collector on loopback, two hosts that push to it, and a page for the browser, until Ctrl-C. PORT (4319).
+fleet-demo: collector
+	@scripts/fleet-demo
+
+# What one collector takes in a second, and what a report costs it and its sender: REPORTS (40000) made-up ones, then the demo's.
+bench-fleet: collector
+	@scripts/bench-fleet
 
 # Fifty pushers, and a collector that is killed -9 KILLS times (300) among full disks, wrong clocks and a proxy that drops, repeats
 # and cuts; what arrived against an ingest of the same files. A quarter of an hour. SABOTAGE=1 must show a lost batch.

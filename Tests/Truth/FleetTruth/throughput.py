@@ -1,12 +1,14 @@
 """What one collector takes in a second, and what a report costs its sender and its collector in CPU time.
 
-usage: throughput.py STALLCTL COLLECTOR MIGRATIONS SCRATCH [--reports N] [--batch N]
+usage: throughput.py STALLCTL COLLECTOR MIGRATIONS SCRATCH [--reports N] [--batch N] [--senders N] [--lines FILE]
 
-Batches are made beforehand, so that the machine is the collector's. The last line:
+Reports are made up, with one short stack each, or copies of the lines in a file, whose processes and ids are others in each copy.
+Batches are made beforehand, so that the machine is the collector's. The last line, without sender_us_per_report for --lines:
 throughput reports=N per_second=N collector_us_per_report=N sender_us_per_report=N"""
 
 import argparse
 import gzip
+import json
 import os
 import random
 import resource
@@ -44,9 +46,23 @@ def make_stores(folder, migrations, reports):
     return stores
 
 
-def make_batches(stallctl, path, size):
-    """(store, from, through, body, reports) of each batch."""
-    lines = senders.export(stallctl, path)
+def copies_of(path, reports):
+    """The lines of as many stores as it takes: each is the file's, under identities of its own."""
+    with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+        rows = [json.loads(line) for line in file]
+    for number in range(max(1, reports // len(rows))):
+        draw = random.Random(number)
+        store, runs, lines = draw.randbytes(16).hex(), {}, []
+        for row in rows:
+            row = {**row, "store": store, "id": draw.randbytes(16).hex(), "host": f"host{number % 20}"}
+            known = runs.setdefault(row["run"]["id"], draw.randbytes(16).hex())
+            row["run"] = {**row["run"], "id": known}
+            lines.append((row, json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"))
+        yield lines
+
+
+def make_batches(lines, size):
+    """(store, from, through, body, reports, bytes unpacked) of each batch."""
     store = next(row["store"] for row, _ in lines if row.get("store"))
     rest = b"".join(line for row, line in lines if "revision" not in row)
     numbered = sorted(((row["revision"], row["schema"], line) for row, line in lines if "revision" in row), key=lambda row: row[0])
@@ -56,30 +72,54 @@ def make_batches(stallctl, path, size):
         while end < len(numbered) and numbered[end][0] == numbered[end - 1][0]:
             end += 1
         part = numbered[start:end]
-        body = gzip.compress((rest if start == 0 else b"") + b"".join(row[2] for row in part), 6)
-        batches.append((store, through + 1, part[-1][0], body, sum(row[1].startswith("stallctl.report/") for row in part)))
+        text = (rest if start == 0 else b"") + b"".join(row[2] for row in part)
+        count = sum(row[1].startswith("stallctl.report/") for row in part)
+        batches.append((store, through + 1, part[-1][0], gzip.compress(text, 6), count, len(text)))
         through, start = part[-1][0], end
     return batches
+
+
+def sender_seconds(options, folder, stores):
+    """CPU time of `stallctl push` of stores, to a collector that has none of them."""
+    collector = Collector(options.collector, os.path.join(folder, "other"))
+    token = os.path.join(folder, "token")
+    with open(token, "w", encoding="utf-8") as file:
+        file.write(collector.token("write", "*") + "\n")
+    collector.start()
+    collector.wait_until_up()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([options.stallctl, "push", collector.url, "--token-file", token, *stores], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    collector.stop()
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():
     parser = argparse.ArgumentParser()
     for name in ("stallctl", "collector", "migrations", "scratch"):
-        parser.add_argument(name)
+        parser.add_argument(name, type=os.path.abspath)
     parser.add_argument("--reports", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--senders", type=int, default=4)
+    parser.add_argument("--lines")
     options = parser.parse_args()
-    folder = os.path.abspath(options.scratch)
+    folder = options.scratch
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    stores = make_stores(folder, options.migrations, options.reports)
-    work = [make_batches(options.stallctl, path, options.batch) for path in stores]
-    reports, sent = sum(batch[4] for store in work for batch in store), sum(len(batch[3]) for store in work for batch in store)
-    collector = Collector(os.path.abspath(options.collector), os.path.join(folder, "collector"))
-    token = collector.token("write", "photos")
+    if options.lines:
+        stores, work = [], [make_batches(lines, options.batch) for lines in copies_of(options.lines, options.reports)]
+    else:
+        stores = make_stores(folder, options.migrations, options.reports)
+        work = [make_batches(senders.export(options.stallctl, path), options.batch) for path in stores]
+    reports, sent, unpacked = (
+        sum(number(batch) for store in work for batch in store)
+        for number in (lambda batch: batch[4], lambda batch: len(batch[3]), lambda batch: batch[5]))
+    batches = sum(len(store) for store in work)
+    collector = Collector(options.collector, os.path.join(folder, "collector"), options=["--rate", "100000"])
+    token = collector.token("write", "*")
     collector.start()
     collector.wait_until_up()
-    lock, faults = threading.Lock(), []
+    lock, faults, load = threading.Lock(), [], os.getloadavg()[0]
 
     def send():
         one = senders.Sender(collector.url, token, timeout=120)
@@ -88,12 +128,12 @@ def main():
                 if not work:
                     return
                 batches = work.pop()
-            for store, first, through, body, _ in batches:
+            for store, first, through, body, _, _ in batches:
                 status, _, answer = one.push(store, first, through, None, body)
                 if status != 200:
                     faults.append((status, answer))
     before, start = cpu_seconds(collector.process.pid), time.monotonic()
-    threads = [threading.Thread(target=send) for _ in range(4)]
+    threads = [threading.Thread(target=send) for _ in range(options.senders)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -102,23 +142,11 @@ def main():
     collector.stop()
     if faults:
         sys.exit(f"not taken: {faults[:3]}")
-    # A sender by itself: everything of some stores, to a collector that has none of it.
-    other = Collector(os.path.abspath(options.collector), os.path.join(folder, "other"))
-    with open(os.path.join(folder, "token"), "w", encoding="utf-8") as file:
-        file.write(other.token("write", "photos") + "\n")
-    other.start()
-    other.wait_until_up()
     some = stores[:10]
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([options.stallctl, "push", other.url, "--token-file", file.name, *some], check=True, stdout=subprocess.DEVNULL)
-    usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    sender_seconds = usage_after.ru_utime + usage_after.ru_stime - usage.ru_utime - usage.ru_stime
-    other.stop()
-    load = os.getloadavg()[0]
-    print(f"{sent / reports:.0f} bytes a report as sent, {len(os.sched_getaffinity(0))} cores, load {load:.1f}; {seconds:.1f} s, of"
-          f" which {cpu:.1f} s of CPU are the collector's")
-    print(f"throughput reports={reports} per_second={reports / seconds:.0f} collector_us_per_report={cpu / reports * 1e6:.0f}"
-          f" sender_us_per_report={sender_seconds / (1000 * len(some)) * 1e6:.0f}")
+    sender = f" sender_us_per_report={sender_seconds(options, folder, some) / (1000 * len(some)) * 1e6:.0f}" if some else ""
+    print(f"{batches} batches by {options.senders} senders, {unpacked / reports:.0f} bytes a report, {sent / reports:.0f} as sent;"
+          f" {len(os.sched_getaffinity(0))} cores, load {load:.1f}; {seconds:.1f} s, of which {cpu:.1f} s of CPU are the collector's")
+    print(f"throughput reports={reports} per_second={reports / seconds:.0f} collector_us_per_report={cpu / reports * 1e6:.0f}{sender}")
 
 
 if __name__ == "__main__":
