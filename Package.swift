@@ -47,7 +47,8 @@ let modules: [Target] = [
     module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
     module("StallFormats", ["StallModel"]),
     cModule("CMemoryFile"),
-    module("StallPush", ["StallModel", "CMemoryFile"]),
+    module("StallHTTP", ["CMemoryFile"]),
+    module("StallPush", ["StallModel", "StallHTTP"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
@@ -66,7 +67,7 @@ let modules: [Target] = [
         name: "stallctl",
         dependencies: [
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallPush", arguments,
+            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
@@ -95,7 +96,7 @@ let unitTests: [Target] = [
         except: ["Snapshots"]),
     tests("StallAnalysis", ["StallModel", "StallSymbols"]),
     tests("StallFormats", ["StallModel"]),
-    tests("StallPush", ["StallModel"]),
+    tests("StallPush", ["StallModel", "StallHTTP"]),
     tests(
         "StallAgent",
         ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]

@@ -1,44 +1,10 @@
-// What came back for a request: an answer, of whatever kind, or none. Whoever answers may be anybody.
+// What the body of an answer says.
 
 internal import Foundation
+internal import StallHTTP
 internal import StallModel
 
-/// An answer over HTTP.
-package struct HTTPAnswer: Hashable, Sendable {
-    package var status: Int
-    /// In lower case; of several of one name the last.
-    package var fields: [String: String]
-    package var body: [UInt8]
-
-    package init(status: Int, fields: [String: String] = [:], body: [UInt8] = []) {
-        self.status = status
-        self.fields = fields
-        self.body = body
-    }
-
-    /// Reads the heads of all answers of one request, as `curl --dump-header` writes them: those of a proxy and `100
-    /// Continue` come before the one that counts, the last.
-    package init?(heads: [UInt8], body: [UInt8]) {
-        var (status, fields) = (Int?.none, [String: String]())
-        for line in String(decoding: heads, as: UTF8.self).split(whereSeparator: \.isNewline) {
-            if line.hasPrefix("HTTP/") {
-                let parts = line.split(separator: " ", omittingEmptySubsequences: true)
-                status = parts.count > 1 ? Int(parts[1]) : nil
-                fields = [:]
-            } else if let colon = line.firstIndex(of: ":") {
-                let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-                fields[line[..<colon].lowercased()] = String(value)
-            }
-        }
-        guard let status, (100...999).contains(status) else { return nil }
-        self.init(status: status, fields: fields, body: body)
-    }
-
-    /// How many seconds it asks to wait; nil where it does not, or gives a date, which needs clocks that agree.
-    package var retryAfter: Int? {
-        fields["retry-after"].flatMap { Int($0) }.map { min(max($0, 0), 86_400) }
-    }
-
+extension HTTPAnswer {
     /// The object in the body; nil where it holds none.
     func object<Object: Decodable>(_: Object.Type) -> Object? {
         try? JSONDecoder().decode(Object.self, from: Data(body))
@@ -51,13 +17,4 @@ package struct HTTPAnswer: Hashable, Sendable {
         let line = text.prefix { !$0.isNewline }.prefix(200)
         return line.isEmpty ? "" : ": \(line)"
     }
-}
-
-/// What became of a request.
-package enum PushReply: Hashable, Sendable {
-    case answer(HTTPAnswer)
-    /// Nothing came, or not all of it: the batch may be stored or not.
-    case failed(reason: String)
-    /// No attempt will do: a certificate that is not trusted, an address that is none.
-    case refused(reason: String)
 }

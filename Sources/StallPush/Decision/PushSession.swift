@@ -3,6 +3,7 @@
 //
 //     position of the collector -> batch behind it -> answer -> next batch, the same again, or the end
 
+package import StallHTTP
 package import StallModel
 
 /// Rows of a store that are sent together.
@@ -38,9 +39,9 @@ package protocol PushSpool {
 /// Sends requests, and waits.
 package protocol PushLine {
     /// Asks how far the collector has a store.
-    mutating func position(of store: UniqueID) -> PushReply
+    mutating func position(of store: UniqueID) -> HTTPReply
     /// Sends a batch.
-    mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> PushReply
+    mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply
     /// Waits so many seconds. False when there is no more time: then the run ends, and the next one goes on.
     mutating func wait(seconds: Double, reason: String) -> Bool
     /// The run is to end.

@@ -3,6 +3,7 @@
 //     200 stored, if the answer says up to where   409 go on from there   413 half as much   422 without these lines
 //     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same
 
+package import StallHTTP
 package import StallModel
 
 /// How far a collector has a store.
@@ -26,7 +27,7 @@ package enum PositionStep: Hashable, Sendable {
     case wait(reason: String, seconds: Int?)
     case stop(reason: String)
 
-    package init(_ reply: PushReply) {
+    package init(_ reply: HTTPReply) {
         switch PushStep.common(reply) {
         case .wait(let reason, let seconds): self = .wait(reason: reason, seconds: seconds)
         case .stop(let reason): self = .stop(reason: reason)
@@ -63,7 +64,7 @@ package enum PushStep: Hashable, Sendable {
     /// - Parameters:
     ///   - through: Where the batch ends.
     ///   - lineCount: How many lines it has.
-    package init(_ reply: PushReply, through: Int64, lineCount: Int) {
+    package init(_ reply: HTTPReply, through: Int64, lineCount: Int) {
         guard case .answer(let answer) = reply else {
             self = Self.common(reply) ?? .stop(reason: "no answer")
             return
@@ -97,7 +98,7 @@ package enum PushStep: Hashable, Sendable {
     }
 
     /// What holds for every request; nil for a status that the request has to look at.
-    static func common(_ reply: PushReply) -> PushStep? {
+    static func common(_ reply: HTTPReply) -> PushStep? {
         switch reply {
         case .failed(let reason): return .wait(reason: reason, seconds: nil)
         case .refused(let reason): return .stop(reason: reason)

@@ -4,6 +4,7 @@
 // Source: opentelemetry-proto 1.6, logs.proto and common.proto; the JSON mapping, in which 64-bit numbers are texts.
 
 internal import Foundation
+package import StallHTTP
 package import StallModel
 
 /// A stall, as far as a log record tells it.
@@ -144,7 +145,7 @@ package enum RecordStep: Hashable, Sendable {
     case wait(reason: String, seconds: Int?)
     case stop(reason: String)
 
-    package init(_ reply: PushReply, count: Int) {
+    package init(_ reply: HTTPReply, count: Int) {
         guard case .answer(let answer) = reply else {
             switch reply {
             case .failed(let reason): self = .wait(reason: reason, seconds: nil)

@@ -1,7 +1,7 @@
 // gzip in memory, by the zlib that writes files.
 
 internal import Glibc
-internal import StallPush
+internal import StallHTTP
 
 enum Gzip {
     /// The parts, one behind the other, compressed.

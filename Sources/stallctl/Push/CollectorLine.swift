@@ -2,6 +2,7 @@
 
 internal import Foundation
 internal import StallFormats
+internal import StallHTTP
 internal import StallModel
 internal import StallPush
 
@@ -76,13 +77,13 @@ struct CollectorLine: PushLine {
 
     var isCancelled: Bool { patience.stop.hasCome }
 
-    func position(of store: UniqueID) -> PushReply {
+    func position(of store: UniqueID) -> HTTPReply {
         do throws(PushProblem) {
             return curl.send(try target.request("GET", "/v1/stores/\(store)")) { isCancelled }
         } catch { return .refused(reason: error.description) }
     }
 
-    func send(_ batch: OutgoingBatch, of store: UniqueID) -> PushReply {
+    func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply {
         do {
             var request = try target.request("POST", "/v1/stores/\(store)/lines")
             let body = try Gzip.compress(batch.lines)

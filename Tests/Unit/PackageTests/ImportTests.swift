@@ -21,7 +21,8 @@ import Testing
         "StallSymbolFiles": ["StallModel", "StallSymbols", "Foundation"],
         "StallAnalysis": system.union(["StallModel"]),
         "StallFormats": system.union(["StallModel", "Foundation"]),
-        "StallPush": system.union(["StallModel", "CMemoryFile", "Foundation"]),
+        "StallHTTP": system.union(["CMemoryFile"]),
+        "StallPush": system.union(["StallModel", "StallHTTP", "Foundation"]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
@@ -39,7 +40,8 @@ import Testing
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallPush", "ArgumentParser", "Foundation",
+            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "ArgumentParser",
+            "Foundation",
         ]),
         "StallCollector": system.union([
             "StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats",

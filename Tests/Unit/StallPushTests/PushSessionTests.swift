@@ -1,3 +1,4 @@
+import StallHTTP
 import StallModel
 import StallPush
 import Testing
@@ -40,9 +41,9 @@ import Testing
     struct Line: PushLine {
         var through: Int64 = 0
         var rows: Set<String> = []
-        var script: [PushReply] = []
+        var script: [HTTPReply] = []
         /// Answers in place of the collector, by the number of the request.
-        var positions: [PushReply] = []
+        var positions: [HTTPReply] = []
         var waits: [Double] = []
         var requests = 0
         var patience = 20
@@ -55,19 +56,19 @@ import Testing
         /// Stores the batch before the script's answer, which is then lost or wrong.
         var storesFirst = false
 
-        mutating func position(of store: UniqueID) -> PushReply {
+        mutating func position(of store: UniqueID) -> HTTPReply {
             positions.isEmpty
                 ? json(200, "{\"through\":\(through)\(last)}") : positions.removeFirst()
         }
 
-        mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> PushReply {
+        mutating func send(_ batch: OutgoingBatch, of store: UniqueID) -> HTTPReply {
             requests += 1
             guard requests < 1000 else { return .refused(reason: "loops") }
             let answer = storesFirst || script.isEmpty ? take(batch) : nil
             return script.isEmpty ? answer! : script.removeFirst()
         }
 
-        private mutating func take(_ batch: OutgoingBatch) -> PushReply {
+        private mutating func take(_ batch: OutgoingBatch) -> HTTPReply {
             guard batch.from <= through + 1 else { return json(409, "{\"through\":\(through)}") }
             guard batch.lines.count <= limit else { return json(413, "") }
             let texts = batch.lines.map { String(decoding: $0.dropLast(), as: UTF8.self) }
@@ -93,7 +94,7 @@ import Testing
         }
     }
 
-    static func json(_ status: Int, _ text: String) -> PushReply {
+    static func json(_ status: Int, _ text: String) -> HTTPReply {
         .answer(HTTPAnswer(status: status, body: Array(text.utf8)))
     }
 
@@ -122,9 +123,9 @@ import Testing
             .failed(reason: "connection reset"), json(503, ""), json(500, "<html>"), json(429, ""),
             json(200, ""), json(200, "hello"), json(200, "{\"through\":3}"), json(200, "{}"),
             json(200, "{\"through\":1e300}"), json(408, ""), json(599, ""),
-        ] as [PushReply], [false, true])
+        ] as [HTTPReply], [false, true])
     func `a batch whose answer makes no sense is sent again`(
-        answer: PushReply, storesFirst: Bool
+        answer: HTTPReply, storesFirst: Bool
     ) throws {
         var line = Line()
         line.script = [answer, answer, answer]

@@ -1,4 +1,5 @@
 import Foundation
+import StallHTTP
 import StallModel
 import StallPush
 import TestSupport
@@ -34,7 +35,7 @@ import Testing
         ] { #expect(text.contains(part), "\(part) in \(text)") }
     }
 
-    static func answer(_ status: Int, _ text: String) -> PushReply {
+    static func answer(_ status: Int, _ text: String) -> HTTPReply {
         .answer(HTTPAnswer(status: status, fields: ["retry-after": "3"], body: Array(text.utf8)))
     }
 
@@ -61,8 +62,8 @@ import Testing
             ),
             (.failed(reason: "reset"), .wait(reason: "reset", seconds: nil)),
             (.refused(reason: "tls"), .stop(reason: "tls")),
-        ] as [(PushReply, RecordStep)])
-    func `an answer says what becomes of the records`(reply: PushReply, step: RecordStep) {
+        ] as [(HTTPReply, RecordStep)])
+    func `an answer says what becomes of the records`(reply: HTTPReply, step: RecordStep) {
         #expect(RecordStep(reply, count: 5) == step)
     }
 }

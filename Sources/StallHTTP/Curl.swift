@@ -5,32 +5,36 @@
 
 internal import CMemoryFile
 internal import Glibc
-internal import StallModel
+
+/// What sends requests: `curl`, or a test that plays a server.
+package protocol HTTPSender {
+    /// Sends a request and waits for its answer.
+    ///
+    /// - Parameter isCancelled: Polled while it waits.
+    func send(_ request: HTTPRequest, isCancelled: () -> Bool) -> HTTPReply
+}
 
 /// Sends requests.
-package struct Curl: Sendable {
-    /// The longest answer that is read.
-    private static let answerLimit = 1 << 20
+package struct Curl: HTTPSender, Sendable {
+    /// The heads of an answer that are read.
+    private static let headLimit = 1 << 20
     private let program: String
 
     package init(program: String = "curl") { self.program = program }
 
-    /// Sends a request and waits for its answer.
-    ///
-    /// - Parameter isCancelled: Polled while it waits.
-    package func send(_ request: HTTPRequest, isCancelled: () -> Bool = { false }) -> PushReply {
+    package func send(_ request: HTTPRequest, isCancelled: () -> Bool = { false }) -> HTTPReply {
         do throws(SystemFailure) {
             return try answer(to: request, isCancelled)
         } catch {
             return error.errno == ENOENT
-                ? .refused(reason: "curl is not installed: it sends what stallctl push has to send")
+                ? .refused(reason: "curl is not installed: stallctl speaks HTTP through it")
                 : .failed(reason: "\(error.call): \(String(cString: strerror(error.errno)))")
         }
     }
 
     private func answer(
         to request: HTTPRequest, _ isCancelled: () -> Bool
-    ) throws(SystemFailure) -> PushReply {
+    ) throws(SystemFailure) -> HTTPReply {
         let options = request.options(bodyPath: "/dev/fd/4", headPath: "/dev/fd/5")
         let config = try memoryFile(Array(options.utf8))
         let body = try memoryFile(request.body ?? [])
@@ -70,20 +74,20 @@ package struct Curl: Sendable {
         let code = posix_spawnp(&process, program, &actions, &attributes, &arguments, environ)
         close(output[1])
         guard code == 0 else { throw SystemFailure("posix_spawn", code) }
-        let (answer, isWhole) = Self.read(output[0], isCancelled)
+        let (answer, isWhole) = Self.read(output[0], limit: request.limits.answerBytes, isCancelled)
         if !isWhole { kill(process, SIGKILL) }
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         if isCancelled() { return .failed(reason: "stopped by a signal") }
         guard isWhole else {
-            return .failed(reason: "the answer is longer than any of a collector")
+            return .failed(reason: "the answer is longer than \(request.limits.answerBytes) bytes")
         }
         let isExit = status & 0x7f == 0
         guard isExit, status >> 8 == 0 else {
             return Self.failure(isExit ? status >> 8 : -1, complaint.bytes(limit: 1000))
         }
-        return HTTPAnswer(heads: heads.bytes(limit: Self.answerLimit), body: answer)
-            .map(PushReply.answer) ?? .failed(reason: "the answer is not HTTP")
+        return HTTPAnswer(heads: heads.bytes(limit: Self.headLimit), body: answer)
+            .map(HTTPReply.answer) ?? .failed(reason: "the answer is not HTTP")
     }
 
     private func memoryFile(_ bytes: [UInt8]) throws(SystemFailure) -> MemoryFile {
@@ -93,11 +97,11 @@ package struct Curl: Sendable {
     }
 
     private static func read(
-        _ descriptor: CInt, _ isCancelled: () -> Bool
+        _ descriptor: CInt, limit: Int, _ isCancelled: () -> Bool
     ) -> (bytes: [UInt8], isWhole: Bool) {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while bytes.count <= answerLimit, !isCancelled() {
+        while bytes.count <= limit, !isCancelled() {
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&input, 1, 100) != 0 else { continue }
             let count = Glibc.read(descriptor, &buffer, buffer.count)
@@ -111,7 +115,7 @@ package struct Curl: Sendable {
     /// What curl's exit status means: most failures pass, some never do.
     ///
     /// **Source:** curl(1), "EXIT CODES".
-    static func failure(_ code: CInt, _ complaint: [UInt8]) -> PushReply {
+    static func failure(_ code: CInt, _ complaint: [UInt8]) -> HTTPReply {
         let line = String(decoding: complaint, as: UTF8.self).prefix { !$0.isNewline }
         let reason = line.isEmpty ? "curl ended with status \(code)" : String(line)
         let lasting: Set<CInt> = [

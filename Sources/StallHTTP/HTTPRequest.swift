@@ -14,6 +14,13 @@ package struct HTTPRequest: Hashable, Sendable {
     package var body: [UInt8]?
     /// The certificate authority to trust, instead of the system's.
     package var authorityFile: String?
+    /// A user's name and password, sent as HTTP has them; nil without.
+    package var user: (name: String, password: String)? {
+        get { login.map { ($0[0], $0[1]) } }
+        set { login = newValue.map { [$0.name, $0.password] } }
+    }
+    private var login: [String]?
+    package var limits = HTTPLimits()
 
     package init(method: String, url: String, body: [UInt8]? = nil, authorityFile: String? = nil) {
         self.method = method
@@ -31,13 +38,14 @@ package struct HTTPRequest: Hashable, Sendable {
         var lines = [
             option("url", url), option("request", method), option("dump-header", headPath),
             "silent", "show-error", "globoff", option("proto", "=http,https"),
-            // A collector that thinks longer is asked again.
-            option("connect-timeout", "10"), option("max-time", "120"),
+            option("connect-timeout", "\(limits.connect_s)"),
+            option("max-time", "\(limits.answer_s)"),
             option("user-agent", "stallctl"),
             // One answer for each request, at once.
             option("header", "Expect:"),
         ]
         lines += names.map { option("header", "\($0[0]): \($0[1])") }
+        if let login { lines.append(option("user", "\(login[0]):\(login[1])")) }
         if body != nil { lines.append(option("data-binary", "@\(bodyPath)")) }
         if let authorityFile { lines.append(option("cacert", authorityFile)) }
         return lines.joined(separator: "\n") + "\n"
@@ -55,4 +63,15 @@ package struct HTTPRequest: Hashable, Sendable {
         }
         return "\(name) = \"\(quoted)\""
     }
+}
+
+/// How long a request may take, and how long its answer may be. Who is slower is asked again.
+package struct HTTPLimits: Hashable, Sendable {
+    /// Seconds until there is a connection.
+    package var connect_s = 10
+    /// Seconds until the end of the answer.
+    package var answer_s = 120
+    package var answerBytes = 1 << 20
+
+    package init() {}
 }
