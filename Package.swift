@@ -41,7 +41,9 @@ let modules: [Target] = [
     module("StallSymbols", ["StallModel", "CLinux"]),
     module("StallCause", ["StallModel", "CLinux"]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-    module("StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"]),
+    module(
+        "StallStore", ["StallModel", "CLinux", "CSQLite"], embedding: ["migrations"],
+        except: ["migrations/clickhouse"]),
     module("StallArchive", ["StallModel", "StallStore", "CLinux", "CSQLite"]),
     module("StallSymbolFiles", ["StallModel", "StallSymbols"]),
     module("StallAnalysis", ["StallModel"], embedding: ["Rules/builtin.rules"]),
@@ -49,6 +51,9 @@ let modules: [Target] = [
     cModule("CMemoryFile"),
     module("StallHTTP", ["CMemoryFile"]),
     module("StallPush", ["StallModel", "StallHTTP"]),
+    module(
+        "StallClickHouse", ["StallModel", "StallStore", "StallArchive", "StallHTTP"],
+        embedding: ["migrations"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]
@@ -67,13 +72,14 @@ let modules: [Target] = [
         name: "stallctl",
         dependencies: [
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", arguments,
+            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "StallClickHouse", arguments,
         ],
         resources: ["page.html", "page.css", "page.js"].map { .embedInCode("Pictures/\($0)") },
         swiftSettings: settings),
     module(
         "StallCollector",
-        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "CLinux"]),
+        ["StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats", "CLinux"]
+            + ["StallClickHouse"]),
     .executableTarget(
         name: "stall-collector",
         dependencies: ["StallCollector", "StallModel", "StallAgent", "StallAgentNIO", arguments]
@@ -97,6 +103,7 @@ let unitTests: [Target] = [
     tests("StallAnalysis", ["StallModel", "StallSymbols"]),
     tests("StallFormats", ["StallModel"]),
     tests("StallPush", ["StallModel", "StallHTTP"]),
+    tests("StallClickHouse", ["StallModel", "StallStore", "StallArchive", "StallHTTP"]),
     tests(
         "StallAgent",
         ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]
@@ -232,10 +239,10 @@ let package = Package(
 
 func module(
     _ name: String, _ dependencies: [Target.Dependency] = [], in path: String? = nil,
-    embedding resources: [String] = []
+    embedding resources: [String] = [], except folders: [String] = []
 ) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: path,
+        name: name, dependencies: dependencies, path: path, exclude: folders,
         resources: resources.map { .embedInCode($0) }, swiftSettings: settings)
 }
 

@@ -9,6 +9,10 @@ package struct RegroupedReports: Hashable, Sendable {
     package var before: ReportGroup?
     package var after: ReportGroup
     package var count: Int
+
+    package init(before: ReportGroup?, after: ReportGroup, count: Int) {
+        (self.before, self.after, self.count) = (before, after, count)
+    }
 }
 
 /// Decides the groups of all reports of a central store by the grouper's rules, and rebuilds its roll-ups.
@@ -20,8 +24,18 @@ package func regroupStore(
     guard FileFacts(path) != nil else { throw .missing(path: path) }
     let file = try StoreFile.openForWriting(
         path: path, role: .central, followsLinks: true, wait: .seconds(60))
-    let connection = file.connection
-    let moved = try connection.transaction(.immediate) {
+    let moved = try regroupReports(file.connection, grouper)
+    try file.close()
+    return moved
+}
+
+/// Decides the groups of all reports of a store that is open.
+///
+/// - Returns: What moved, most reports first.
+package func regroupReports(
+    _ connection: Connection, _ grouper: any ReportGrouper
+) throws(StoreError) -> [RegroupedReports] {
+    try connection.transaction(.immediate) {
         let before = try SignatureRows.groups(connection)
         let grouping = try Grouping(connection, grouper)
         try grouping.rebuild()
@@ -34,11 +48,16 @@ package func regroupStore(
             }
             return RegroupedReports(before: former, after: group, count: count)
         }
-    }
-    try file.close()
-    return moved.sorted { left, right in
-        (right.count, left.after.title, left.before?.title ?? "") < (
-            left.count, right.after.title, right.before?.title ?? ""
-        )
+    }.inOrder
+}
+
+extension [RegroupedReports] {
+    /// Most reports first.
+    package var inOrder: [RegroupedReports] {
+        sorted { left, right in
+            (right.count, left.after.title, left.before?.title ?? "") < (
+                left.count, right.after.title, right.before?.title ?? ""
+            )
+        }
     }
 }

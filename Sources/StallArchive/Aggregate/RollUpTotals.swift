@@ -36,9 +36,9 @@ extension Int64 {
     }
 
     /// The day that a time in microseconds is in.
-    var day: Int64 { floored(by: Self.microsecondsOfDay) }
+    package var day: Int64 { floored(by: Self.microsecondsOfDay) }
 
-    static let microsecondsOfDay: Int64 = 86_400_000_000
+    package static let microsecondsOfDay: Int64 = 86_400_000_000
 }
 
 /// The totals of one cell.

@@ -36,10 +36,13 @@ package final class Ingest {
     ///   - changeLimit: How many changes of roll-ups are held in memory.
     ///   - partLimit: A store with more new reports than are read ahead is imported in parts of about so many
     ///     reports, a transaction each.
+    ///   - holdsOnlyNews: The store begins with the positions of sources whose reports are elsewhere. Copies of a store
+    ///     that went their own ways are then told apart only among the sources of one run.
     ///   - clock: The time that files' ages are compared with.
     package init(
         into path: String, grouper: any ReportGrouper, changeLimit: Int = 500_000,
-        partLimit: Int = 50_000, clock: @escaping () -> UnixTime = { UnixTime.now() }
+        partLimit: Int = 50_000, holdsOnlyNews: Bool = false,
+        clock: @escaping () -> UnixTime = { UnixTime.now() }
     ) throws(StoreError) {
         let file = try StoreFile.openForWriting(
             path: path, role: .central, followsLinks: true, wait: .seconds(60))
@@ -51,6 +54,7 @@ package final class Ingest {
         openWriter = try StoreError.catching(path: path) {
             try IngestWriter(connection, Grouping(connection, grouper, changeLimit: changeLimit))
         }
+        openWriter?.families.holdsOnlyNews = holdsOnlyNews
     }
 
     /// A source file that is there, and what is done with it.

@@ -25,6 +25,9 @@ final class SourceFamilies {
         var isNew = false
     }
 
+    /// The store has only what came since its sources' positions: that a report from before is not there says nothing.
+    var holdsOnlyNews = false
+
     private let findFamily, add, findReport, findLast, findExposure, anyExposure, findPruned,
         findAnywhere: Statement
 
@@ -210,7 +213,7 @@ final class SourceFamilies {
     }
 
     private func wasPruned(_ start_us: Int64) throws -> Bool {
-        try prunedBefore().map { start_us < $0 } ?? false
+        try holdsOnlyNews || prunedBefore().map { start_us < $0 } ?? false
     }
 
     /// The report of the highest number up to one that is under a source.

@@ -15,6 +15,8 @@ package struct IngestJob {
     package var allowsUnmatched = false
     /// Files in quarantine are tried even if they have not changed.
     package var retriesQuarantined = false
+    /// The store begins with the positions of sources whose reports are elsewhere.
+    package var holdsOnlyNews = false
     /// What is done with files that were imported.
     package var cleanup = SourceCleanup.keep
     /// Reports of days before it are deleted after the import.
@@ -37,7 +39,7 @@ package struct IngestJob {
         isCancelled: @escaping () -> Bool = { false },
         progress: (IngestProgress) -> Void = { _ in }
     ) throws(StoreError) -> IngestJobResult {
-        let ingest = try Ingest(into: store, grouper: grouper)
+        let ingest = try Ingest(into: store, grouper: grouper, holdsOnlyNews: holdsOnlyNews)
         var result = IngestJobResult(
             summary: try ingest.run(
                 SourcePaths.expanding(paths, allowsUnmatched: allowsUnmatched),

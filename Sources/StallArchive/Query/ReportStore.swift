@@ -24,6 +24,9 @@ package final class ReportStore: QueryableStore {
 
     private init(file: StoreFile) { self.file = file }
 
+    /// Answers from a store in memory that holds a part of another one.
+    package init(excerpt: StoreFile) { file = excerpt }
+
     /// The reports that the filter selects, without frames.
     package func summaries(
         _ filter: ReportFilter, ofGroups signatures: Set<Int64>?
@@ -143,11 +146,9 @@ package final class ReportStore: QueryableStore {
     /// The reports of the one id that begins with these hexadecimal digits: several where sources say different things
     /// of it.
     package func reports(idPrefix: String) throws(StoreError) -> [StallReport] {
-        let prefix = idPrefix.lowercased().filter { $0 != "-" }
-        guard !prefix.isEmpty, prefix.count <= 32,
-            let first = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "0")) ?? []),
-            let last = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "f")) ?? [])
-        else { throw .unknownReport(prefix: idPrefix) }
+        guard let (first, last) = UniqueID.bounds(ofPrefix: idPrefix) else {
+            throw .unknownReport(prefix: idPrefix)
+        }
         let found = try reports(from: first, through: last)
         guard !found.isEmpty else { throw .unknownReport(prefix: idPrefix) }
         let ids = Set(found.map(\.id))
@@ -257,6 +258,19 @@ struct Condition {
         to statement: Statement, after first: [any SQLValue] = []
     ) throws(StoreError) {
         try statement.bind(all: first + values)
+    }
+}
+
+extension UniqueID {
+    /// The first and the last id that begin with these hexadecimal digits; nil for what no id begins with. Dashes do not
+    /// count.
+    package static func bounds(ofPrefix prefix: String) -> (first: UniqueID, last: UniqueID)? {
+        let prefix = prefix.lowercased().filter { $0 != "-" }
+        guard !prefix.isEmpty, prefix.count <= 32,
+            let first = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "0")) ?? []),
+            let last = UniqueID(bytes: [UInt8](hexadecimal: prefix.padded(with: "f")) ?? [])
+        else { return nil }
+        return (first, last)
     }
 }
 

@@ -23,6 +23,8 @@ import Testing
         "StallFormats": system.union(["StallModel", "Foundation"]),
         "StallHTTP": system.union(["CMemoryFile"]),
         "StallPush": system.union(["StallModel", "StallHTTP", "Foundation"]),
+        // Another kind of store. SQLite stays the codec at both ends, so it sees the store's modules.
+        "StallClickHouse": system.union(["StallModel", "StallHTTP", "StallStore", "StallArchive"]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",
@@ -40,12 +42,12 @@ import Testing
         "StallAgentC": ["StallAgent", "CStallAgent", "Dispatch"],
         "stallctl": system.union([
             "StallModel", "StallSymbols", "StallSymbolFiles", "StallStore", "StallArchive",
-            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "ArgumentParser",
-            "Foundation",
+            "StallAnalysis", "StallFormats", "StallHTTP", "StallPush", "StallClickHouse",
+            "ArgumentParser", "Foundation",
         ]),
         "StallCollector": system.union([
             "StallModel", "StallStore", "StallArchive", "StallAnalysis", "StallFormats",
-            "Foundation",
+            "StallClickHouse", "Foundation",
         ]),
         "stall-collector": system.union([
             "StallModel", "StallCollector", "StallAgent", "StallAgentNIO", "ArgumentParser",

@@ -1,0 +1,96 @@
+// Deletes what is too old: whole partitions at once, and of the partition that the time is in, its rows.
+
+internal import StallArchive
+internal import StallStore
+package import StallModel
+
+/// Deletes old reports and roll-ups of a cluster.
+package struct ClusterPrune {
+    private let cluster: ClickHouseCluster
+    private let clock: () -> UnixTime
+
+    package init(_ cluster: ClickHouseCluster, clock: @escaping () -> UnixTime = UnixTime.now) {
+        (self.cluster, self.clock) = (cluster, clock)
+    }
+
+    /// - Parameters:
+    ///   - reportsSince: Reports that began before it go; what roll-ups say of them stays.
+    ///   - rollUpsSince: Roll-ups of days before the one that it is in go, with the reports and watched time of those days.
+    /// - Returns: How many reports were deleted.
+    package func run(
+        reportsSince: UnixTime?, rollUpsSince: UnixTime?
+    ) throws(ClickHouseError) -> Int {
+        let firstDay = rollUpsSince?.microseconds.day
+        let start = firstDay.map { UnixTime(microseconds: $0 * Int64.microsecondsOfDay) }
+        guard let since = [reportsSince, start].compactMap({ $0 }).max() else { return 0 }
+        // Then they say all that the reports did.
+        let rollUps = RollUpDays(cluster)
+        try rollUps.renew(rollUps.stale().filter { $0 <= since.microseconds.day }, at: clock())
+        let count = try reportCount(before: since)
+        try note(since)
+        try delete("report_local", before: since)
+        if let start, let firstDay {
+            try delete("exposure_local", before: start)
+            try dropRollUps(before: firstDay)
+        }
+        return count
+    }
+
+    private func reportCount(before time: UnixTime) throws(ClickHouseError) -> Int {
+        var rows = try cluster.server.rows(
+            "select count() from report final where start_us < \(time.microseconds)",
+            columnCount: 1)
+        return try rows.step() ? try rows.integer(at: 0, as: Int.self) : 0
+    }
+
+    /// First of all: from now on nobody adds these days up again.
+    private func note(_ time: UnixTime) throws(ClickHouseError) {
+        guard let known = try GroupingRow(cluster.server) else { return }
+        let latest = max(time.microseconds, known.prunedBefore?.microseconds ?? 0)
+        for shard in cluster.shards {
+            try shard.execute(
+                """
+                insert into grouping (id, rules_hash, pruned_before_us, version)
+                values (1, \(known.rulesHash), \(latest), \(clock().microseconds))
+                """)
+        }
+    }
+
+    private func delete(_ table: String, before time: UnixTime) throws(ClickHouseError) {
+        let span = time.microseconds.day >> 5
+        for shard in cluster.shards {
+            for partition in try partitions(of: table, on: shard) {
+                guard let number = Int64(partition), number < span else { continue }
+                try shard.execute("alter table \(name: table) drop partition \(number)")
+            }
+            try shard.execute(
+                "alter table \(name: table) delete where start_us < \(time.microseconds)")
+        }
+    }
+
+    private func dropRollUps(before day: Int64) throws(ClickHouseError) {
+        for shard in cluster.shards {
+            for table in ["rollup_local", "host_rollup_local"] {
+                for partition in try partitions(of: table, on: shard) {
+                    let numbers = RollUpDays.numbers(ofPartition: partition)
+                    guard numbers.count == 2, numbers[0] < day else { continue }
+                    try shard.execute(
+                        "alter table \(name: table) drop partition (\(numbers[0]), \(numbers[1]))")
+                }
+            }
+        }
+    }
+
+    private func partitions(
+        of table: String, on shard: ClickHouseServer
+    ) throws(ClickHouseError) -> [String] {
+        var rows = try shard.rows(
+            """
+            select distinct partition from system.parts
+            where database = \(shard.address.database) and table = \(table) and active
+            """, columnCount: 1)
+        var partitions: [String] = []
+        while try rows.step() { partitions.append(try rows.text(at: 0)) }
+        return partitions
+    }
+}

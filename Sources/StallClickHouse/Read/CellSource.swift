@@ -1,0 +1,246 @@
+// Totals of stalls as a cluster adds them up: from the roll-ups of days that have them, and from the reports of the others.
+
+internal import StallModel
+internal import StallStore
+
+/// What cells are added up by.
+struct CellKey: Hashable {
+    var app = "", version = "", loop = ""
+    var verdict: UInt8 = 0
+    /// -1 where none was decided.
+    var cause: Int8 = -1
+    var isWatched = false
+    /// The key of a signature; 0 where cells are not by groups.
+    var signature: Int64 = 0
+    /// Empty where cells are not by hosts.
+    var host = ""
+    /// 0 where cells are not by days.
+    var day: Int64 = 0
+}
+
+/// The totals of one cell.
+struct Cell {
+    var count: Int64 = 0
+    var total_ns: Int64 = 0
+    var min_ns = Int64.max
+    var max_ns = Int64.min
+    /// The longest, and the day that it began on.
+    var longest: (id: UniqueID, day: Int64)?
+    var first_us = Int64.max
+    var last_us = Int64.min
+    var histogram = DurationHistogram()
+
+    mutating func add(_ other: Cell) {
+        count = count.addingSaturated(other.count)
+        total_ns = total_ns.addingSaturated(other.total_ns)
+        min_ns = min(min_ns, other.min_ns)
+        if other.max_ns > max_ns { (max_ns, longest) = (other.max_ns, other.longest) }
+        first_us = min(first_us, other.first_us)
+        last_us = max(last_us, other.last_us)
+        histogram.merge(other.histogram)
+    }
+}
+
+/// What cells are told apart by, apart from builds, loops, verdicts and causes.
+enum CellAxis {
+    case signature, host, none
+}
+
+/// Reads cells.
+struct CellSource {
+    let server: ClickHouseServer
+    let days: KnownDays
+    var filter: ReportFilter
+    /// Cells tell the day.
+    var isDaily = false
+    /// Cells tell the verdict, and nothing else of builds, loops and causes.
+    var isCoarse = false
+    var axis = CellAxis.signature
+    /// Only these groups; nil for all.
+    var signatures: [Int64]?
+    /// The whole days that are asked for.
+    var range: Range<Int64>
+
+    init(
+        _ server: ClickHouseServer, _ days: KnownDays, _ filter: ReportFilter,
+        _ range: Range<Int64>
+    ) {
+        (self.server, self.days, self.filter, self.range) = (server, days, filter, range)
+    }
+
+    /// The cells, without their histograms.
+    func cells() throws -> [CellKey: Cell] {
+        var cells: [CellKey: Cell] = [:]
+        func add(_ table: ClickHouseQuery, _ measures: ClickHouseQuery) throws {
+            let dimensions: ClickHouseQuery =
+                isCoarse
+                ? "'' as a, '' as b, '' as l, verdict as v, -1 as c, 0 as w"
+                : """
+                app as a, version as b, loop_name as l, verdict as v, cause as c,
+                    \(watched(table)) as w
+                """
+            var rows = try server.rows(
+                """
+                select \(dimensions), \(axisColumn) as axis, \(dayColumn) as cell_day, \(measures)
+                from \(table) group by a, b, l, v, c, w, axis, cell_day
+                """, columnCount: 16)
+            while try rows.step() {
+                var key = CellKey(
+                    app: try rows.text(at: 0), version: try rows.text(at: 1),
+                    loop: try rows.text(at: 2), verdict: try rows.integer(at: 3),
+                    cause: try rows.integer(at: 4),
+                    isWatched: try rows.integer(at: 5, as: UInt8.self) != 0)
+                switch axis {
+                case .signature: key.signature = try rows.integer(at: 6)
+                case .host: key.host = try rows.text(at: 6)
+                case .none: break
+                }
+                key.day = try rows.integer(at: 7)
+                var cell = Cell()
+                cell.count = try rows.integer(at: 8)
+                cell.total_ns = try rows.integer(at: 9)
+                cell.min_ns = try rows.integer(at: 10)
+                cell.max_ns = try rows.integer(at: 11)
+                cell.longest = (try rows.uniqueID(at: 12), try rows.integer(at: 13))
+                cell.first_us = try rows.integer(at: 14)
+                cell.last_us = try rows.integer(at: 15)
+                cells[key, default: Cell()].add(cell)
+            }
+        }
+        try add(
+            rolledUp,
+            """
+            sum(report_count), sum(total_ns), min(min_ns), max(max_ns), argMax(max_id, max_ns),
+            argMax(day, max_ns), min(first_us), max(last_us)
+            """)
+        guard let reports else { return cells }
+        try add(
+            reports,
+            """
+            count(), sum(duration_ns), min(duration_ns), max(duration_ns), argMax(id, duration_ns),
+            argMax(day, duration_ns), min(start_us), max(start_us)
+            """)
+        return cells
+    }
+
+    /// The durations of the cells' stalls, by axis, by whether their loops are watched, and by day where cells are.
+    /// The other dimensions do not matter to who reads them, and histograms are most of what a cell is.
+    ///
+    /// - Parameter dimensions: More of them, where groups are made by these.
+    func histograms(by dimensions: ClickHouseQuery = "''") throws -> [HistogramKey:
+        DurationHistogram]
+    {
+        var histograms: [HistogramKey: DurationHistogram] = [:]
+        func key(_ rows: TabSeparatedRows) throws -> HistogramKey {
+            var key = HistogramKey(isWatched: try rows.integer(at: 0, as: UInt8.self) != 0)
+            switch axis {
+            case .signature: key.signature = try rows.integer(at: 1)
+            case .host: key.host = try rows.text(at: 1)
+            case .none: break
+            }
+            key.day = try rows.integer(at: 2)
+            key.dimension = try rows.text(at: 3)
+            return key
+        }
+        var rows = try server.rows(
+            """
+            select watched, axis, cell_day, dimension, tupleElement(sums, 1), tupleElement(sums, 2)
+            from (select \(watched(rolledUp)) as watched, \(axisColumn) as axis,
+                \(dayColumn) as cell_day, \(dimensions) as dimension, sumMap(bucket, bucket_count) as sums
+                from \(rolledUp) and verdict in \(list: rankedVerdicts)
+                group by watched, axis, cell_day, dimension)
+            """, columnCount: 6)
+        while try rows.step() {
+            let (buckets, counts) = (try rows.integers(at: 4), try rows.integers(at: 5))
+            guard buckets.count == counts.count else {
+                throw rows.bad(5, "as many counts as buckets")
+            }
+            var histogram = DurationHistogram()
+            for (bucket, count) in zip(buckets, counts) {
+                guard 0...Int64(DurationHistogram.lastBucket) ~= bucket else {
+                    throw rows.bad(4, "buckets of a histogram")
+                }
+                histogram.add(bucket: Int(bucket), count: count)
+            }
+            try histograms[key(rows), default: DurationHistogram()].merge(histogram)
+        }
+        guard let reports else { return histograms }
+        rows = try server.rows(
+            """
+            select \(watched(reports)) as watched, \(axisColumn) as axis, \(dayColumn) as cell_day,
+                \(dimensions) as dimension, bucket, count()
+            from \(reports) and verdict in \(list: rankedVerdicts)
+            group by watched, axis, cell_day, dimension, bucket
+            """, columnCount: 6)
+        while try rows.step() {
+            let bucket = try rows.integer(at: 4, as: UInt16.self)
+            guard Int(bucket) <= DurationHistogram.lastBucket else {
+                throw rows.bad(4, "a bucket of a histogram")
+            }
+            try histograms[key(rows), default: DurationHistogram()].add(
+                bucket: Int(bucket), count: rows.integer(at: 5))
+        }
+        return histograms
+    }
+
+    struct HistogramKey: Hashable {
+        var isWatched: Bool
+        var signature: Int64 = 0
+        var host = ""
+        var day: Int64 = 0
+        var dimension = ""
+    }
+
+    // MARK: Parts of statements
+
+    /// The verdicts that are ranked.
+    var rankedVerdicts: [UInt8] {
+        (filter.verdicts ?? [.stalled]).map(\.rawValue).sorted()
+    }
+
+    private var axisColumn: ClickHouseQuery {
+        switch axis {
+        case .signature: "signature"
+        case .host: "host"
+        case .none: "0"
+        }
+    }
+
+    private var dayColumn: ClickHouseQuery { isDaily ? "day" : "0" }
+
+    /// Whether the loop of a row recorded its watched time.
+    private func watched(_ table: ClickHouseQuery) -> ClickHouseQuery {
+        table == rolledUp
+            ? "is_watched" : server.isOfWatchedLoop
+    }
+
+    /// The table and conditions of days that have roll-ups.
+    var rolledUp: ClickHouseQuery {
+        var conditions = ReportConditions(filter, hasHost: axis == .host, hasTime: false)
+        conditions.add(days: range)
+        let days = server.table("rollup_day")
+        conditions.add(
+            "(day, generation) in (select day, generation from \(days) final where is_fresh = 1)")
+        if let signatures { conditions.add("signature in \(list: signatures)") }
+        let table: ClickHouseQuery = axis == .host ? "host_rollup" : "rollup"
+        return "\(table) where \(conditions.sql)"
+    }
+
+    /// The table and conditions of the others; nil without any.
+    var reports: ClickHouseQuery? {
+        let stale = days.stale.filter(range.contains)
+        guard !stale.isEmpty else { return nil }
+        var conditions = ReportConditions(filter, hasTime: false)
+        conditions.add("day in \(list: stale)")
+        if let signatures { conditions.add("signature in \(list: signatures)") }
+        if axis == .signature { conditions.add("signature != 0") }
+        return "report final where \(conditions.sql)"
+    }
+}
+
+extension ClickHouseServer {
+    /// Of a report: whether its loop recorded how long it was watched.
+    var isOfWatchedLoop: ClickHouseQuery {
+        "(source, loop) in (select source, loop from \(table("watched_loop")))"
+    }
+}

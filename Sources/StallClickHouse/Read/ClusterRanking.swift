@@ -1,0 +1,148 @@
+// Which groups lost the most: decided over all groups from a few numbers of each, so that the rest is only read of those
+// that are listed. The same rules as in StallArchive/Aggregate/RollUpQuery.swift.
+
+internal import StallModel
+internal import StallStore
+
+/// The order of all groups of a question, and what they add up to.
+struct ClusterRanking {
+    /// The keys of the listed groups' rows, and of those that were joined to them.
+    private(set) var listed: [Int64] = []
+    private(set) var groupCount = 0
+    private(set) var total_ns: Int64 = 0
+    private(set) var watched = StallTotals()
+
+    private struct Group {
+        var keys: [Int64] = []
+        var size: Int64 = 0
+        var lost_ns: Int64 = 0
+        var isWhole = false
+
+        mutating func add(_ other: Group, isByLongest: Bool) {
+            keys += other.keys
+            size = isByLongest ? max(size, other.size) : size.addingSaturated(other.size)
+            lost_ns = lost_ns.addingSaturated(other.lost_ns)
+            isWhole = isWhole || other.isWhole
+        }
+    }
+
+    init(_ source: CellSource, by key: GroupKey, _ largest: LargestGroups) throws {
+        let server = source.server
+        let groups = GroupSource(server: server)
+        let special = key == .signature ? try groups.special() : [:]
+        let name = try Self.names(server, key, special)
+        var indexes: [GroupName: Int] = [:]
+        var sums: [Group] = []
+        func add(_ table: ClickHouseQuery, _ watched: ClickHouseQuery, _ measures: ClickHouseQuery)
+            throws
+        {
+            var rows = try server.rows(
+                """
+                select signature, \(watched) as watched, \(measures)
+                from \(table) and verdict in \(list: source.rankedVerdicts)
+                group by signature, watched
+                """, columnCount: 5)
+            while try rows.step() {
+                let signature: Int64 = try rows.integer(at: 0)
+                let isWatched = try rows.integer(at: 1, as: UInt8.self) != 0
+                let count: Int64 = try rows.integer(at: 2)
+                let total: Int64 = try rows.integer(at: 3)
+                let longest: Int64 = try rows.integer(at: 4)
+                total_ns &+= total
+                if isWatched {
+                    self.watched.count += Int(count)
+                    self.watched.total += .nanoseconds(total)
+                }
+                let size =
+                    switch largest.order {
+                    case .total, .p95: Int64(0)
+                    case .rate: isWatched ? total : 0
+                    case .count: count
+                    case .max: longest
+                    }
+                let group = Group(
+                    keys: [signature], size: size, lost_ns: total,
+                    isWhole: special[signature]?.isCut != true)
+                guard let name = name(signature) else {
+                    throw rows.bad(0, "a group that is stored")
+                }
+                if let index = indexes[name] {
+                    sums[index].add(group, isByLongest: largest.order == .max)
+                } else {
+                    indexes[name] = sums.count
+                    sums.append(group)
+                }
+            }
+        }
+        try add(
+            source.rolledUp, "is_watched", "sum(report_count), sum(total_ns), max(max_ns)")
+        if let reports = source.reports {
+            try add(
+                reports,
+                server.isOfWatchedLoop,
+                "count(), sum(duration_ns), max(duration_ns)")
+        }
+        let joined = try join(&sums, groups, special, isByLongest: largest.order == .max)
+        let shown = sums.indices.filter { !joined.contains($0) }
+        groupCount = shown.count
+        let first = shown.sorted {
+            (sums[$0].size, sums[$0].lost_ns) > (sums[$1].size, sums[$1].lost_ns)
+        }
+        listed = first.prefix(largest.count).flatMap { Set(sums[$0].keys).sorted() }
+    }
+
+    /// Counts groups whose stacks were all cut in those that they are the beginnings of.
+    ///
+    /// - Returns: The indexes of the groups that are parts of others now.
+    private func join(
+        _ sums: inout [Group], _ groups: GroupSource, _ special: [Int64: ReportGroup],
+        isByLongest: Bool
+    ) throws -> Set<Int> {
+        guard sums.contains(where: { !$0.isWhole }) else { return [] }
+        let families = Set(special.values.filter(\.isCut).map(\.family))
+        let known = try groups.groups(ofFamilies: families)
+        var indexes: [Int] = []
+        var joinable: [JoinableGroup] = []
+        for index in sums.indices {
+            guard let group = known[sums[index].keys[0]] else { continue }
+            indexes.append(index)
+            joinable.append(
+                JoinableGroup(
+                    signature: group.signature, family: group.family, frames: group.frames,
+                    isCut: !sums[index].isWhole, total: .nanoseconds(sums[index].lost_ns)))
+        }
+        var joined: Set<Int> = []
+        for (cut, whole) in joinsOfCutGroups(joinable) {
+            sums[indexes[whole]].add(sums[indexes[cut]], isByLongest: isByLongest)
+            joined.insert(indexes[cut])
+        }
+        return joined
+    }
+
+    /// What makes a group of rows.
+    private enum GroupName: Hashable {
+        case number(Int64), text(String)
+    }
+
+    private static func names(
+        _ server: ClickHouseServer, _ key: GroupKey, _ special: [Int64: ReportGroup]
+    ) throws -> (Int64) -> GroupName? {
+        switch key {
+        case .family:
+            var families: [Int64: Int64] = [:]
+            var rows = try server.rows("select key, family from signature", columnCount: 2)
+            while try rows.step() { families[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+            return { families[$0].map(GroupName.number) }
+        case .function:
+            var functions: [Int64: String] = [:]
+            var rows = try server.rows(
+                "select signature, name from signature_frame where position = 0", columnCount: 2)
+            while try rows.step() { functions[try rows.integer(at: 0)] = try rows.text(at: 1) }
+            return { .text(functions[$0] ?? "") }
+        default:
+            // Rows of one hash are one group. A key of its own never is the hash of another row by chance alone.
+            let hashes = special.mapValues(\.signature)
+            return { .number(hashes[$0] ?? $0) }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// What has to be known of a cluster before it is asked anything: whether its tables are those that this program reads, and
+// whether all of its shards answer.
+
+internal import StallModel
+
+/// The state of a cluster when it was opened.
+struct ClusterState {
+    private(set) var grouping: StoredGrouping?
+    private(set) var schemaVersion = 0
+    /// The addresses of shards that do not answer.
+    private(set) var missingShards: [String] = []
+
+    /// - Parameter server: Asked to do without the shards that do not answer, where there are any.
+    init(_ server: inout ClickHouseServer) throws(ClickHouseError) {
+        do throws(ClickHouseError) {
+            try read(server)
+        } catch  where error.isOfMissingShard {
+            missingShards = try Self.missingShards(server)
+            // None where it was there again by then.
+            server.skipsMissingShards = !missingShards.isEmpty
+            try read(server)
+        }
+        guard schemaVersion == ClickHouseMigration.newest else {
+            throw .schema(
+                store: server.name, version: schemaVersion, supported: ClickHouseMigration.newest)
+        }
+    }
+
+    private mutating func read(_ server: ClickHouseServer) throws(ClickHouseError) {
+        do throws(ClickHouseError) {
+            // One request, since each starts a program. The last part asks all shards, and reads nothing.
+            var rows = try server.rows(
+                """
+                select 'version', toInt64(max(version)), toInt64(0) from schema_version
+                union all
+                select 'grouping', rules_hash, pruned_before_us from grouping final
+                union all
+                select 'shards', toInt64(count()), toInt64(0) from rollup where day < -2000000000
+                """, columnCount: 3)
+            while try rows.step() {
+                switch try rows.text(at: 0) {
+                case "version": schemaVersion = try rows.integer(at: 1)
+                case "grouping":
+                    let pruned: Int64 = try rows.integer(at: 2)
+                    grouping = StoredGrouping(
+                        rulesHash: try rows.integer(at: 1),
+                        prunedBefore_us: pruned == 0 ? nil : pruned)
+                default: break
+                }
+            }
+        } catch {
+            let missing = [ClickHouseCode.unknownTable, ClickHouseCode.unknownDatabase]
+            guard let code = error.code, missing.contains(code) else { throw error }
+            throw .schema(store: server.name, version: 0, supported: ClickHouseMigration.newest)
+        }
+    }
+
+    /// The shards that do not answer when they are asked one by one.
+    private static func missingShards(
+        _ server: ClickHouseServer
+    ) throws(ClickHouseError) -> [String] {
+        guard let cluster = server.address.cluster else { return [] }
+        var rows = try server.rows(
+            """
+            select shard_num, concat(host_name, ':', toString(port)) from system.clusters
+            where cluster = \(cluster) order by shard_num, replica_num
+            """, columnCount: 2)
+        var missing: [String] = []
+        while try rows.step() {
+            let address = try rows.text(at: 1)
+            do throws(ClickHouseError) {
+                _ = try server.rows(
+                    "select count() from remote(\(address), system, one)", columnCount: 1)
+            } catch  where error.isOfMissingShard {
+                missing.append(address)
+            }
+        }
+        return missing
+    }
+}
+
+extension ClickHouseError {
+    /// Whether it says that one server does not reach another.
+    var isOfMissingShard: Bool {
+        switch code {
+        case ClickHouseCode.allConnectionsFailed, ClickHouseCode.networkError,
+            ClickHouseCode.socketTimeout:
+            true
+        default: false
+        }
+    }
+}

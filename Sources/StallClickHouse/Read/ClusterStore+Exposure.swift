@@ -1,0 +1,152 @@
+// What a cluster says of the time in which no report was made.
+
+internal import StallArchive
+package import StallModel
+internal import StallStore
+
+extension ClusterStore {
+    package func watchedLoops(
+        _ filter: ReportFilter, withLengths: Bool
+    ) throws -> [LoopExposure] {
+        let whole = try exposure(filter, withLengths, of: .whole)
+        let hasEnds = filter.since != nil || filter.until != nil
+        let parts = try hasEnds ? exposure(filter, withLengths, of: .divided) : []
+        guard !whole.isEmpty else { return parts }
+        return LoopExposure.sums(whole + parts)
+    }
+
+    private enum Stretches { case whole, divided }
+
+    /// The cluster adds up what the time has all of. Of stretches that its ends divide, the store in memory takes the part.
+    private func exposure(
+        _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
+    ) throws -> [LoopExposure] {
+        var named = filter
+        (named.since, named.until, named.verdicts, named.causes) = (nil, nil, nil, nil)
+        var conditions = ReportConditions(named)
+        let end: ClickHouseQuery = "start_us + intDiv(watched_ns, 1000)"
+        var isInside: [ClickHouseQuery] = []
+        if let since = filter.since?.microseconds {
+            conditions.add("\(end) > \(since)")
+            isInside.append("start_us >= \(since)")
+        }
+        if let until = filter.until?.microseconds {
+            conditions.add("start_us < \(until)")
+            isInside.append("\(end) <= \(until)")
+        }
+        let inside: ClickHouseQuery = isInside.isEmpty ? "1" : .joined(isInside, by: " and ")
+        conditions.add(stretches == .whole ? "(\(inside))" : "not (\(inside))")
+        // Each divided stretch is a sum of its own.
+        let key: ClickHouseQuery = stretches == .whole ? "loop" : "loop, source, revision"
+        let lengths: ClickHouseQuery =
+            withLengths
+            ? "tupleElement(sums, 1), tupleElement(sums, 2)"
+            : "emptyArrayUInt16(), emptyArrayInt64()"
+        let sums: ClickHouseQuery =
+            withLengths ? "sumMap(length_bucket, length_count)" : "0"
+        var rows = try server.rows(
+            """
+            select loop, first, watched, busy, delayed, stalls, stalled, iterations, \(lengths)
+            from (select \(key), min(start_us) as first, sum(watched_ns) as watched,
+                sum(busy_ns) as busy, sum(ready_delay_ns) as delayed, sum(micro_stall_count) as stalls,
+                sum(micro_stall_ns) as stalled, sum(iteration_count) as iterations, \(sums) as sums
+                from exposure final where \(conditions.sql) group by \(key))
+            order by loop, first
+            """, columnCount: 10)
+        let excerpt = try ReportExcerpt(server, grouping)
+        let add = try excerpt.excerpt.connection.prepare(
+            """
+            insert into exposure (source, revision, loop, start_us, watched_ns, busy_ns, ready_delay_ns,
+                micro_stall_count, micro_stall_ns, iteration_count, lengths)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        var found: [(loop: Int64, values: [Int64], lengths: [UInt8])] = []
+        while try rows.step() {
+            let (buckets, counts) = (try rows.integers(at: 8), try rows.integers(at: 9))
+            guard buckets.count == counts.count else {
+                throw rows.bad(9, "as many counts as buckets")
+            }
+            var histogram: [Int: Int] = [:]
+            for (bucket, count) in zip(buckets, counts) {
+                guard 0..<Int64(LengthHistogram.bucketCount) ~= bucket, count >= 0 else {
+                    throw rows.bad(8, "buckets of a histogram")
+                }
+                histogram[Int(bucket)] = Int(count)
+            }
+            found.append(
+                (
+                    try rows.integer(at: 0), try (1...7).map { try rows.integer(at: $0) },
+                    LengthHistogram(counts: histogram).encoded
+                ))
+        }
+        try excerpt.excerpt.fill {
+            try excerpt.fetchLoops(Set(found.map(\.loop)))
+            let source = try excerpt.excerpt.source(UniqueID((0, 1)))
+            for (index, row) in found.enumerated() {
+                guard let loop = excerpt.excerpt.loops[row.loop] else {
+                    throw ClickHouseError.badAnswer(
+                        store: server.name, detail: "watched time is of a loop that is missing")
+                }
+                let values = row.values
+                try add.run(
+                    source, Int64(index), loop, values[0], values[1], values[2], values[3],
+                    values[4],
+                    values[5], values[6], row.lengths)
+            }
+        }
+        var asked = filter
+        if stretches == .whole { (asked.since, asked.until) = (nil, nil) }
+        return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
+    }
+
+    package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
+        let excerpt = try ReportExcerpt(server, grouping)
+        let add = try excerpt.excerpt.connection.prepare(
+            """
+            insert or replace into suppression (source, revision, loop, place, reason, stall_count, total_ns)
+            values (?, 0, ?, ?, ?, ?, ?)
+            """)
+        var rows = try server.rows(
+            "select source, loop, place, reason, stall_count, total_ns from suppression final",
+            columnCount: 6)
+        try excerpt.excerpt.fill {
+            try excerpt.fetchLoops(nil)
+            while try rows.step() {
+                guard let loop = excerpt.excerpt.loops[try rows.integer(at: 1)] else { continue }
+                try add.run(
+                    excerpt.excerpt.source(rows.uniqueID(at: 0)), loop, rows.integer(at: 2),
+                    rows.integer(at: 3), rows.integer(at: 4), rows.integer(at: 5))
+            }
+        }
+        return try excerpt.excerpt.store.suppressedStalls(filter)
+    }
+}
+
+extension LoopExposure {
+    /// One for each loop of a process.
+    fileprivate static func sums(_ exposures: [LoopExposure]) -> [LoopExposure] {
+        struct Key: Hashable {
+            var run: UniqueID
+            var loop: String
+            var threshold: Duration
+        }
+        var sums: [Key: LoopExposure] = [:]
+        for exposure in exposures {
+            let key = Key(
+                run: exposure.run.id, loop: exposure.loop, threshold: exposure.threshold)
+            guard var sum = sums[key] else {
+                sums[key] = exposure
+                continue
+            }
+            sum.start = min(sum.start, exposure.start)
+            sum.watched += exposure.watched
+            sum.busy += exposure.busy
+            sum.readyDelay += exposure.readyDelay
+            sum.microStallCount += exposure.microStallCount
+            sum.microStallTime += exposure.microStallTime
+            sum.lengths.add(exposure.lengths)
+            sums[key] = sum
+        }
+        return Array(sums.values)
+    }
+}

@@ -1,0 +1,115 @@
+// A cluster in numbers.
+
+internal import StallArchive
+package import StallModel
+internal import StallStore
+
+extension ClusterStore {
+    package func status() throws -> StoreStatus {
+        var status = StoreStatus(
+            path: path, role: role, schemaVersion: state.schemaVersion, bytes: try bytes())
+        status.sourceCount = try count("select uniqExact(store) from source")
+        status.runCount = try count("select uniqExact(uuid) from process_run")
+        status.stackCount = try count("select uniqExact(hash) from stack")
+        status.apps = try list("select distinct app from process_run order by app")
+        status.hosts = try list("select distinct host from process_run order by host")
+        try addReports(to: &status)
+        try addRollUps(to: &status)
+        // One process is in several sources where stores were copied, and each says what it has counted.
+        var rows = try server.rows(
+            """
+            select reason, sum(most) from
+                (select run, reason, max(report_count) as most from loss final group by run, reason)
+            group by reason
+            """, columnCount: 2)
+        while try rows.step() {
+            // A reason that this program does not know is for `check` to report.
+            guard let reason = LossReason(rawValue: try rows.integer(at: 0)) else { continue }
+            status.losses[reason] = try rows.integer(at: 1)
+        }
+        return status
+    }
+
+    private func addReports(to status: inout StoreStatus) throws {
+        var rows = try server.rows(
+            """
+            select verdict, state, count(), min(start_us), max(start_us) from report final
+            group by verdict, state
+            """, columnCount: 5)
+        while try rows.step() {
+            guard let verdict = StallVerdict(rawValue: try rows.integer(at: 0)),
+                let state = StallState(rawValue: try rows.integer(at: 1))
+            else { throw rows.bad(0, "a verdict and a state") }
+            let count: Int = try rows.integer(at: 2)
+            let first = UnixTime(microseconds: try rows.integer(at: 3))
+            let last = UnixTime(microseconds: try rows.integer(at: 4))
+            status.reportCount += count
+            status.reportsByVerdict[verdict, default: 0] += count
+            status.reportsByState[state, default: 0] += count
+            status.first = min(status.first ?? first, first)
+            status.last = max(status.last ?? last, last)
+        }
+    }
+
+    private func addRollUps(to status: inout StoreStatus) throws {
+        let source = CellSource(
+            server, try KnownDays(server), ReportFilter(), Int64.min..<Int64.max)
+        var rows = try server.rows(
+            """
+            select loop_name, verdict, is_watched, sum(report_count), sum(total_ns)
+            from \(source.rolledUp) group by loop_name, verdict, is_watched
+            """, columnCount: 5)
+        while try rows.step() {
+            status.rollUpReportCount += try rows.integer(at: 3, as: Int.self)
+            guard try rows.integer(at: 1, as: UInt8.self) == StallVerdict.stalled.rawValue else {
+                continue
+            }
+            let (loop, lost) = (try rows.text(at: 0), Duration.nanoseconds(try rows.integer(at: 4)))
+            status.lostByLoop[loop, default: .zero] += lost
+            if try rows.integer(at: 2, as: UInt8.self) != 0 {
+                status.watchedLostByLoop[loop, default: .zero] += lost
+            }
+        }
+        rows = try server.rows(
+            """
+            select uniqExact(day), uniqExact(
+                day, app, version, build_id, loop_name, verdict, cause, is_watched, signature)
+            from \(source.rolledUp)
+            """, columnCount: 2)
+        guard try rows.step() else { return }
+        (status.rollUpDayCount, status.rollUpCount) = (
+            try rows.integer(at: 0), try rows.integer(at: 1)
+        )
+    }
+
+    /// What its tables take, on all shards.
+    private func bytes() throws -> Int64 {
+        let database = server.address.database
+        guard let cluster = server.address.cluster else {
+            return Int64(
+                try count(
+                    """
+                    select toInt64(sum(bytes_on_disk)) from system.parts
+                    where active and database = \(database)
+                    """))
+        }
+        return Int64(
+            try count(
+                """
+                select toInt64(sum(bytes_on_disk)) from cluster(\(cluster), system, parts)
+                where active and database = \(database)
+                """))
+    }
+
+    private func count(_ question: ClickHouseQuery) throws -> Int {
+        var rows = try server.rows(question, columnCount: 1)
+        return try rows.step() ? try rows.integer(at: 0) : 0
+    }
+
+    private func list(_ question: ClickHouseQuery) throws -> [String] {
+        var rows = try server.rows(question, columnCount: 1)
+        var list: [String] = []
+        while try rows.step() { list.append(try rows.text(at: 0)) }
+        return list
+    }
+}

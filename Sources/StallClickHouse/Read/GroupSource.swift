@@ -1,0 +1,80 @@
+// Groups as a cluster has them.
+
+internal import StallModel
+
+/// Reads groups, by the keys of their rows.
+struct GroupSource {
+    let server: ClickHouseServer
+
+    /// - Parameter keys: Nil for all groups.
+    func groups(_ keys: [Int64]? = nil) throws -> [Int64: ReportGroup] {
+        guard let keys else { return try groups(where: "1", framesOf: "1") }
+        var groups: [Int64: ReportGroup] = [:]
+        for part in keys.parts() {
+            groups.merge(
+                try self.groups(
+                    where: "key in \(list: part)", framesOf: "signature in \(list: part)")
+            ) { known, _ in known }
+        }
+        return groups
+    }
+
+    /// The groups of these families.
+    func groups(ofFamilies families: Set<Int64>) throws -> [Int64: ReportGroup] {
+        var groups: [Int64: ReportGroup] = [:]
+        for part in families.sorted().parts() {
+            let condition: ClickHouseQuery = "family in \(list: part)"
+            groups.merge(
+                try self.groups(
+                    where: condition,
+                    framesOf: "signature in (select key from signature where \(condition))")
+            ) { known, _ in known }
+        }
+        return groups
+    }
+
+    /// Groups that are not as most are: of truncated stacks, and those that share their hash with another row.
+    func special() throws -> [Int64: ReportGroup] {
+        try groups(
+            where: """
+                is_cut = 1 or hash in
+                    (select hash from signature group by hash having uniqExact(key) > 1)
+                """, framesOf: "0")
+    }
+
+    private func groups(
+        where condition: ClickHouseQuery, framesOf frameCondition: ClickHouseQuery
+    ) throws -> [Int64: ReportGroup] {
+        var groups: [Int64: ReportGroup] = [:]
+        var rows = try server.rows(
+            """
+            select key, hash, family, title, is_cut, wait, has_app_frame from signature
+            where \(condition)
+            """, columnCount: 7)
+        while try rows.step() {
+            groups[try rows.integer(at: 0)] = ReportGroup(
+                signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
+                title: try rows.text(at: 3), frames: [],
+                wait: WaitClass(rawValue: try rows.text(at: 5)),
+                isWithoutAppFrame: try rows.integer(at: 6, as: UInt8.self) == 0,
+                isCut: try rows.integer(at: 4, as: UInt8.self) != 0)
+        }
+        guard frameCondition != "0" else { return groups }
+        rows = try server.rows(
+            """
+            select distinct signature, position, name from signature_frame where \(frameCondition)
+            order by signature, position
+            """, columnCount: 3)
+        while try rows.step() {
+            groups[try rows.integer(at: 0)]?.frames.append(try rows.text(at: 2))
+        }
+        return groups
+    }
+}
+
+extension Array {
+    /// Parts short enough for one statement: ClickHouse limits how much it parses.
+    func parts(of size: Int = 5000) -> [[Element]] {
+        stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
+    }
+}

@@ -1,0 +1,19 @@
+// Which days a question finds in roll-ups. StallClickHouse/Write/RollUpDays.swift keeps the rows.
+
+/// Which days have reports, and which of them have roll-ups.
+struct KnownDays {
+    /// All days with reports or roll-ups, oldest first.
+    private(set) var all: [Int64] = []
+    /// Those whose roll-ups are not those of all their reports.
+    private(set) var stale: [Int64] = []
+
+    init(_ server: ClickHouseServer) throws {
+        var rows = try server.rows(
+            "select day, is_fresh from rollup_day final order by day", columnCount: 2)
+        while try rows.step() {
+            let day: Int64 = try rows.integer(at: 0)
+            all.append(day)
+            if try rows.integer(at: 1, as: UInt8.self) == 0 { stale.append(day) }
+        }
+    }
+}

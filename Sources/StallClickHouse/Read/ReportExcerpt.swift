@@ -1,0 +1,209 @@
+// Reports with all that they refer to, in a store in memory. What many share is fetched once. Stacks are fetched when they are
+// looked at: a list shows twenty of a thousand reports, and a store has far more frames than reports.
+
+internal import StallArchive
+internal import StallModel
+internal import StallStore
+
+/// A store in memory of reports that were fetched so far.
+final class ReportExcerpt {
+    let server: ClickHouseServer
+    let excerpt: Excerpt
+    /// By their hashes.
+    var stacks = RowNumbers<Int64>()
+    var images = RowNumbers<Int64>()
+    var locations = RowNumbers<Int64>()
+    var functions = RowNumbers<Int64>()
+    private var evidence = RowNumbers<Int64>()
+    /// The stacks of which all is here.
+    var wholeStacks: Set<Int64> = []
+    /// The runs whose images are here.
+    var runsWithImages: Set<UniqueID> = []
+    private let addReport, addDay, addWatched: Statement
+
+    init(_ server: ClickHouseServer, _ grouping: StoredGrouping?) throws {
+        self.server = server
+        excerpt = try Excerpt(of: server.name, grouping)
+        addReport = try excerpt.connection.prepare(
+            """
+            insert or replace into report (source, seq, revision, id, loop, mode, activity, phase,
+                state, verdict, start_us, duration_ns, cpu_ns, detection_delay_ns, samples, cause,
+                cause_confidence, cause_detail, threads, signature, agent_ns, skipped_threads, ending,
+                evidence, evidence_numbers, cause_permille)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        addDay = try excerpt.connection.prepare(
+            """
+            insert into report_day (day, source, first_seq, last_seq) values (?, ?, ?, ?)
+            on conflict do update set first_seq = min(first_seq, excluded.first_seq),
+                last_seq = max(last_seq, excluded.last_seq)
+            """)
+        addWatched = try excerpt.connection.prepare(
+            "insert or ignore into watched_loop (source, loop) values (?, ?)")
+    }
+
+    /// Fetches reports.
+    ///
+    /// - Parameters:
+    ///   - rest: What follows the conditions: an order and a limit.
+    ///   - withStacks: Also all that is on their stacks, what their causes rest on, and their processes' images.
+    /// - Returns: How many there are.
+    @discardableResult
+    func fetch(
+        _ conditions: ReportConditions, _ rest: ClickHouseQuery = "", withStacks: Bool
+    ) throws -> Int {
+        var rows = try server.rows(
+            "select \(FetchedReport.columns) from report final where \(conditions.sql) \(rest)",
+            columnCount: FetchedReport.columnCount)
+        var count = 0
+        var isAtEnd = false
+        // In parts, so that not all of them are here twice.
+        while !isAtEnd {
+            var reports: [FetchedReport] = []
+            while reports.count < 20_000 {
+                guard try rows.step() else {
+                    isAtEnd = true
+                    break
+                }
+                reports.append(try FetchedReport(rows))
+            }
+            count += reports.count
+            try excerpt.fill { try add(reports, withStacks: withStacks) }
+        }
+        return count
+    }
+
+    private func add(_ reports: [FetchedReport], withStacks: Bool) throws {
+        try fetchLoops(Set(reports.map(\.loop)))
+        try fetchGroups(Set(reports.map(\.signature)))
+        for report in reports {
+            for stack in report.stacks { _ = stacks.number(of: stack) }
+        }
+        if withStacks {
+            try fetchEvidence(Set(reports.compactMap(\.evidence)))
+            try fetchStacks(Set(reports.flatMap(\.stacks)))
+            try fetchImages(ofRuns: Set(runs(of: reports)))
+        }
+        for report in reports { try add(report) }
+    }
+
+    private func add(_ report: FetchedReport) throws {
+        func number(_ index: Int64?) -> Int64? { index.flatMap { stacks[report.stacks[Int($0)]] } }
+        guard let loop = excerpt.loops[report.loop] else {
+            throw ClickHouseError.badAnswer(
+                store: server.name, detail: "report \(report.id) is of a loop that is missing")
+        }
+        var samples = report.samples
+        for index in samples.indices { samples[index].stack = number(samples[index].stack) }
+        let threads = report.threads?.map { thread in
+            var thread = thread
+            thread.stack = number(thread.stack)
+            return thread
+        }
+        let source = try excerpt.source(report.source)
+        let evidenceRow = report.evidence.map { evidence.number(of: $0).0 }
+        try addReport.bind(all: [
+            source, report.seq, report.revision, report.id, loop, try excerpt.label(report.mode),
+            try report.activity.map(excerpt.label), report.phase, report.state, report.verdict,
+            report.start_us, report.duration_ns, report.cpu_ns, report.detectionDelay_ns,
+            samples.encoded, report.cause, report.causeConfidence, report.causeDetail,
+            threads?.encoded, excerpt.signatures[report.signature], report.agent_ns,
+            report.skippedThreads, report.ending, evidenceRow, report.evidenceNumbers,
+            report.causePermille,
+        ])
+        _ = try addReport.step()
+        addReport.reset()
+        try addDay.run(report.start_us.day, source, report.seq, report.seq)
+    }
+
+    // MARK: What reports refer to
+
+    private func runs(of reports: [FetchedReport]) throws -> [UniqueID] {
+        let rows = try excerpt.connection.prepare(
+            "select process_run.uuid from loop join process_run on process_run.id = loop.run where loop.id = ?"
+        )
+        return try Set(reports.map(\.loop)).compactMap { hash in
+            guard let loop = excerpt.loops[hash] else { return nil }
+            try rows.bind(loop)
+            defer { rows.reset() }
+            return try rows.step() ? try rows.uniqueID(at: 0) : nil
+        }
+    }
+
+    /// - Parameter hashes: Nil for all that there are.
+    func fetchLoops(_ hashes: Set<Int64>?) throws {
+        guard let hashes else { return try fetchLoops(where: "1") }
+        for part in hashes.filter({ !excerpt.loops.contains($0) }).sorted().parts() {
+            try fetchLoops(where: "hash in \(list: part)")
+        }
+    }
+
+    private func fetchLoops(where condition: ClickHouseQuery) throws {
+        var runs: [UniqueID: RunRow] = [:]
+        var rows = try server.rows(
+            """
+            select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
+            from process_run where uuid in (select run from loop where \(condition))
+            """, columnCount: 9)
+        while try rows.step() {
+            let uuid = try rows.uniqueID(at: 0)
+            runs[uuid] = RunRow(
+                uuid: uuid, app: try rows.text(at: 1), version: try rows.text(at: 2),
+                buildID: try rows.bytes(at: 3), host: try rows.text(at: 4),
+                pid: try rows.integer(at: 5), bootID: try rows.text(at: 6),
+                startTicks: try rows.integer(at: 7), started_us: try rows.integer(at: 8))
+        }
+        rows = try server.rows(
+            "select distinct hash, run, name, threshold_ns from loop where \(condition) order by hash",
+            columnCount: 4)
+        while try rows.step() {
+            guard let run = runs[try rows.uniqueID(at: 1)] else { throw rows.bad(1, "a known run") }
+            _ = try excerpt.loop(
+                rows.integer(at: 0), run: excerpt.run(run), name: rows.text(at: 2),
+                threshold_ns: rows.integer(at: 3))
+        }
+        rows = try server.rows(
+            """
+            select source, loop from watched_loop
+            where loop in (select hash from loop where \(condition))
+            """, columnCount: 2)
+        while try rows.step() {
+            guard let loop = excerpt.loops[try rows.integer(at: 1)] else { continue }
+            try addWatched.run(excerpt.source(rows.uniqueID(at: 0)), loop)
+        }
+    }
+
+    private func fetchGroups(_ keys: Set<Int64>) throws {
+        let missing = keys.filter { $0 != 0 && !excerpt.signatures.contains($0) }
+        guard !missing.isEmpty else { return }
+        let groups = try GroupSource(server: server).groups(missing.sorted())
+        for (key, group) in groups.sorted(by: { $0.key < $1.key }) {
+            _ = try excerpt.signature(key, group)
+        }
+    }
+
+    private func fetchEvidence(_ hashes: Set<Int64>) throws {
+        let addRow = try excerpt.connection.prepare(
+            "insert or ignore into evidence (id, hash) values (?, ?)")
+        let addFact = try excerpt.connection.prepare(
+            """
+            insert or ignore into evidence_fact (evidence, position, name, format, first_number)
+            values (?, ?, ?, ?, ?)
+            """)
+        for part in hashes.sorted().parts() {
+            var rows = try server.rows(
+                """
+                select evidence, position, name, format, first_number from evidence_fact
+                where evidence in \(list: part)
+                """, columnCount: 5)
+            while try rows.step() {
+                let hash: Int64 = try rows.integer(at: 0)
+                let (id, isNew) = evidence.number(of: hash)
+                if isNew { try addRow.run(id, hash) }
+                try addFact.run(
+                    id, rows.integer(at: 1), rows.text(at: 2), rows.text(at: 3), rows.integer(at: 4)
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// What an answer says of all stalls that a filter selects, whatever their group.
+
+internal import StallModel
+internal import StallStore
+
+/// Counts by build, loop and verdict.
+struct StallTally {
+    private struct Row {
+        var app, version, loop: String
+        var verdict: StallVerdict
+        var count, first_us, last_us: Int64
+    }
+
+    private var rows: [Row] = []
+
+    init(_ source: CellSource) throws {
+        func add(_ table: ClickHouseQuery, _ measures: ClickHouseQuery) throws {
+            var rows = try source.server.rows(
+                """
+                select app, version, loop_name, verdict, \(measures)
+                from \(table) group by app, version, loop_name, verdict
+                """, columnCount: 7)
+            while try rows.step() {
+                guard let verdict = StallVerdict(rawValue: try rows.integer(at: 3)) else {
+                    throw rows.bad(3, "a verdict")
+                }
+                self.rows.append(
+                    Row(
+                        app: try rows.text(at: 0), version: try rows.text(at: 1),
+                        loop: try rows.text(at: 2), verdict: verdict,
+                        count: try rows.integer(at: 4), first_us: try rows.integer(at: 5),
+                        last_us: try rows.integer(at: 6)))
+            }
+        }
+        try add(source.rolledUp, "sum(report_count), min(first_us), max(last_us)")
+        if let reports = source.reports {
+            try add(reports, "count(), min(start_us), max(start_us)")
+        }
+    }
+
+    /// Puts it into an answer that was given of some groups only.
+    func complete(_ answer: inout AggregateAnswer, ranked: Set<StallVerdict>) {
+        func names(_ name: (Row) -> String, of rows: [Row]) -> [String] {
+            Set(rows.map(name)).sorted()
+        }
+        let rows = rows.filter { $0.count > 0 }
+        answer.counts = [:]
+        for row in rows {
+            answer.counts[row.verdict] = Int(
+                Int64(answer.counts[row.verdict] ?? 0).addingSaturated(row.count))
+        }
+        answer.apps = names({ $0.app }, of: rows)
+        answer.versions = names({ $0.version }, of: rows)
+        answer.loops = names({ $0.loop }, of: rows)
+        answer.first = rows.map(\.first_us).min().map(UnixTime.init(microseconds:))
+        answer.last = rows.map(\.last_us).max().map(UnixTime.init(microseconds:))
+        let stalls = rows.filter { ranked.contains($0.verdict) }
+        answer.builds = names({ "\($0.app) \($0.version)" }, of: stalls)
+        answer.firstRanked = stalls.map(\.first_us).min().map(UnixTime.init(microseconds:))
+        answer.lastRanked = stalls.map(\.last_us).max().map(UnixTime.init(microseconds:))
+    }
+}

@@ -1,0 +1,258 @@
+// Answers a question for totals: decides what to fetch, fetches it, and lets a store in memory answer.
+
+internal import StallArchive
+internal import StallModel
+internal import StallStore
+
+/// One question for totals.
+struct TotalsQuestion {
+    let server: ClickHouseServer
+    let question: AggregateQuestion
+    let grouping: StoredGrouping
+    let days: KnownDays
+
+    private var filter: ReportFilter { question.filter }
+    private var key: GroupKey { question.key }
+
+    init(_ server: ClickHouseServer, _ question: AggregateQuestion, _ grouping: StoredGrouping)
+        throws
+    {
+        (self.server, self.question, self.grouping) = (server, question, grouping)
+        days = try KnownDays(server)
+    }
+
+    func answer(_ grouper: any ReportGrouper) throws -> AggregateAnswer {
+        var source = CellSource(server, days, filter, wholeDays)
+        source.axis = areHosts ? .host : key.isOfFunctions ? .signature : .none
+        // No cell tells both the group and the host of a stall.
+        guard !(areHosts && key.isOfFunctions) else {
+            return try excerpt(source, withCells: false)
+                .store.aggregates(question, grouper: grouper)
+        }
+        guard let largest = question.largest, key.isOfFunctions, largest.order != .p95, !hasEdges
+        else {
+            return try excerpt(source).store.aggregates(asked, grouper: grouper)
+        }
+        let ranking = try ClusterRanking(source, by: key, largest)
+        source.signatures = ranking.listed
+        var answer = try excerpt(source).store.aggregates(asked, grouper: grouper)
+        source.signatures = nil
+        try StallTally(source).complete(&answer, ranked: filter.verdicts ?? [.stalled])
+        answer.groupCount = ranking.groupCount
+        answer.total = .nanoseconds(ranking.total_ns)
+        answer.watched = ranking.watched
+        return answer
+    }
+
+    /// The stalls by day, whatever their group.
+    func dailyTotals() throws -> DailyTotals? {
+        var source = CellSource(server, days, filter, wholeDays)
+        source.axis = areHosts ? .host : .none
+        source.isDaily = true
+        source.isCoarse = true
+        // What the store in memory holds is selected, and cells do not tell by what.
+        var asked = hasEdges ? filter : filter.always
+        (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
+        return try excerpt(source).store.dailyTotals(asked)
+    }
+
+    // MARK: Time
+
+    /// The days that the filter's time has all of.
+    private var wholeDays: Range<Int64> {
+        let day = Int64.microsecondsOfDay
+        let first =
+            filter.since.map { $0.microseconds }
+            .map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
+        let end = filter.until?.microseconds.day ?? .max
+        return first..<max(first, end)
+    }
+
+    /// Whether the time begins or ends within a day: reports of these days are counted one by one.
+    private var hasEdges: Bool {
+        let times = [filter.since, filter.until].compactMap { $0?.microseconds }
+        return wholeDays.isEmpty || times.contains { $0.day * Int64.microsecondsOfDay != $0 }
+    }
+
+    private var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
+
+    /// The question as the store in memory is asked it: it holds nothing of another time.
+    private var asked: AggregateQuestion {
+        var asked = question
+        if !hasEdges { asked.filter = filter.always }
+        return asked
+    }
+
+    // MARK: The store in memory
+
+    /// - Parameter withCells: Otherwise all reports of the time are counted one by one.
+    private func excerpt(_ source: CellSource, withCells: Bool = true) throws -> Excerpt {
+        var totals = try TotalsExcerpt(of: server.name, grouping)
+        try totals.excerpt.fill {
+            if key.isOfFunctions {
+                let groups = try GroupSource(server: server).groups(source.signatures)
+                for (key, group) in groups.sorted(by: { $0.key < $1.key }) {
+                    _ = try totals.excerpt.signature(key, group)
+                }
+            }
+            if withCells, !source.range.isEmpty { try addCells(source, to: &totals) }
+            if !withCells || hasEdges {
+                try addReports(to: &totals, besides: withCells ? source.range : nil)
+            }
+        }
+        return totals.excerpt
+    }
+
+    private func addReports(to totals: inout TotalsExcerpt, besides range: Range<Int64>?) throws {
+        var conditions = ReportConditions(filter)
+        if let range, !range.isEmpty {
+            let (first, end) = (range.lowerBound, range.upperBound)
+            if first == .min {
+                conditions.add("day >= \(end)")
+            } else if end == .max {
+                conditions.add("day < \(first)")
+            } else {
+                conditions.add("(day < \(first) or day >= \(end))")
+            }
+        }
+        try LightReport.all(server, conditions) { try totals.add($0) }
+    }
+
+    private func addCells(_ cells: CellSource, to totals: inout TotalsExcerpt) throws {
+        var source = cells
+        let place = CellPlace(
+            source.range, asksForDays: question.withDays, isAlways: !hasEdges,
+            listsAll: question.largest == nil)
+        source.isDaily = place.isDaily
+        // Totals by day alone need no quantiles.
+        var histograms = source.isCoarse ? [:] : try source.histograms(by: dimensionOfGroup)
+        let all = try source.cells().sorted { $0.key.precedes($1.key) }
+        let there = question.withExamples ? try examples(all.map(\.value)) : []
+        var firstOfGroup: [Int64: CellKey] = [:]
+        for (key, cell) in all {
+            var cell = cell
+            if source.rankedVerdicts.contains(key.verdict) {
+                firstOfGroup[key.signature] = firstOfGroup[key.signature] ?? key
+                // The first cell of those that share a histogram has it: they are added up in the end.
+                let shared = CellSource.HistogramKey(
+                    isWatched: key.isWatched, signature: key.signature, host: key.host,
+                    day: key.day, dimension: dimension(of: key))
+                cell.histogram = histograms.removeValue(forKey: shared) ?? DurationHistogram()
+            }
+            try totals.add(
+                key, cell, dayCount: place.dayCount, day: place.isDaily ? key.day : place.day,
+                axis: source.axis,
+                isExampleThere: cell.longest.map { there.contains($0.id) } ?? false)
+        }
+        guard place.needsDays else { return }
+        source.isDaily = true
+        // The days of a group do not tell builds: those of its first cell do as well as any.
+        source.isCoarse = source.axis == .signature
+        var ofDays: [CellKey: Cell] = [:]
+        for (key, cell) in try source.cells() where source.rankedVerdicts.contains(key.verdict) {
+            var place = key
+            if source.isCoarse, let first = firstOfGroup[key.signature] {
+                place = first
+                place.day = key.day
+            }
+            ofDays[place, default: Cell()].add(cell)
+        }
+        for (key, cell) in ofDays.sorted(by: { $0.key.precedes($1.key) }) {
+            try totals.add(
+                key, cell, dayCount: 1, day: key.day, axis: source.axis, isExampleThere: false)
+        }
+    }
+
+    /// What makes the groups, where no function and no host does, as a column and of a cell.
+    private var dimensionOfGroup: ClickHouseQuery {
+        switch key {
+        case .app: "app"
+        case .version: "concat(app, '\\0', version)"
+        case .loop: "loop_name"
+        case .cause: "toString(cause)"
+        case .signature, .family, .function, .inclusive, .host: "''"
+        }
+    }
+
+    private func dimension(of cell: CellKey) -> String {
+        switch key {
+        case .app: cell.app
+        case .version: cell.app + "\0" + cell.version
+        case .loop: cell.loop
+        case .cause: "\(cell.cause)"
+        case .signature, .family, .function, .inclusive, .host: ""
+        }
+    }
+
+    /// Which of the longest reports are still there.
+    private func examples(_ cells: [Cell]) throws -> Set<UniqueID> {
+        let longest = cells.compactMap(\.longest)
+        guard let pruned = grouping.prunedBefore_us else { return Set(longest.map(\.id)) }
+        var there = Set(longest.filter { $0.day > pruned.day }.map(\.id))
+        for part in longest.filter({ $0.day <= pruned.day }).map(\.id).parts() {
+            var rows = try server.rows(
+                "select id from report where day <= \(pruned.day) and id in \(list: part.map(\.bytes))",
+                columnCount: 1)
+            while try rows.step() { there.insert(try rows.uniqueID(at: 0)) }
+        }
+        return there
+    }
+}
+
+/// Where cells are put so that the store in memory reads each once: it reads cells of 32 days where it can, and single days
+/// where it has to.
+struct CellPlace {
+    var isDaily = false
+    var dayCount: Int64 = 32
+    var day: Int64 = 0
+    /// Single days are read beside the cells of 32.
+    var needsDays = false
+
+    init(_ range: Range<Int64>, asksForDays: Bool, isAlways: Bool, listsAll: Bool) {
+        let long: Int64 = 32
+        let end = range.upperBound == .max ? Int64.max : range.upperBound.floored(by: long) * long
+        let first =
+            range.lowerBound == .min
+            ? Int64.min : (range.lowerBound + long - 1).floored(by: long) * long
+        guard isAlways || first < end, !(asksForDays && listsAll) else {
+            (isDaily, dayCount) = (true, 1)
+            return
+        }
+        needsDays = asksForDays
+        if !isAlways { day = first == .min ? end - long : first }
+    }
+}
+
+extension CellKey {
+    /// An order that does not depend on the run of the program.
+    fileprivate func precedes(_ other: CellKey) -> Bool {
+        (signature, host, day, app, version, loop) != (
+            other.signature, other.host, other.day, other.app, other.version, other.loop
+        )
+            ? (signature, host, day, app, version, loop) < (
+                other.signature, other.host, other.day, other.app, other.version, other.loop
+            )
+            : (verdict, cause, isWatched ? 1 : 0) < (
+                other.verdict, other.cause, other.isWatched ? 1 : 0
+            )
+    }
+}
+
+extension ReportFilter {
+    /// The same without its time.
+    fileprivate var always: ReportFilter {
+        var always = self
+        (always.since, always.until) = (nil, nil)
+        return always
+    }
+}
+
+extension GroupKey {
+    /// Whether the signature alone tells the group.
+    var isOfFunctions: Bool {
+        switch self {
+        case .signature, .family, .function, .inclusive: true
+        case .cause, .loop, .version, .host, .app: false
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// What a server answers, as it is on the wire: a line a row, columns by tabs, with backslashes before what would be taken for
+// either. Whoever answers may be anybody: no number is taken before its range is checked.
+//
+// **Source:** ClickHouse documentation, "Formats", "TabSeparated".
+
+package import StallModel
+
+/// Steps through the rows of an answer.
+package struct TabSeparatedRows {
+    private let bytes: [UInt8]
+    /// For messages.
+    private let store: String
+    private let columnCount: Int
+    /// Where the next row begins, and where each column of the current one lies.
+    private var next = 0
+    private var columns: [Range<Int>] = []
+    /// The number of the current row, from 1.
+    private var number = 0
+
+    package init(_ bytes: [UInt8], columnCount: Int, of store: String) {
+        (self.bytes, self.columnCount, self.store) = (bytes, columnCount, store)
+        columns.reserveCapacity(columnCount)
+    }
+
+    /// Goes to the next row; false at the end.
+    package mutating func step() throws(ClickHouseError) -> Bool {
+        guard next < bytes.count else { return false }
+        number += 1
+        columns.removeAll(keepingCapacity: true)
+        var begin = next
+        var isWhole = false
+        bytes.withUnsafeBufferPointer { bytes in
+            var index = next
+            while index < bytes.count {
+                if bytes[index] == UInt8(ascii: "\t") {
+                    columns.append(begin..<index)
+                    begin = index + 1
+                } else if bytes[index] == UInt8(ascii: "\n") {
+                    columns.append(begin..<index)
+                    (next, isWhole) = (index + 1, true)
+                    return
+                }
+                index += 1
+            }
+        }
+        // A server that fails half-way has said that all is well before, and then writes why in place of a row.
+        guard isWhole, columns.count == columnCount else {
+            throw .badAnswer(
+                store: store,
+                detail: "row \(number) has \(columns.count) columns and not \(columnCount): "
+                    + String(decoding: bytes[begin...].prefix(200), as: UTF8.self))
+        }
+        return true
+    }
+
+    package func isNull(at column: Int) -> Bool {
+        let range = columns[column]
+        return range.count == 2 && bytes[range.lowerBound] == UInt8(ascii: "\\")
+            && bytes[range.lowerBound + 1] == UInt8(ascii: "N")
+    }
+
+    package func integer(at column: Int) throws(ClickHouseError) -> Int64 {
+        try integer(at: column, as: Int64.self)
+    }
+
+    /// A number of any width that fits the type asked for.
+    package func integer<Number: FixedWidthInteger>(
+        at column: Int, as _: Number.Type = Number.self
+    ) throws(ClickHouseError) -> Number {
+        guard let number = Self.number(bytes[columns[column]], as: Number.self) else {
+            throw bad(column, "a number of \(Number.bitWidth) bits")
+        }
+        return number
+    }
+
+    package func optionalInteger(at column: Int) throws(ClickHouseError) -> Int64? {
+        isNull(at: column) ? nil : try integer(at: column)
+    }
+
+    package func double(at column: Int) throws(ClickHouseError) -> Double {
+        let text = String(decoding: bytes[columns[column]], as: UTF8.self)
+        guard let number = Double(text) else { throw bad(column, "a number") }
+        return number
+    }
+
+    package func text(at column: Int) throws(ClickHouseError) -> String {
+        let unescaped = try self.bytes(at: column)
+        // Names are stored as they came; whoever shows them escapes what does not belong on a terminal.
+        return String(decoding: unescaped, as: UTF8.self)
+    }
+
+    package func optionalText(at column: Int) throws(ClickHouseError) -> String? {
+        isNull(at: column) ? nil : try text(at: column)
+    }
+
+    /// The bytes of a string column.
+    package func bytes(at column: Int) throws(ClickHouseError) -> [UInt8] {
+        let range = columns[column]
+        let raw = bytes[range]
+        guard raw.contains(UInt8(ascii: "\\")) else { return Array(raw) }
+        var unescaped: [UInt8] = []
+        unescaped.reserveCapacity(raw.count)
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let byte = bytes[index]
+            index += 1
+            guard byte == UInt8(ascii: "\\") else {
+                unescaped.append(byte)
+                continue
+            }
+            guard index < range.upperBound else { throw bad(column, "a character after \\") }
+            let code = bytes[index]
+            index += 1
+            switch code {
+            case UInt8(ascii: "n"): unescaped.append(10)
+            case UInt8(ascii: "t"): unescaped.append(9)
+            case UInt8(ascii: "r"): unescaped.append(13)
+            case UInt8(ascii: "b"): unescaped.append(8)
+            case UInt8(ascii: "f"): unescaped.append(12)
+            case UInt8(ascii: "a"): unescaped.append(7)
+            case UInt8(ascii: "v"): unescaped.append(11)
+            case UInt8(ascii: "0"): unescaped.append(0)
+            default: unescaped.append(code)
+            }
+        }
+        return unescaped
+    }
+
+    package func optionalBytes(at column: Int) throws(ClickHouseError) -> [UInt8]? {
+        isNull(at: column) ? nil : try bytes(at: column)
+    }
+
+    package func uniqueID(at column: Int) throws(ClickHouseError) -> UniqueID {
+        guard let id = UniqueID(bytes: try bytes(at: column)) else { throw bad(column, "16 bytes") }
+        return id
+    }
+
+    /// An array of numbers: `[1,2,3]`.
+    package func integers(at column: Int) throws(ClickHouseError) -> [Int64] {
+        let raw = bytes[columns[column]]
+        guard raw.count >= 2, raw.first == UInt8(ascii: "["), raw.last == UInt8(ascii: "]") else {
+            throw bad(column, "a list")
+        }
+        var numbers: [Int64] = []
+        for part in raw.dropFirst().dropLast().split(separator: UInt8(ascii: ",")) {
+            guard let number = Self.number(part, as: Int64.self) else {
+                throw bad(column, "a list of numbers")
+            }
+            numbers.append(number)
+        }
+        return numbers
+    }
+
+    package func bad(_ column: Int, _ expected: String) -> ClickHouseError {
+        .badAnswer(
+            store: store,
+            detail: "row \(number), column \(column + 1): expected \(expected), found "
+                + String(decoding: bytes[columns[column]].prefix(50), as: UTF8.self))
+    }
+
+    private static func number<Number: FixedWidthInteger>(
+        _ digits: ArraySlice<UInt8>, as _: Number.Type
+    ) -> Number? {
+        var rest = digits
+        let isNegative = rest.first == UInt8(ascii: "-")
+        if isNegative { rest = rest.dropFirst() }
+        guard !rest.isEmpty else { return nil }
+        var number: Number = 0
+        for byte in rest {
+            guard 48...57 ~= byte else { return nil }
+            let (shifted, overflow) = number.multipliedReportingOverflow(by: 10)
+            let digit = Number(truncatingIfNeeded: byte - 48)
+            // Downwards for negative ones: there is one more of them.
+            let (sum, carry) =
+                isNegative
+                ? shifted.subtractingReportingOverflow(digit)
+                : shifted.addingReportingOverflow(digit)
+            guard !overflow, !carry else { return nil }
+            number = sum
+        }
+        return number
+    }
+}

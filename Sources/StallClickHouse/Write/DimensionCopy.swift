@@ -1,0 +1,276 @@
+// What many reports share, sent to every shard; and the hashes by which reports refer to it, instead of row numbers.
+
+internal import StallModel
+internal import StallStore
+
+/// What the row numbers of a store mean elsewhere.
+struct StoredKeys {
+    /// A loop as a report says it.
+    struct Loop {
+        var hash: Int64
+        var app: String
+        /// `version`, `build_id`, `host` and `loop_name`, as an insert has them: the same for millions of reports.
+        var columns: [UInt8]
+        var version: String
+        var host: String
+        var name: String
+    }
+
+    var sources: [Int64: UniqueID] = [:]
+    var runs: [Int64: UniqueID] = [:]
+    var loops: [Int64: Loop] = [:]
+    var labels: [Int64: String] = [:]
+    var locations: [Int64: Int64] = [:]
+    var stacks: [Int64: Int64] = [:]
+    var evidence: [Int64: Int64] = [:]
+    var signatures: [Int64: Int64] = [:]
+}
+
+/// Copies the tables that other tables refer to.
+struct DimensionCopy {
+    private let connection: Connection
+    private let cluster: ClickHouseCluster
+    private(set) var keys = StoredKeys()
+
+    init(_ connection: Connection, _ cluster: ClickHouseCluster) {
+        (self.connection, self.cluster) = (connection, cluster)
+    }
+
+    mutating func run(_ summary: inout StoreCopy.Summary) throws {
+        try copyRuns(&summary)
+        try copyImages(&summary)
+        try copyLocations(&summary)
+        try copyStacks(&summary)
+        try copyGroups(&summary)
+        try readOthers()
+    }
+
+    /// Sends a row for each row of a query.
+    private func copy(
+        _ query: String, to table: ClickHouseQuery, _ summary: inout StoreCopy.Summary,
+        _ fill: (Statement, inout TabSeparatedWriter) throws -> Void
+    ) throws {
+        var sharded = ShardedRows(table, isEverywhere: true, cluster)
+        let rows = try connection.prepare(query)
+        while try rows.step() { try sharded.add { try fill(rows, &$0) } }
+        try sharded.flush()
+        summary.add(sharded)
+    }
+
+    private mutating func copyRuns(_ summary: inout StoreCopy.Summary) throws {
+        var runs: [Int64: UniqueID] = [:]
+        try copy(
+            """
+            select id, uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
+            from process_run
+            """,
+            to: """
+                process_run (uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us)
+                """, &summary
+        ) { row, out in
+            runs[try row.integer(at: 0)] = try row.uniqueID(at: 1)
+            out.add(row.blob(at: 1))
+            out.add(row.text(at: 2))
+            out.add(row.text(at: 3))
+            out.add(row.blob(at: 4))
+            out.add(row.text(at: 5))
+            out.add(try row.integer(at: 6))
+            out.add(row.text(at: 7))
+            out.add(try row.integer(at: 8))
+            out.add(try row.integer(at: 9))
+        }
+        keys.runs = runs
+        var loops: [Int64: StoredKeys.Loop] = [:]
+        try copy(
+            """
+            select loop.id, uuid, name, threshold_ns, app, version, build_id, host
+            from loop join process_run on process_run.id = loop.run
+            """, to: "loop (hash, run, name, threshold_ns)", &summary
+        ) { row, out in
+            let (run, name) = (try row.uniqueID(at: 1), row.text(at: 2))
+            let threshold = try row.integer(at: 3)
+            var hash = ContentHash()
+            run.withBytes { hash.combine(bytes: $0) }
+            hash.combine(name)
+            hash.combine(UInt64(bitPattern: threshold))
+            var columns = TabSeparatedWriter()
+            columns.add(row.text(at: 5))
+            columns.add(row.blob(at: 6))
+            columns.add(row.text(at: 7))
+            columns.add(name)
+            loops[try row.integer(at: 0)] = StoredKeys.Loop(
+                hash: hash.value, app: row.text(at: 4), columns: columns.bytes,
+                version: row.text(at: 5), host: row.text(at: 7), name: name)
+            out.add(hash.value)
+            out.add(run)
+            out.add(name)
+            out.add(threshold)
+        }
+        keys.loops = loops
+    }
+
+    private func copyImages(_ summary: inout StoreCopy.Summary) throws {
+        try copy(
+            """
+            select hash, path, image.build_id, process_run.uuid
+            from image left join process_run on process_run.id = image.run
+            """, to: "image (hash, path, build_id, run)", &summary
+        ) { row, out in
+            out.add(try row.integer(at: 0))
+            out.add(optionalContentOf: row, at: 1)
+            out.add(optionalContentOf: row, at: 2)
+            out.add(optionalContentOf: row, at: 3)
+        }
+        try copy(
+            """
+            select process_run.uuid, image.hash, load_address, end_address from image_load
+            join process_run on process_run.id = image_load.run join image on image.id = image_load.image
+            """, to: "image_load (run, image, load_address, end_address)", &summary
+        ) { row, out in
+            out.add(row.blob(at: 0))
+            for column: CInt in 1...3 { out.add(try row.integer(at: column)) }
+        }
+    }
+
+    private mutating func copyLocations(_ summary: inout StoreCopy.Summary) throws {
+        try copy(
+            "select hash, name, raw_name, file from function",
+            to: "`function` (hash, name, raw_name, file)", &summary
+        ) { row, out in
+            out.add(try row.integer(at: 0))
+            for column: CInt in 1...3 { out.add(optionalContentOf: row, at: column) }
+        }
+        let frames = try connection.prepare(
+            """
+            select ifnull(function.hash, 0), ifnull(line, -1), is_inlined from location_frame
+            left join function on function.id = location_frame.function
+            where location = ? order by position
+            """)
+        var locations: [Int64: Int64] = [:]
+        // Who named a place is its source; -1, the command `symbolicate`, is sixteen zeros.
+        try copy(
+            """
+            select location.id, location.hash, image.hash, offset, kind, detail,
+                case when namer = -1 then zeroblob(16) else source.store end
+            from location join image on image.id = location.image
+            left join source on source.id = location.namer
+            """,
+            to: """
+                location (hash, image, offset, kind, detail, namer, frame_function, frame_line,
+                    frame_is_inlined)
+                """, &summary
+        ) { row, out in
+            let id = try row.integer(at: 0)
+            locations[id] = try row.integer(at: 1)
+            for column: CInt in 1...5 { out.add(try row.integer(at: column)) }
+            out.add(optionalContentOf: row, at: 6)
+            var columns = ([Int64](), [Int64](), [Int64]())
+            try frames.bind(id)
+            while try frames.step() {
+                columns.0.append(try frames.integer(at: 0))
+                columns.1.append(try frames.integer(at: 1))
+                columns.2.append(try frames.integer(at: 2))
+            }
+            out.add(list: columns.0)
+            out.add(list: columns.1)
+            out.add(list: columns.2)
+        }
+        keys.locations = locations
+    }
+
+    private mutating func copyStacks(_ summary: inout StoreCopy.Summary) throws {
+        let locations = keys.locations
+        var stacks: [Int64: Int64] = [:]
+        try copy(
+            "select id, hash, is_truncated, locations from stack",
+            to: "stack (hash, is_truncated, location, is_guessed)", &summary
+        ) { row, out in
+            guard let entries = [StackEntry](encoded: row.blob(at: 3)) else {
+                throw row.damage("a stack is not a list of locations")
+            }
+            stacks[try row.integer(at: 0)] = try row.integer(at: 1)
+            out.add(try row.integer(at: 1))
+            out.add(try row.integer(at: 2))
+            out.add(
+                list: try entries.map { entry in
+                    guard let hash = locations[entry.location] else {
+                        throw row.damage("location \(entry.location) of a stack is missing")
+                    }
+                    return hash
+                })
+            out.add(list: entries.map { $0.isGuessed ? 1 : 0 })
+        }
+        keys.stacks = stacks
+    }
+
+    private mutating func copyGroups(_ summary: inout StoreCopy.Summary) throws {
+        var signatures: [Int64: Int64] = [:]
+        try copy(
+            "select id, hash, family, title, is_cut, ifnull(wait, ''), has_app_frame from signature",
+            to: "signature (key, hash, family, title, is_cut, wait, has_app_frame)", &summary
+        ) { row, out in
+            var key = ContentHash()
+            key.combine(UInt64(bitPattern: try row.integer(at: 1)))
+            key.combine(row.text(at: 3))
+            signatures[try row.integer(at: 0)] = key.value
+            out.add(key.value)
+            out.add(try row.integer(at: 1))
+            out.add(try row.integer(at: 2))
+            out.add(row.text(at: 3))
+            out.add(try row.integer(at: 4))
+            out.add(row.text(at: 5))
+            out.add(try row.integer(at: 6))
+        }
+        keys.signatures = signatures
+        try copy(
+            "select signature, position, name from signature_frame",
+            to: "signature_frame (signature, position, name)", &summary
+        ) { row, out in
+            out.add(signatures[try row.integer(at: 0)] ?? 0)
+            out.add(try row.integer(at: 1))
+            out.add(row.text(at: 2))
+        }
+        var evidence: [Int64: Int64] = [:]
+        let rows = try connection.prepare("select id, hash from evidence")
+        while try rows.step() { evidence[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+        keys.evidence = evidence
+        try copy(
+            "select evidence, position, name, format, first_number from evidence_fact",
+            to: "evidence_fact (evidence, position, name, format, first_number)", &summary
+        ) { row, out in
+            out.add(evidence[try row.integer(at: 0)] ?? 0)
+            out.add(try row.integer(at: 1))
+            out.add(row.text(at: 2))
+            out.add(row.text(at: 3))
+            out.add(try row.integer(at: 4))
+        }
+    }
+
+    /// What is not a table there: sources come last, and labels are text.
+    private mutating func readOthers() throws {
+        let sources = try connection.prepare("select id, store from source")
+        while try sources.step() {
+            keys.sources[try sources.integer(at: 0)] = try sources.uniqueID(at: 1)
+        }
+        let labels = try connection.prepare("select id, value from label")
+        while try labels.step() { keys.labels[try labels.integer(at: 0)] = labels.text(at: 1) }
+    }
+}
+
+extension StoreCopy.Summary {
+    mutating func add(_ rows: ShardedRows) {
+        rowCount += rows.rowCount
+        byteCount += rows.byteCount
+    }
+}
+
+extension TabSeparatedWriter {
+    /// The bytes of a text or a blob, or null.
+    mutating func add(optionalContentOf row: Statement, at column: CInt) {
+        if row.isNull(at: column) { null() } else { add(row.blob(at: column)) }
+    }
+
+    mutating func add(optional number: Int64?) {
+        if let number { add(number) } else { null() }
+    }
+}

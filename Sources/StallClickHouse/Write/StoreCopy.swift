@@ -1,0 +1,94 @@
+// Copies a central store's rows to a cluster. Whatever is hard about taking reports from others was done when they came
+// into that store: limits, names, groups, identities. Here rows only change their clothes: row numbers become hashes that
+// mean the same everywhere, and a shard is chosen.
+//
+//     what reports share, to every shard -> days are marked -> reports and counts, to their shards
+//         -> positions of the sources -> totals of the marked days
+//
+// The key of a row says who it is, so that a copy that was cut off anywhere is made again from its beginning.
+
+internal import StallArchive
+package import StallModel
+package import StallStore
+
+/// One copy of a store to a cluster.
+package struct StoreCopy {
+    private let connection: Connection
+    private let cluster: ClickHouseCluster
+    private let clock: () -> UnixTime
+
+    /// What was sent, rows that the cluster has already included.
+    package struct Summary: Hashable, Sendable {
+        package var reportCount = 0
+        package var rowCount = 0
+        package var byteCount = 0
+        /// The days whose totals are to be added up again.
+        package var days: Set<Int64> = []
+
+        package init() {}
+    }
+
+    /// - Parameter connection: A central store of the newest schema, which nobody changes meanwhile.
+    package init(
+        _ connection: Connection, to cluster: ClickHouseCluster,
+        clock: @escaping () -> UnixTime = UnixTime.now
+    ) {
+        (self.connection, self.cluster, self.clock) = (connection, cluster, clock)
+    }
+
+    /// Copies all rows and the positions of their sources; the totals of the days are the caller's to renew.
+    ///
+    /// - Parameter isOfNewRules: The cluster's groups are being replaced.
+    package func run(isOfNewRules: Bool = false) throws -> Summary {
+        // One snapshot; a transaction would turn what a shard says into an error of SQLite.
+        try connection.savepoint {
+            var summary = Summary()
+            let pruned = isOfNewRules ? nil : try expectSameRules()
+            var dimensions = DimensionCopy(connection, cluster)
+            try dimensions.run(&summary)
+            // Reports of days that were pruned do not come back: their totals could not be added up again.
+            summary.days = try days().filter { $0 > pruned ?? .min }
+            try RollUpDays(cluster).mark(summary.days, at: clock())
+            var reports = ReportCopy(connection, cluster, dimensions.keys, behind: pruned)
+            try reports.run(&summary)
+            var counts = CountCopy(connection, cluster, dimensions.keys)
+            try counts.run(&summary)
+            // Last: who sees a position asks for nothing before it any more.
+            try SourcePositions(cluster).write(of: connection, &summary)
+            return summary
+        }
+    }
+
+    /// The days that any report of the store began on.
+    private func days() throws -> Set<Int64> {
+        var days: Set<Int64> = []
+        let rows = try connection.prepare("select distinct day from report_day")
+        while try rows.step() { days.insert(try rows.integer(at: 0)) }
+        return days
+    }
+
+    /// Groups of two sets of rules are not comparable. The first copy says which rules the cluster's are.
+    ///
+    /// - Returns: The last day of which reports were pruned.
+    private func expectSameRules() throws -> Int64? {
+        let own = try connection.prepare("select rules_hash from grouping").found()
+        guard let own else { return nil }
+        if let known = try GroupingRow(cluster.server) {
+            guard known.rulesHash == own else {
+                throw ClickHouseError.notSupported(
+                    store: cluster.server.name,
+                    what: "its reports are grouped by other rules; run stallctl regroup on it first"
+                )
+            }
+            return known.prunedBefore?.microseconds.day
+        }
+        for shard in cluster.shards {
+            try shard.execute(
+                """
+                insert into grouping (id, rules_hash, pruned_before_us, version)
+                values (1, \(own), 0, \(clock().microseconds))
+                """)
+        }
+        return nil
+    }
+}
