@@ -28,7 +28,7 @@ struct Stallctl: ParsableCommand {
             Text that does not fit the window is shown with a pager: $STALLWATCH_PAGER,
             else $PAGER, else less; --no-pager turns it off.
             Exit codes: 0 success, 1 failure, 2 threshold exceeded (diff --fail-above),
-            64 usage error.
+            3 partial answer (a shard of a cluster does not answer), 64 usage error.
             """,
         subcommands: [
             Top.self, List.self, Show.self, Tree.self, Diff.self, Trend.self, Why.self,
@@ -54,6 +54,7 @@ struct Stallctl: ParsableCommand {
             var command = try parseAsRoot()
             _ = try UserSettings.loaded.get()
             try command.run()
+            if !PartialAnswer.missing.isEmpty { Glibc.exit(PartialAnswer.exitCode) }
         } catch OutputError.closedByReader {
             Glibc.exit(0)
         } catch {

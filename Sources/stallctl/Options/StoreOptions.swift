@@ -4,11 +4,12 @@ internal import ArgumentParser
 internal import Foundation
 internal import StallModel
 internal import StallArchive
+internal import StallClickHouse
 
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The store. Default: $STALLCTL_STORE, the settings file's, ./stalls.sqlite, or the one in the state directory.",
+            "The store: a file, or clickhouse://user@host:port/database?cluster=name. Default: $STALLCTL_STORE, the settings file's, ./stalls.sqlite, or the one in the state directory.",
             valueName: "path"),
         completion: .file(extensions: ["sqlite"]))
     var store: String?
@@ -52,7 +53,10 @@ struct StoreOptions: ParsableArguments {
 
     /// Opens a store for reading.
     static func open(path: String) throws -> any QueryableStore {
-        try ReportStore.open(path: path)
+        guard ClickHouseAddress.isAddress(path) else { return try ReportStore.open(path: path) }
+        let store = try ClusterStore.open(path)
+        PartialAnswer.note(store.missingShards, of: store.path)
+        return store
     }
 
     /// Where the Debian package's ingest job stores the reports of all agents of this machine.

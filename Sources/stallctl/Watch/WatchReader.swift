@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import StallAnalysis
+internal import StallClickHouse
 internal import StallModel
 
 /// Which file a path leads to.
@@ -56,6 +57,8 @@ struct WatchReader {
     mutating func content(
         of state: WatchState, on terminal: Terminal, clock: String
     ) throws -> WatchContent? {
+        // A cluster is asked anew each time; a file may be another one by now.
+        if ClickHouseAddress.isAddress(path) { return try page(of: state, on: terminal) }
         guard let now = FileIdentity(path: path) else {
             if file != nil { notice = "the store was deleted before \(clock)" }
             file = nil
@@ -68,6 +71,12 @@ struct WatchReader {
             file = now
             notice = "the store was replaced before \(clock)"
         }
+        return try page(of: state, on: terminal)
+    }
+
+    private mutating func page(
+        of state: WatchState, on terminal: Terminal
+    ) throws -> WatchContent? {
         switch state.page {
         case .groups: return try groups(state, terminal)
         case .reports(let group): return try reports(of: group, terminal)

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import StallAnalysis
 internal import StallArchive
+internal import StallClickHouse
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,7 +12,8 @@ struct Check: ParsableCommand {
             Reads the whole store: SQLite's pages and references, the hash of every
             stack, location, image and function, and whether the roll-ups match the
             reports. --repair regroups all reports and rebuilds the roll-ups; nothing
-            else can be rebuilt. The exit code is 1 if a problem was found.
+            else can be rebuilt. The exit code is 1 if a problem was found. Of a cluster
+            it compares the shards and the roll-ups; --repair adds up the roll-ups again.
 
             EXAMPLES
               stallctl check --store central.sqlite
@@ -38,6 +40,9 @@ struct Check: ParsableCommand {
 
     func run() throws {
         let path = target.path
+        if ClickHouseAddress.isAddress(path) {
+            return try show(checkCluster(path), [], of: path)
+        }
         if repair {
             _ = try ReportStore.open(path: path)
             let lock = try JobLock(store: path, waitSeconds: 60)
@@ -47,20 +52,33 @@ struct Check: ParsableCommand {
         }
         let faults = try checkStore(path: path)
         let notes = faults.isEmpty ? try storeNotes(path: path) : []
+        let isRepairable = faults.allSatisfy(\.isRepairable)
+        try show(faults.map(\.description), notes, of: path, isRepairable: isRepairable)
+    }
+
+    private func checkCluster(_ path: String) throws -> [String] {
+        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
+        if repair { try StagedIngest(cluster).renewAll() }
+        return try ClusterCheck.faults(of: cluster)
+    }
+
+    private func show(
+        _ faults: [String], _ notes: [String], of path: String, isRepairable: Bool = true
+    ) throws {
         if json {
             try Output.write(json: [
                 Row(
-                    store: path, repaired: repair, faults: faults.map(\.description), notes: notes)
+                    store: path, repaired: repair, faults: faults, notes: notes)
             ])
         } else {
             let lines =
                 faults.isEmpty
                 ? ["no problems found\(repair ? "; roll-ups rebuilt" : "")"] + notes
-                : faults.map(\.description)
+                : faults
             try Output.write(sentences: lines.map { "\(path): \($0)".printable })
         }
         guard !faults.isEmpty else { return }
-        if !repair, faults.allSatisfy(\.isRepairable) {
+        if !repair, isRepairable {
             say("stallctl: run 'stallctl check --repair' to fix this")
         }
         throw ExitCode.failure

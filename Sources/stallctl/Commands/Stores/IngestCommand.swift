@@ -6,6 +6,7 @@ internal import StallAnalysis
 internal import StallFormats
 internal import StallModel
 internal import StallArchive
+internal import StallClickHouse
 
 struct IngestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +25,7 @@ struct IngestCommand: ParsableCommand {
               stallctl ingest --store central.sqlite --archive /srv/done /srv/collected
               stallctl ingest --store central.sqlite --keep 90d '/srv/*/stalls.sqlite'
               stallctl export --format jsonl | ssh hub stallctl ingest -
+              stallctl ingest --store 'clickhouse://stall@hub:8123/stalls?cluster=stalls' /srv
             """)
 
     @OptionGroup var target: StoreOptions
@@ -96,14 +98,16 @@ struct IngestCommand: ParsableCommand {
     func run() throws {
         let stop = StopSignal()
         let path = target.pathToCreate()
+        let address =
+            ClickHouseAddress.isAddress(path) ? try ClickHouseAddress(path) : nil
+        if address != nil { try expectClusterOptions() }
         var hasFailed = false
         var hasLooked = false
         var complaint = ""
         repeat {
             do {
-                let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
-                hasFailed = try look(path, stop)
-                _ = consume lock
+                hasFailed =
+                    try address.map { try lookAtCluster($0, stop) } ?? look(path, stop)
                 (hasLooked, complaint) = (true, "")
             } catch  where watch && hasLooked && !(error is OutputError) {
                 // In --watch mode, a full disk or a long job of another process is not fatal.
@@ -120,6 +124,8 @@ struct IngestCommand: ParsableCommand {
     ///
     /// - Returns: Whether anything could not be imported.
     private func look(_ path: String, _ stop: StopSignal) throws -> Bool {
+        let lock = try JobLock(store: path, waitSeconds: wait) { stop.hasCome }
+        defer { withExtendedLifetime(lock) {} }
         var job = IngestJob(store: path, paths: paths)
         job.allowsUnmatched = allowUnmatched
         job.retriesQuarantined = retry
@@ -137,9 +143,16 @@ struct IngestCommand: ParsableCommand {
             isCancelled: { stop.hasCome }
         ) { progress.show($0) }
         progress.clear()
+        try quarantine.update(result.summary.files)
+        return try tell(result, of: path)
+    }
+
+    /// Says what came of a job.
+    ///
+    /// - Returns: Whether anything could not be imported.
+    func tell(_ result: IngestJobResult, of path: String) throws -> Bool {
         for line in IngestView.errorLines(of: result.summary) { say("stallctl: " + line) }
         for error in result.cleanupErrors { say("stallctl: \(error)".printable) }
-        try quarantine.update(result.summary.files)
         // The import is done, whatever failed behind it.
         if !watch || result.hasChanges { try tell(result.summary, prunedCount: result.prunedCount) }
         if let error = result.pruneError { throw error }
@@ -164,7 +177,7 @@ struct IngestCommand: ParsableCommand {
     ) throws {
         var metrics = Metrics(path: path)
         metrics.add(summary, at: .now)
-        let store = try ReportStore.open(path: store)
+        let store = try StoreOptions.open(path: store)
         let grouper = DefaultGrouper(rules: try grouping.rules(forStore: store.path))
         let stalls = try store.aggregates(
             AggregateQuestion(withExamples: false), grouper: grouper)

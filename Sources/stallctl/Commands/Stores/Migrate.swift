@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import StallArchive
+internal import StallClickHouse
 
 struct Migrate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,6 +12,7 @@ struct Migrate: ParsableCommand {
 
             EXAMPLES
               stallctl migrate --store archive/2025.sqlite
+              stallctl migrate --store 'clickhouse://stall@hub:8123/stalls?cluster=stalls'
             """)
 
     @OptionGroup var target: StoreOptions
@@ -27,12 +29,19 @@ struct Migrate: ParsableCommand {
 
     func run() throws {
         let path = target.path
-        let (from, to) = try migrateStore(path: path)
+        let (from, to) =
+            ClickHouseAddress.isAddress(path)
+            ? try migrateCluster(path) : try migrateStore(path: path)
         guard !json else {
             return try Output.write(json: [Row(store: path, from: from, to: to)])
         }
         let text =
             from == to ? "is up to date: schema \(to)" : "migrated from schema \(from) to \(to)"
         try Output.write(sentences: ["\(path.printable): \(text)"])
+    }
+
+    private func migrateCluster(_ path: String) throws -> (from: Int, to: Int) {
+        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
+        return (try cluster.migrate(), ClickHouseMigration.newest)
     }
 }

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+internal import StallClickHouse
 
 struct Prune: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,7 +12,7 @@ struct Prune: ParsableCommand {
         discussion: """
             The roll-ups of deleted reports are kept, so that top, diff and trend still
             count them, until --rollups-older-than deletes those too. Deleted reports
-            are not imported again.
+            are not imported again. A cluster is pruned by age, not by --max-size.
 
             EXAMPLES
               stallctl prune --store central.sqlite --older-than 90d
@@ -66,6 +67,7 @@ struct Prune: ParsableCommand {
 
     func run() throws {
         let path = target.path
+        if ClickHouseAddress.isAddress(path) { return try pruneCluster(path) }
         _ = try ReportStore.open(path: path)
         let lock = try JobLock(store: path, waitSeconds: 60)
         let summary = try pruneStore(
@@ -89,6 +91,20 @@ struct Prune: ParsableCommand {
                     + (before == after ? "\(after)" : "\(before) before, \(after) now")
             ])
         }
+    }
+
+    private func pruneCluster(_ path: String) throws {
+        guard maxSize == nil else {
+            throw ValidationError("--max-size needs a store that is a file; use --older-than.")
+        }
+        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
+        let before = try cluster.byteCount()
+        let deleted = try ClusterPrune(cluster).run(
+            reportsSince: olderThan, rollUpsSince: rollupsOlderThan)
+        let row = Row(
+            store: path, deleted: deleted, bytesBefore: before, bytesAfter: try cluster.byteCount())
+        if json { return try Output.write(json: [row]) }
+        try Output.write(sentences: ["\(path.printable): deleted \(counted(deleted, "report"))"])
     }
 }
 

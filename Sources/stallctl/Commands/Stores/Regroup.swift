@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import StallAnalysis
 internal import StallModel
 internal import StallArchive
+internal import StallClickHouse
 
 struct Regroup: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,18 +24,30 @@ struct Regroup: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
+        let path = source.path
+        let moved =
+            try ClickHouseAddress.isAddress(path) ? regroupCluster(path) : regroupFile()
+        if output.json {
+            try Output.write(json: moved.map(RegroupRow.init))
+        } else {
+            let view = RegroupView(moved: moved, path: path, terminal: output.terminal)
+            try output.show(view.lines)
+        }
+    }
+
+    private func regroupFile() throws -> [RegroupedReports] {
         let store = try source.open()
         guard store.role == .central else {
             throw NothingToRegroup(path: store.path)
         }
         let rules = try grouping.rules(forStore: store.path)
-        let moved = try regroupStore(path: store.path, grouper: DefaultGrouper(rules: rules))
-        if output.json {
-            try Output.write(json: moved.map(RegroupRow.init))
-        } else {
-            let view = RegroupView(moved: moved, path: store.path, terminal: output.terminal)
-            try output.show(view.lines)
-        }
+        return try regroupStore(path: store.path, grouper: DefaultGrouper(rules: rules))
+    }
+
+    private func regroupCluster(_ address: String) throws -> [RegroupedReports] {
+        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(address)))
+        let rules = try grouping.rules(forStore: address)
+        return try ClusterRegroup(cluster).run(DefaultGrouper(rules: rules))
     }
 }
 

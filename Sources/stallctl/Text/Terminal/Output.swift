@@ -163,7 +163,9 @@ extension Output {
     /// Writes one line of JSON per object.
     static func write(json objects: some Sequence<some Encodable>, to path: String? = nil) throws {
         var output = try open(path)
-        for object in objects { try output.write(JSONLines.line(object)) }
+        for object in objects {
+            try output.write(PartialAnswer.labelled(JSONLines.line(object)))
+        }
         try output.finish()
     }
 

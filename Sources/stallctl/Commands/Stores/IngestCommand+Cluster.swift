@@ -1,0 +1,48 @@
+// `ingest` into a cluster: the same import, into a private store that is then copied.
+
+internal import ArgumentParser
+internal import StallAnalysis
+internal import StallArchive
+internal import StallClickHouse
+internal import StallFormats
+internal import StallModel
+
+extension IngestCommand {
+    /// What needs to know of each report whether it is in the store, or a file beside the store.
+    func expectClusterOptions() throws {
+        if delete || archive != nil {
+            throw ValidationError(
+                "--delete and --archive need a store that is a file: whether all of a file is in a cluster is not looked at."
+            )
+        }
+        if keep != nil {
+            throw ValidationError("--keep needs a store that is a file; use 'stallctl prune'.")
+        }
+    }
+
+    /// Imports what is there now.
+    ///
+    /// - Returns: Whether anything could not be imported.
+    func lookAtCluster(_ address: ClickHouseAddress, _ stop: StopSignal) throws -> Bool {
+        let cluster = try ClickHouseCluster(ClickHouseServer(address))
+        try cluster.migrate()
+        let progress = ProgressLine()
+        let grouper = DefaultGrouper(rules: try grouping.rules(forStore: target.path))
+        let (result, _) = try StagedIngest(cluster).run { path in
+            var job = IngestJob(store: path, paths: paths)
+            job.allowsUnmatched = allowUnmatched
+            job.holdsOnlyNews = true
+            return try job.run(
+                grouper: grouper, quarantine: Quarantine(store: path),
+                lines: { descriptor, closesIt in
+                    ReportLines(descriptor: descriptor, closesIt: closesIt) {
+                        stop.waits(forInput: descriptor)
+                    }
+                },
+                isCancelled: { stop.hasCome }
+            ) { progress.show($0) }
+        }
+        progress.clear()
+        return try tell(result, of: target.path)
+    }
+}
