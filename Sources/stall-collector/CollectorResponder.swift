@@ -18,8 +18,8 @@ struct CollectorContext: RequestContext {
     }
 }
 
-struct CollectorResponder: HTTPResponder {
-    let collector: Collector<SQLiteStorage>
+struct CollectorResponder<Storage: PushStorage>: HTTPResponder {
+    let collector: Collector<Storage>
     let limits: CollectorLimits
 
     @Sendable func respond(

@@ -28,7 +28,10 @@ struct Serve: AsyncParsableCommand {
                 --certificate chain.pem --key key.pem
             """)
 
-    @Option(help: ArgumentHelp("The central store; created if missing.", valueName: "path"))
+    @Option(
+        help: ArgumentHelp(
+            "The central store, created if missing; or clickhouse://user@host:port/db?cluster=name.",
+            valueName: "path"))
     var store: String
 
     @Option(
@@ -94,11 +97,22 @@ struct Serve: AsyncParsableCommand {
             say("\(tokens): \(error)")
             throw ExitCode.failure
         }
-        let storage: SQLiteStorage
-        do { storage = try SQLiteStorage(store) } catch {
+        if ClusterStorage.isAddress(store) {
+            try await serve(
+                from: opened { try ClusterStorage(store, seconds: Self.seconds) }, tokenFile)
+        } else {
+            try await serve(from: opened { try SQLiteStorage(store) }, tokenFile)
+        }
+    }
+
+    private func opened<Storage>(_ open: () throws -> Storage) throws -> Storage {
+        do { return try open() } catch {
             say("\(error)")
             throw ExitCode.failure
         }
+    }
+
+    private func serve(from storage: some PushStorage, _ tokenFile: TokenFile) async throws {
         let collector = Collector(
             storage: storage, tokens: tokenFile, reader: reader(),
             limits: limitOptions.limits, seconds: Self.seconds, log: { say($0) })
@@ -159,7 +173,9 @@ struct Serve: AsyncParsableCommand {
 
     /// Watches the loops that serve, with the agent that the collector collects from others.
     private func watch() -> StallMonitor? {
-        let path = ownStore ?? store.siblingPath("stall-collector.sqlite")
+        // Beside a cluster there is no place.
+        let central = ClusterStorage.isAddress(store) ? "" : store
+        let path = ownStore ?? central.siblingPath("stall-collector.sqlite")
         do {
             let monitor = try StallMonitor.start(
                 .init(app: "stall-collector", version: stallwatchVersion, store: path))

@@ -25,10 +25,14 @@ package final class SQLiteStorage: PushStorage {
     /// Opens the store; creates or migrates it where needed.
     ///
     /// - Throws: What is wrong with the store or its rules.
-    package init(_ path: String) throws {
+    package convenience init(_ path: String) throws {
+        try self.init(path, rules: .of(store: path))
+    }
+
+    init(_ path: String, rules: GroupingRules) throws {
         self.path = path
         Ingest.prepareProcess()
-        ingest = try Ingest(into: path, grouper: DefaultGrouper(rules: .of(store: path)))
+        ingest = try Ingest(into: path, grouper: DefaultGrouper(rules: rules))
     }
 
     package static func read(
@@ -60,6 +64,9 @@ package final class SQLiteStorage: PushStorage {
         if count > 0 { return .failure(PushRefusal(.refused(faults, count: count))) }
         return .success(rows)
     }
+
+    /// What is said of a store that the token is not for.
+    static func foreign(_ app: String) -> PushOutcome { .foreign(foreign(app, 0)) }
 
     private static func foreign(_ app: String, _ line: Int) -> LineFault {
         LineFault(line: line, reason: "is of the app '\(app)', which the token is not for")

@@ -1,0 +1,102 @@
+// The store of a collector on several machines. What several senders sent is taken into a private store, as an ingest takes
+// it, and copied from there: an acknowledgement waits for the last shard.
+
+internal import StallAnalysis
+internal import StallArchive
+internal import StallClickHouse
+package import StallModel
+internal import StallStore
+
+/// A central store in ClickHouse.
+package final class ClusterStorage: PushStorage {
+    package typealias Rows = SQLiteStorage.Rows
+
+    private let staged: StagedIngest
+    private let positions: SourcePositions
+    private let seconds: () -> Double
+    /// The apps that stores have rows of, as far as they were looked up.
+    private var apps: [UniqueID: Set<String>] = [:]
+    /// When the days that changed were added up last.
+    private var lastRenewal: Double
+
+    /// Until the days that changed are added up again, questions about them read their reports.
+    private static let secondsBetweenRenewals = 60.0
+
+    /// Brings the cluster to the newest schema where needed.
+    ///
+    /// - Parameters:
+    ///   - address: `clickhouse://user@host:port/database?cluster=name`.
+    ///   - seconds: A clock that does not jump.
+    package init(_ address: String, seconds: @escaping () -> Double) throws {
+        Ingest.prepareProcess()
+        let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(address)))
+        try cluster.migrate()
+        staged = StagedIngest(cluster)
+        positions = SourcePositions(cluster)
+        (self.seconds, lastRenewal) = (seconds, seconds())
+    }
+
+    /// Whether a store's name is the address of a cluster, and not a path.
+    package static func isAddress(_ store: String) -> Bool { ClickHouseAddress.isAddress(store) }
+
+    package static func read(
+        _ lines: [UInt8], of store: UniqueID, for token: CollectorToken
+    ) -> Result<Rows, PushRefusal> {
+        SQLiteStorage.read(lines, of: store, for: token)
+    }
+
+    package func position(of store: UniqueID) throws -> PushPosition {
+        let known = try positions.read(of: [store]).first { $0.store == store }
+        return PushPosition(through: known?.revision ?? 0, last: known?.last)
+    }
+
+    package func take(
+        _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
+    ) -> [PushOutcome] {
+        do {
+            var outcomes = try batches.map { try foreign($0.range.store, $0.token) }
+            let own = batches.indices.filter { outcomes[$0] == nil }
+            if !own.isEmpty {
+                let taken = try copy(own.map { batches[$0] })
+                for (index, outcome) in zip(own, taken) { outcomes[index] = outcome }
+            }
+            for index in own {
+                guard case .taken? = outcomes[index] else { continue }
+                apps[batches[index].range.store, default: []].formUnion(batches[index].rows.apps)
+            }
+            renewNowAndThen()
+            return outcomes.map { $0 ?? .unavailable("not written") }
+        } catch {
+            // Some of it may be in the cluster. It comes again, and then replaces itself.
+            return batches.map { _ in .unavailable("\(error)") }
+        }
+    }
+
+    private func copy(
+        _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
+    ) throws -> [PushOutcome] {
+        try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false) { path in
+            let storage = try SQLiteStorage(path, rules: .builtIn)
+            defer { storage.close() }
+            return storage.take(batches)
+        }.answer
+    }
+
+    /// What to say where the store has rows of an app that the token is not for.
+    private func foreign(_ store: UniqueID, _ token: CollectorToken) throws -> PushOutcome? {
+        if apps[store] == nil {
+            if apps.count >= 100_000 { apps = [:] }
+            apps[store] = try positions.apps(of: store)
+        }
+        return apps[store]?.first { !token.allows(app: $0) }.map { SQLiteStorage.foreign($0) }
+    }
+
+    /// Totals are derived from what is stored: a sender waits for them only now and then, and is not told when they fail.
+    private func renewNowAndThen() {
+        guard seconds() - lastRenewal >= Self.secondsBetweenRenewals else { return }
+        try? staged.renew()
+        lastRenewal = seconds()
+    }
+
+    package func close() { try? staged.renew() }
+}
