@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -57,6 +57,12 @@ bench-fleet: collector
 # scripts/truth-fleet --short takes a minute, and is skipped where the collector is not built.
 truth-fleet: collector
 	@scripts/truth-fleet
+
+# Two shards of ClickHouse on loopback against SQLite with the same reports: STORES agents' stores (200), or CENTRAL=FILE; each
+# batch three times while shards are killed. SABOTAGE=1 changes a row. scripts/clickhouse-cluster fetches Debian's server.
+truth-clickhouse: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-clickhouse
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).

@@ -1,0 +1,31 @@
+"""What is asked of both stores. Each is a list of stallctl's words behind --store."""
+
+import json
+
+
+def questions(world):
+    """The questions, of ids and groups that are there."""
+    listed = world.run(world.central, "list", "--json", "--limit", "40")
+    reports = [json.loads(line) for line in listed.stdout.decode().splitlines()]
+    ids = [report["id"] for report in reports]
+    top = world.run(world.central, "top", "--json", "--limit", "3")
+    groups = [json.loads(line) for line in top.stdout.decode().splitlines()]
+    apps = sorted({report["app"] for report in reports})
+    versions = sorted({report["version"] for report in reports})
+    hosts = sorted({report["host"] for report in reports})
+    app, host = apps[0], hosts[0]
+    first, second = versions[0], versions[-1]
+    asked = [
+        ["top"], ["top", "--limit", "3"], ["top", "--by", "p95"], ["top", "--by", "count"], ["top", "--app", app],
+        ["top", "--host", host], ["top", "--group", "app"], ["top", "--group", "version"], ["top", "--group", "host"],
+        ["top", "--group", "cause"], ["top", "--group", "loop"], ["top", "--group", "family"],
+        ["top", "--version", second], ["top", "--since", "2025-11-15", "--until", "2025-12-01"],
+        ["diff", first, second], ["diff", first, second, "--app", app], ["diff", first, second, "--group", "family"],
+        ["trend"], ["trend", "--by", "week"], ["trend", "--app", app], ["trend", groups[0]["signature"]],
+        ["list"], ["list", "--limit", "100"], ["list", "--app", app], ["list", "--host", host],
+        ["list", "--sort", "duration"], ["list", groups[0]["signature"]],
+        ["status"],
+    ]
+    asked += [["show", identifier] for identifier in ids[::10]]
+    asked += [["why", ids[0]], ["tree"]]
+    return [[*words, "--json"] for words in asked]

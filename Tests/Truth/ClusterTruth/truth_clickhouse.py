@@ -1,0 +1,224 @@
+"""A store on two shards against the same reports in one file of SQLite: see scripts/truth-clickhouse.
+
+usage: truth_clickhouse.py STALLCTL SCRATCH [--stores N] [--central FILE] [--seed N] [--sabotage]
+
+Agents' stores are those of Tests/Truth/TotalsTruth. They are ingested in batches, each three times, while shards are killed;
+then every question is asked of both."""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "Tests", "Truth", "TotalsTruth"))
+
+import fleet
+from cluster import Cluster
+from questions import questions
+
+
+class World:
+    def __init__(self, options):
+        self.stallctl, self.options = options.stallctl, options
+        self.folder = options.scratch
+        self.cluster = Cluster(ROOT, os.path.join(self.folder, "cluster"), is_new=not options.again)
+        self.central = os.path.join(self.folder, "central.sqlite")
+        self.random = random.Random(options.seed)
+        self.faults = []
+        self.kills = 0
+
+    def note(self, fault):
+        self.faults.append(fault)
+        print(f"differs: {fault}", flush=True)
+
+    def run(self, store, *words):
+        """One command; of a question the answer."""
+        words = [self.stallctl, words[0], "--store", store, *words[1:]]
+        return subprocess.run(words, capture_output=True, env=self.cluster.environment, check=False)
+
+    # Writing
+
+    def make_stores(self):
+        stores = os.path.join(self.folder, "stores")
+        shutil.rmtree(stores, ignore_errors=True)
+        os.makedirs(stores)
+        template = os.path.join(self.folder, "template.sqlite")
+        if os.path.exists(template):
+            os.remove(template)
+        fleet.make_template(template, os.path.join(ROOT, "migrations"))
+        made = fleet.make_fleet(self.options.seed, self.options.stores, stores)
+        for store in made:
+            store.write(template)
+        return [store.path for store in made]
+
+    def ingest(self, paths, is_killed, wanted):
+        """Until it says that all of it is in, and again, as if nothing had said so."""
+        times, refused = 0, 0
+        while times < wanted:
+            killer = None
+            if times > 0:
+                for shard in (1, 2):
+                    self.cluster.ask("truncate table source", shard)
+            if is_killed and times == 0 and refused == 0:
+                shard = self.random.choice([1, 2])
+                killer = threading.Timer(self.random.uniform(0.2, 1.5), self.kill_and_start, [shard])
+                killer.start()
+            code = self.run(self.cluster.url, "ingest", *paths)
+            if killer:
+                killer.join()
+            if code.returncode == 0:
+                times += 1
+            else:
+                refused += 1
+                if refused > 20:
+                    raise SystemExit(f"ingest fails: {code.stderr.decode()}")
+        return refused
+
+    def kill_and_start(self, shard):
+        self.cluster.kill(shard)
+        # Sometimes longer than a copy is tried again.
+        time.sleep(self.random.choice([0.5, 20]))
+        self.cluster.start(shard)
+        self.kills += 1
+
+    def fill(self):
+        began = time.monotonic()
+        if self.options.central:
+            self.central = self.options.central
+            paths = [self.central]
+            batches = [paths]
+        else:
+            paths = self.make_stores()
+            if os.path.exists(self.central):
+                os.remove(self.central)
+            code = self.run(self.central, "ingest", *paths)
+            if code.returncode != 0:
+                raise SystemExit(code.stderr.decode())
+            size = max(1, len(paths) // 10)
+            batches = [paths[begin:begin + size] for begin in range(0, len(paths), size)]
+        print(f"SQLite: {self.count('report')} reports", flush=True)
+        if self.run(self.cluster.url, "migrate").returncode != 0:
+            raise SystemExit("migrate fails")
+        began = time.monotonic()
+        wanted = 1 if self.options.central else 3
+        refused = sum(self.ingest(batch, number % 2 == 0 and wanted > 1, wanted) for number, batch in enumerate(batches))
+        if wanted > 1:
+            # The positions of the batches before the last were forgotten: once more, all at once.
+            self.ingest(paths, False, 1)
+        print(f"ingested: {len(batches)} batches, each {wanted} times, in {time.monotonic() - began:.1f} s; a shard was killed "
+              f"{self.kills} times, and {refused} times ingest gave up and was run again", flush=True)
+
+    def count(self, table):
+        database = sqlite3.connect(f"file:{self.central}?immutable=1", uri=True)
+        return database.execute(f"select count(*) from {table}").fetchone()[0]
+
+    def lose_a_report(self):
+        """Sabotage: one report less on one shard."""
+        report = self.cluster.ask("select hex(id) from report_local limit 1", shard=2)[0][0]
+        self.cluster.ask(f"alter table report_local delete where id = unhex('{report}')", shard=2)
+        while self.cluster.number("select count() from system.mutations where not is_done", shard=2):
+            time.sleep(0.1)
+
+    # Judging
+
+    def compare_rows(self):
+        """Numbers of rows and their sums, each once."""
+        database = sqlite3.connect(f"file:{self.central}?immutable=1", uri=True)
+        pairs = [
+            ("reports", "select count(*), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq) from report",
+             "select count(), sum(duration_ns), sum(cpu_ns), sum(start_us % 1000003), sum(seq) from report final"),
+            ("exposure", "select count(*), ifnull(sum(watched_ns), 0), ifnull(sum(busy_ns), 0) from exposure",
+             "select count(), sum(watched_ns), sum(busy_ns) from exposure final"),
+            ("suppressions", "select count(*), ifnull(sum(stall_count), 0) from suppression",
+             "select count(), sum(stall_count) from suppression final"),
+            ("losses", "select count(*), ifnull(sum(report_count), 0) from loss",
+             "select count(), sum(report_count) from loss final"),
+            ("positions", "select count(*), sum(revision) from source", "select count(), sum(revision) from source final"),
+            ("groups", "select count(*) from signature", "select count() from signature final"),
+            ("stacks", "select count(*) from stack", "select count() from stack final"),
+            ("roll-ups", "select sum(report_count), sum(total_ns) from rollup where day_count = 1",
+             "select sum(report_count), sum(total_ns) from rollup where (day, generation) global in "
+             "(select day, generation from rollup_day final where is_fresh = 1)"),
+        ]
+        for name, here, there in pairs:
+            right = [str(number) for number in database.execute(here).fetchone()]
+            found = self.cluster.ask(there)[0]
+            if right != found:
+                self.note(f"{name}: {right} in SQLite, {found} in the cluster")
+        print(f"rows: {len(pairs)} tables compared", flush=True)
+        check = self.run(self.cluster.url, "check")
+        if check.returncode != 0:
+            self.note(f"check: {check.stdout.decode()}{check.stderr.decode()}")
+        return len(pairs) + 1
+
+    def answer(self, store, words):
+        began = time.monotonic()
+        answer = self.run(store, *words)
+        milliseconds = (time.monotonic() - began) * 1000
+        text = answer.stdout.decode("utf-8", "replace").replace(json.dumps(store)[1:-1], "STORE")
+        if words[0] == "status":
+            # By nature another one: what the store takes on disks, and the number of its own schema.
+            text = re.sub(r'"(bytes|schema_version)":\d+', "", text)
+        return (answer.returncode, text.splitlines(), answer.stderr.decode()), milliseconds
+
+    def compare_answers(self):
+        asked = questions(self)
+        for words in asked:
+            here, here_ms = self.answer(self.central, words)
+            there, there_ms = self.answer(self.cluster.url, words)
+            if here[:2] != there[:2]:
+                lines = [(one, other) for one, other in zip(here[1], there[1]) if one != other]
+                what = lines[0] if lines else f"{len(here[1])} and {len(there[1])} lines"
+                self.note(f"{' '.join(words)}: {here[0]} and {there[0]}, {str(what)[:2000]} {there[2][:500]}")
+            print(f"asked: {' '.join(words)}: {here_ms:.0f} ms SQLite, {there_ms:.0f} ms cluster", flush=True)
+        return len(asked)
+
+    def compare_partial(self):
+        """One shard down: what is left is answered, and said to be a part."""
+        self.cluster.kill(2)
+        answer = self.run(self.cluster.url, "top", "--json")
+        rows = [json.loads(line) for line in answer.stdout.decode().splitlines()]
+        if not rows or answer.returncode != 3 or not all(row.get("partial") for row in rows):
+            self.note(f"top with a shard down: {len(rows)} rows, exit code {answer.returncode}, not all labelled partial "
+                      f"{answer.stderr.decode()[:500]}")
+        if self.run(self.cluster.url, "ingest", os.path.join(ROOT, "sample-data", "demo.sqlite")).returncode == 0:
+            self.note("ingest with a shard down said that all is well")
+        self.cluster.start(2)
+        print("partial: top with a shard down", flush=True)
+        return 2
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stallctl")
+    parser.add_argument("scratch")
+    parser.add_argument("--stores", type=int, default=200)
+    parser.add_argument("--central", help="a central store whose reports are copied, in place of made ones")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sabotage", action="store_true")
+    parser.add_argument("--again", action="store_true", help="ask again what the run before left")
+    options = parser.parse_args()
+    options.stallctl, options.scratch = os.path.abspath(options.stallctl), os.path.abspath(options.scratch)
+    os.makedirs(options.scratch, exist_ok=True)
+    world = World(options)
+    try:
+        if not options.again:
+            world.fill()
+        if options.sabotage:
+            world.lose_a_report()
+        answers = world.compare_rows() + world.compare_answers() + world.compare_partial()
+    finally:
+        world.cluster.tell("down")
+    print(f"truth clickhouse answers={answers} differing={len(world.faults)}")
+    sys.exit(1 if world.faults else 0)
+
+
+main()
