@@ -28,6 +28,8 @@ class Proxy(http.server.ThreadingHTTPServer):
         self.sabotages_left = 1 if is_sabotaged else 0
         # The store that lost a batch: an older attempt that comes late would heal it.
         self.sabotaged_path = None
+        # Stores of which a batch may be under way somewhere.
+        self.passed = set()
         self.statuses = {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
         threading.Thread(target=self.replay, daemon=True).start()
@@ -122,8 +124,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if name == "GET":
                 return self.answer(*proxy.forward(name, self.path, None, fields))
             with proxy.lock:
-                is_sabotaged = proxy.sabotages_left > 0 and b"stallctl.report/" in gzip.decompress(body)
+                is_sabotaged = (
+                    proxy.sabotages_left > 0 and self.path not in proxy.passed and b"stallctl.report/" in gzip.decompress(body))
                 proxy.sabotages_left -= is_sabotaged
+                if not is_sabotaged:
+                    proxy.passed.add(self.path)
             if is_sabotaged:
                 # Acknowledged, and not stored: the collector is told that the batch has no lines.
                 body = gzip.compress(b"")
