@@ -53,13 +53,6 @@ extension ClusterStore {
                 from exposure final where \(conditions.sql) group by \(key))
             order by loop, first
             """, columnCount: 10)
-        let excerpt = try ReportExcerpt(server, grouping)
-        let add = try excerpt.excerpt.connection.prepare(
-            """
-            insert into exposure (source, revision, loop, start_us, watched_ns, busy_ns, ready_delay_ns,
-                micro_stall_count, micro_stall_ns, iteration_count, lengths)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """)
         var found: [(loop: Int64, values: [Int64], lengths: [UInt8])] = []
         while try rows.step() {
             let (buckets, counts) = (try rows.integers(at: 8), try rows.integers(at: 9))
@@ -79,6 +72,14 @@ extension ClusterStore {
                     LengthHistogram(counts: histogram).encoded
                 ))
         }
+        guard !found.isEmpty else { return [] }
+        let excerpt = try ReportExcerpt(server, grouping)
+        let add = try excerpt.excerpt.connection.prepare(
+            """
+            insert into exposure (source, revision, loop, start_us, watched_ns, busy_ns, ready_delay_ns,
+                micro_stall_count, micro_stall_ns, iteration_count, lengths)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
         try excerpt.excerpt.fill {
             try excerpt.fetchLoops(Set(found.map(\.loop)))
             let source = try excerpt.excerpt.source(UniqueID((0, 1)))
@@ -100,22 +101,33 @@ extension ClusterStore {
     }
 
     package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
+        var rows = try server.rows(
+            "select source, loop, place, reason, stall_count, total_ns from suppression final",
+            columnCount: 6)
+        typealias Row = (source: UniqueID, loop: Int64, values: [Int64])
+        var found: [Row] = []
+        while try rows.step() {
+            found.append(
+                (
+                    try rows.uniqueID(at: 0), try rows.integer(at: 1),
+                    try (2...5).map { try rows.integer(at: $0) }
+                ))
+        }
+        guard !found.isEmpty else { return [] }
         let excerpt = try ReportExcerpt(server, grouping)
         let add = try excerpt.excerpt.connection.prepare(
             """
             insert or replace into suppression (source, revision, loop, place, reason, stall_count, total_ns)
             values (?, 0, ?, ?, ?, ?, ?)
             """)
-        var rows = try server.rows(
-            "select source, loop, place, reason, stall_count, total_ns from suppression final",
-            columnCount: 6)
         try excerpt.excerpt.fill {
-            try excerpt.fetchLoops(nil)
-            while try rows.step() {
-                guard let loop = excerpt.excerpt.loops[try rows.integer(at: 1)] else { continue }
+            try excerpt.fetchLoops(Set(found.map(\.loop)))
+            for row in found {
+                guard let loop = excerpt.excerpt.loops[row.loop] else { continue }
+                let values = row.values
                 try add.run(
-                    excerpt.excerpt.source(rows.uniqueID(at: 0)), loop, rows.integer(at: 2),
-                    rows.integer(at: 3), rows.integer(at: 4), rows.integer(at: 5))
+                    excerpt.excerpt.source(row.source), loop, values[0], values[1], values[2],
+                    values[3])
             }
         }
         return try excerpt.excerpt.store.suppressedStalls(filter)
