@@ -119,6 +119,16 @@ struct TotalsQuestion {
     }
 
     private func addCells(_ cells: CellSource, to totals: inout TotalsExcerpt) throws {
+        // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
+        let hasBoth = hasEdges && question.withDays && question.largest != nil
+        for range in hasBoth ? CellPlace.parts(of: cells.range) : [cells.range] {
+            var part = cells
+            part.range = range
+            try addPart(part, to: &totals)
+        }
+    }
+
+    private func addPart(_ cells: CellSource, to totals: inout TotalsExcerpt) throws {
         var source = cells
         let place = CellPlace(
             source.range, asksForDays: question.withDays, isAlways: !hasEdges,
@@ -208,18 +218,37 @@ struct CellPlace {
     /// Single days are read beside the cells of 32.
     var needsDays = false
 
-    init(_ range: Range<Int64>, asksForDays: Bool, isAlways: Bool, listsAll: Bool) {
-        let long: Int64 = 32
-        let end = range.upperBound == .max ? Int64.max : range.upperBound.floored(by: long) * long
+    private static let long: Int64 = 32
+
+    /// The days of a range that cells of 32 make up; empty without any.
+    private static func longDays(of range: Range<Int64>) -> Range<Int64> {
         let first =
             range.lowerBound == .min
             ? Int64.min : (range.lowerBound + long - 1).floored(by: long) * long
-        guard isAlways || first < end, !(asksForDays && listsAll) else {
+        let end =
+            range.upperBound == .max ? Int64.max : range.upperBound.floored(by: long) * long
+        return first..<max(first, end)
+    }
+
+    /// What of a range is read as single days, as cells of 32, and as single days again.
+    static func parts(of range: Range<Int64>) -> [Range<Int64>] {
+        let days = longDays(of: range)
+        guard !days.isEmpty else { return [range] }
+        return [
+            range.lowerBound..<days.lowerBound, days, days.upperBound..<range.upperBound,
+        ].filter { !$0.isEmpty }
+    }
+
+    init(_ range: Range<Int64>, asksForDays: Bool, isAlways: Bool, listsAll: Bool) {
+        let days = Self.longDays(of: range)
+        guard isAlways || !days.isEmpty, !(asksForDays && listsAll) else {
             (isDaily, dayCount) = (true, 1)
             return
         }
         needsDays = asksForDays
-        if !isAlways { day = first == .min ? end - long : first }
+        if !isAlways {
+            day = days.lowerBound == .min ? days.upperBound - Self.long : days.lowerBound
+        }
     }
 }
 

@@ -31,4 +31,21 @@ import Testing
         #expect((place.isDaily, place.dayCount) == (isDaily, dayCount))
         if !isDaily { #expect(place.day == day) }
     }
+
+    /// A day that lay both in a cell and beside it counted twice in `top --until` of a time within a day.
+    @Test(
+        arguments: [
+            (Int64(1)..<Int64(100), [1..<32, 32..<96, 96..<100]), (32..<64, [32..<64]),
+            (1..<31, [1..<31]),
+            (.min..<40, [.min..<32, 32..<40]), (40..<(.max), [40..<64, 64..<(.max)]),
+        ] as [(Range<Int64>, [Range<Int64>])])
+    func `a range is divided where the store in memory divides it`(
+        range: Range<Int64>, parts: [Range<Int64>]
+    ) {
+        #expect(CellPlace.parts(of: range) == parts)
+        for part in parts {
+            let place = CellPlace(part, asksForDays: true, isAlways: false, listsAll: false)
+            #expect(place.isDaily != place.needsDays)
+        }
+    }
 }
