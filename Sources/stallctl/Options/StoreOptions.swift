@@ -51,6 +51,14 @@ struct StoreOptions: ParsableArguments {
         return try Self.open(path: path)
     }
 
+    /// Fails for a cluster: what some commands do needs a file.
+    func expectFile(for command: String) throws {
+        guard ClickHouseAddress.isAddress(path) else { return }
+        throw ClickHouseError.notSupported(
+            store: try ClickHouseAddress(path).description,
+            what: "a cluster; \(command) needs a store that is a file")
+    }
+
     /// Opens a store for reading.
     static func open(path: String) throws -> any QueryableStore {
         guard ClickHouseAddress.isAddress(path) else { return try ReportStore.open(path: path) }

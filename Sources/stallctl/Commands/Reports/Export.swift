@@ -111,6 +111,7 @@ struct Export: ParsableCommand {
     }
 
     func run() throws {
+        if rows == .all { try source.expectFile(for: "export --rows all") }
         let store = try source.open()
         switch format {
         case .csv: try writeCSV(from: store)

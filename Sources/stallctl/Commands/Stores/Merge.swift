@@ -44,6 +44,8 @@ struct Merge: ParsableCommand {
     }
 
     func run() throws {
+        // The default rules file is beside the store.
+        if grouping.rules == nil { try source.expectFile(for: "merge without --rules") }
         let store = try source.open()
         let ranking = try grouping.question(to: store, filters.filter).exactRanking(by: .total)
         let merged = try groups.map { try ranking.groups.one(named: $0, inStore: store.path) }

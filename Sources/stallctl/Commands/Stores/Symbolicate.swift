@@ -46,6 +46,7 @@ struct Symbolicate: ParsableCommand {
     var binaries: [String] = []
 
     func run() throws {
+        try target.expectFile(for: "symbolicate")
         let store = try LocationStore(
             path: target.path, grouper: DefaultGrouper(rules: grouping.rules(forStore: target.path))
         )
