@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import StallArchive
+internal import StallClickHouse
 internal import StallModel
 
 struct SeveralStoresOptions: ParsableArguments {
@@ -32,7 +33,13 @@ struct SeveralStoresOptions: ParsableArguments {
 
     /// Opens stores for reading.
     static func open(paths: [String]) throws -> any QueryableStore {
-        paths.count > 1 ? try MergedStore(paths: paths) : try StoreOptions.open(path: paths[0])
+        guard paths.count > 1 else { return try StoreOptions.open(path: paths[0]) }
+        if let cluster = paths.first(where: ClickHouseAddress.isAddress) {
+            throw ClickHouseError.notSupported(
+                store: try ClickHouseAddress(cluster).description,
+                what: "a cluster, which has shards of its own; ask it without another --store")
+        }
+        return try MergedStore(paths: paths)
     }
 
     /// For what shows single reports, too.

@@ -187,4 +187,14 @@ import Testing
             }
         }
     }
+
+    /// Goal: a cluster is not opened as if it were a file.
+    @Test func `a cluster is asked alone`() {
+        let cluster = "clickhouse://stall@hub:8123/stalls"
+        #expect {
+            try SeveralStoresOptions.open(paths: ["/nowhere/eu.sqlite", cluster])
+        } throws: { error in
+            "\(error)".contains("hub:8123") && "\(error)".contains("ask it without another --store")
+        }
+    }
 }
