@@ -125,9 +125,15 @@ import Testing
         let reader: ToolReader
 
         init(_ text: String, byteLimit: Int = 1 << 20) throws {
-            try "#!/bin/sh\n\(text)\n".write(to: path, atomically: true, encoding: .utf8)
-            try FileManager.default.setAttributes(
-                [.posixPermissions: 0o700], ofItemAtPath: path.path)
+            // Not written here: a program that another test starts meanwhile would hold the file open for writing, and a
+            // file that is open for writing cannot be run.
+            let writer = try Process.run(
+                URL(filePath: "/bin/sh"),
+                arguments: [
+                    "-c", #"printf '%s\n' '#!/bin/sh' "$1" >"$0" && chmod 700 "$0""#, path.path,
+                    text,
+                ])
+            writer.waitUntilExit()
             reader = ToolReader(tool: path.path, store: "/s", byteLimit: byteLimit)
         }
 
