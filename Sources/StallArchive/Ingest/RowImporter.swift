@@ -25,6 +25,8 @@ final class RowImporter {
     var targets: [Int64: Int64] = [:]
     /// The source that was one with the present one and has a report already.
     var sibling: ((_ seq: Int64, _ id: UniqueID) throws -> Int64?)?
+    /// Also takes the names of places that no report here shows: those that do are elsewhere.
+    var takesAllNames = false
     /// What the file says that the content of stacks hashes to, as far as that was read ahead.
     var stackHashes: [Int64: Int64] = [:]
 
@@ -120,6 +122,7 @@ final class RowImporter {
         var places = try incoming.firstNamed(after: revision)
         while true {
             for place in places {
+                if takesAllNames { _ = try self.location(place.id) }
                 try importNames(
                     ofLocation: place.id, hash: place.hash, detail: place.detail, isNew: false,
                     function: place.function)

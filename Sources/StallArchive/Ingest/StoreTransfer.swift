@@ -44,6 +44,7 @@ final class StoreTransfer {
         rows = RowImporter(
             incoming, interner: writer.interner, reports: writer.reports,
             grouping: writer.grouping, same: writer.same, evidence: writer.evidence)
+        rows.takesAllNames = writer.families.holdsOnlyNews
     }
 
     /// Forgets which rows the central store has: another process has written there between two parts.

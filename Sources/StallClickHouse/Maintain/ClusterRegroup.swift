@@ -49,15 +49,50 @@ package struct ClusterRegroup {
     private func regroup(
         _ day: Int64, _ known: GroupingRow, _ grouper: any ReportGrouper
     ) throws -> [RegroupedReports] {
-        let reports = try ReportExcerpt(
-            cluster.server, StoredGrouping(rulesHash: known.rulesHash, prunedBefore_us: nil))
         var filter = ReportFilter()
         filter.since = UnixTime(microseconds: day * Int64.microsecondsOfDay)
         filter.until = UnixTime(microseconds: (day + 1) * Int64.microsecondsOfDay)
-        try reports.fetch(ReportConditions(filter), withStacks: true)
+        return try regroup(ReportConditions(filter), known, grouper).moved
+    }
+
+    /// Decides the groups again of reports that were grouped before names of these places arrived.
+    ///
+    /// - Returns: The days whose totals are to be added up again.
+    func run(
+        ofPlaces places: [Int64], _ grouper: any ReportGrouper
+    ) throws -> Set<Int64> {
+        guard !places.isEmpty, let known = try GroupingRow(cluster.server) else { return [] }
+        var days: Set<Int64> = []
+        for part in places.sorted().parts() {
+            var rows = try cluster.server.rows(
+                "select distinct hash from stack where hasAny(location, \(Self.array(part)))",
+                columnCount: 1)
+            var stacks: [Int64] = []
+            while try rows.step() { stacks.append(try rows.integer(at: 0)) }
+            for part in stacks.sorted().parts() {
+                var conditions = ReportConditions(ReportFilter())
+                conditions.add("is_unnamed = 1 and hasAny(stack, \(Self.array(part)))")
+                days.formUnion(try regroup(conditions, known, grouper).days)
+            }
+        }
+        return days
+    }
+
+    /// Of one type, whatever their signs: an array of literals is of none then.
+    private static func array(_ numbers: [Int64]) -> ClickHouseQuery {
+        let text = numbers.map(String.init).joined(separator: ",")
+        return "arrayMap(x -> toInt64(x), splitByChar(',', \(text)))"
+    }
+
+    private func regroup(
+        _ conditions: ReportConditions, _ known: GroupingRow, _ grouper: any ReportGrouper
+    ) throws -> (moved: [RegroupedReports], days: Set<Int64>) {
+        let reports = try ReportExcerpt(
+            cluster.server, StoredGrouping(rulesHash: known.rulesHash, prunedBefore_us: nil))
+        guard try reports.fetch(conditions, withStacks: true) > 0 else { return ([], []) }
         let connection = reports.excerpt.connection
         let moved = try regroupReports(connection, grouper)
-        _ = try StoreCopy(connection, to: cluster, clock: clock).run(isOfNewRules: true)
-        return moved
+        let copied = try StoreCopy(connection, to: cluster, clock: clock).run(isOfNewRules: true)
+        return (moved, copied.days)
     }
 }

@@ -181,6 +181,7 @@ struct DimensionCopy {
     private mutating func copyStacks(_ summary: inout StoreCopy.Summary) throws {
         let locations = keys.locations
         var stacks: [Int64: Int64] = [:]
+        var unused = Set(locations.keys)
         try copy(
             "select id, hash, is_truncated, locations from stack",
             to: "stack (hash, is_truncated, location, is_guessed)", &summary
@@ -193,6 +194,7 @@ struct DimensionCopy {
             out.add(try row.integer(at: 2))
             out.add(
                 list: try entries.map { entry in
+                    unused.remove(entry.location)
                     guard let hash = locations[entry.location] else {
                         throw row.damage("location \(entry.location) of a stack is missing")
                     }
@@ -201,6 +203,7 @@ struct DimensionCopy {
             out.add(list: entries.map { $0.isGuessed ? 1 : 0 })
         }
         keys.stacks = stacks
+        summary.latePlaces = unused.compactMap { locations[$0] }
     }
 
     private mutating func copyGroups(_ summary: inout StoreCopy.Summary) throws {

@@ -27,10 +27,12 @@ package struct StagedIngest {
     /// - Parameters:
     ///   - stores: The stores whose positions the private one begins with; nil for all.
     ///   - renews: Also adds up the days that changed. Who copies often does that now and then with ``renew()``.
+    ///   - grouper: What the store of `fill` is grouped by.
     ///   - fill: Imports into the store of this path.
     /// - Throws: Why not all of it is in the cluster; it can be taken again then.
     package func run<Answer>(
-        of stores: [UniqueID]? = nil, renews: Bool = true, _ fill: (_ path: String) throws -> Answer
+        of stores: [UniqueID]? = nil, renews: Bool = true, grouper: any ReportGrouper,
+        _ fill: (_ path: String) throws -> Answer
     ) throws -> (answer: Answer, copied: StoreCopy.Summary) {
         let directory = try PrivateDirectory()
         defer { withExtendedLifetime(directory) {} }
@@ -40,13 +42,22 @@ package struct StagedIngest {
         try SourcePositions(cluster).seed(file.connection, of: stores)
         try file.close()
         let answer = try fill(path)
-        return (answer, try copy(path, renews: renews))
+        return (answer, try copy(path, renews: renews, grouper: grouper))
     }
 
     /// Copies a central store that is there already.
-    package func copy(_ path: String, renews: Bool = true) throws -> StoreCopy.Summary {
+    ///
+    /// - Parameter grouper: Groups reports again of which names came later; nil leaves them.
+    package func copy(
+        _ path: String, renews: Bool = true, grouper: (any ReportGrouper)? = nil
+    ) throws -> StoreCopy.Summary {
         let connection = try Connection(to: StoreFile.absolute(path), as: path, .readOnly)
-        let summary = try retrying { try StoreCopy(connection, to: cluster, clock: clock).run() }
+        var summary = try retrying { try StoreCopy(connection, to: cluster, clock: clock).run() }
+        if let grouper {
+            let regroup = ClusterRegroup(cluster, clock: clock)
+            summary.days.formUnion(
+                try retrying { try regroup.run(ofPlaces: summary.latePlaces, grouper) })
+        }
         if renews { try renew(summary.days) }
         return summary
     }

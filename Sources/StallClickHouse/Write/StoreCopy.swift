@@ -22,6 +22,8 @@ package struct StoreCopy {
         package var reportCount = 0
         package var rowCount = 0
         package var byteCount = 0
+        /// The hashes of places that no stack of the store shows: their names came later than the reports.
+        package var latePlaces: [Int64] = []
         /// The days whose totals are to be added up again.
         package var days: Set<Int64> = []
 

@@ -13,6 +13,7 @@ package final class ClusterStorage: PushStorage {
 
     private let staged: StagedIngest
     private let positions: SourcePositions
+    private let grouper = DefaultGrouper(rules: .builtIn)
     private let seconds: () -> Double
     /// The apps that stores have rows of, as far as they were looked up.
     private var apps: [UniqueID: Set<String>] = [:]
@@ -75,7 +76,8 @@ package final class ClusterStorage: PushStorage {
     private func copy(
         _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
     ) throws -> [PushOutcome] {
-        try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false) { path in
+        try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false, grouper: grouper)
+        { path in
             let storage = try SQLiteStorage(path, rules: .builtIn)
             defer { storage.close() }
             return storage.take(batches)

@@ -7,11 +7,12 @@ import urllib.request
 
 
 class Cluster:
-    def __init__(self, root, folder, is_new=True):
+    def __init__(self, root, folder, database, is_new=True):
         self.script, self.folder = os.path.join(root, "scripts", "clickhouse-cluster"), folder
         if is_new:
             self.tell("wipe")
-        self.url = self.tell("up")
+        self.database = database
+        self.url = self.tell("up").replace("/stalls?", f"/{database}?")
         self.password = open(os.path.join(folder, "password"), encoding="utf-8").read().strip()
         self.environment = {**os.environ, "TZ": "UTC", "STALLCTL_CLICKHOUSE_PASSWORD": self.password}
 
@@ -29,7 +30,7 @@ class Cluster:
         """The rows of an answer, as lists of texts."""
         place = urllib.parse.urlparse(self.url)
         request = urllib.request.Request(
-            f"http://127.0.0.{shard}:{place.port}/?database=stalls", sql.encode(),
+            f"http://127.0.0.{shard}:{place.port}/?database={self.database}", sql.encode(),
             {"X-ClickHouse-User": "stall", "X-ClickHouse-Key": self.password})
         with urllib.request.urlopen(request, timeout=600) as answer:
             return [line.split("\t") for line in answer.read().decode("utf-8", "replace").splitlines()]

@@ -27,5 +27,6 @@ def questions(world):
         ["status"],
     ]
     asked += [["show", identifier] for identifier in ids[::10]]
-    asked += [["why", ids[0]], ["tree"]]
+    # Stacks are fetched, not added up by the cluster: docs/scale.md, "Limits".
+    asked += [["why", ids[0]], ["tree"] if world.count("report") < 2_000_000 else ["tree", "--host", host, "--app", app]]
     return [[*words, "--json"] for words in asked]

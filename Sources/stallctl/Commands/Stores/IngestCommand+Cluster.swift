@@ -28,7 +28,7 @@ extension IngestCommand {
         try cluster.migrate()
         let progress = ProgressLine()
         let grouper = DefaultGrouper(rules: try grouping.rules(forStore: target.path))
-        let (result, _) = try StagedIngest(cluster).run { path in
+        let (result, _) = try StagedIngest(cluster).run(grouper: grouper) { path in
             var job = IngestJob(store: path, paths: paths)
             job.allowsUnmatched = allowUnmatched
             job.holdsOnlyNews = true

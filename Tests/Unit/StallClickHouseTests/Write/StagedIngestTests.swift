@@ -33,7 +33,7 @@ import Testing
         let cluster = try played.cluster()
         return try StagedIngest(
             cluster, clock: { UnixTime(microseconds: 1_700_000_100_000_000) }, pause: { _ in }
-        ).run { staged in
+        ).run(grouper: PlainGrouper()) { staged in
             let ingest = try Ingest(into: staged, grouper: PlainGrouper(), holdsOnlyNews: true)
             _ = try ingest.run([path])
             try ingest.close()
