@@ -1,9 +1,8 @@
-// HTTP by the program `curl`, run once for each request. Linked into stallctl, an HTTP client costs every command of it,
+// HTTP by the program `curl`, run once for each request, or for several that are sent at once. Linked into stallctl, an HTTP client costs every command of it,
 // and FoundationNetworking's cannot be given a certificate authority (docs/decisions/0015-http-by-curl.md).
 //
 // Requests and answers are in memory: nothing is written to a disk, and no secret is in an argument.
 
-internal import CMemoryFile
 internal import Glibc
 
 /// What sends requests: `curl`, or a test that plays a server.
@@ -12,46 +11,84 @@ package protocol HTTPSender {
     ///
     /// - Parameter isCancelled: Polled while it waits.
     func send(_ request: HTTPRequest, isCancelled: () -> Bool) -> HTTPReply
+
+    /// Sends requests that do not wait for each other, and waits for all of their answers.
+    func send(together requests: [HTTPRequest], isCancelled: () -> Bool) -> [HTTPReply]
+}
+
+extension HTTPSender {
+    package func send(together requests: [HTTPRequest], isCancelled: () -> Bool) -> [HTTPReply] {
+        requests.map { send($0, isCancelled: isCancelled) }
+    }
 }
 
 /// Sends requests.
 package struct Curl: HTTPSender, Sendable {
-    /// The heads of an answer that are read.
-    private static let headLimit = 1 << 20
     private let program: String
 
     package init(program: String = "curl") { self.program = program }
 
     package func send(_ request: HTTPRequest, isCancelled: () -> Bool = { false }) -> HTTPReply {
+        send(together: [request], isCancelled: isCancelled)[0]
+    }
+
+    /// Sends requests at once, by one process: to start one takes longer than many an answer.
+    ///
+    /// - Parameter requests: A dozen at most: each has three files.
+    /// - Returns: A reply for each. When one fails, all of them do.
+    package func send(
+        together requests: [HTTPRequest], isCancelled: () -> Bool = { false }
+    ) -> [HTTPReply] {
         do throws(SystemFailure) {
-            return try answer(to: request, isCancelled)
+            return try answers(to: requests, isCancelled)
         } catch {
-            return error.errno == ENOENT
+            let reply: HTTPReply =
+                error.errno == ENOENT
                 ? .refused(reason: "curl is not installed: stallctl speaks HTTP through it")
                 : .failed(reason: "\(error.call): \(String(cString: strerror(error.errno)))")
+            return requests.map { _ in reply }
         }
     }
 
-    private func answer(
-        to request: HTTPRequest, _ isCancelled: () -> Bool
-    ) throws(SystemFailure) -> HTTPReply {
-        let options = request.options(bodyPath: "/dev/fd/4", headPath: "/dev/fd/5")
-        let config = try memoryFile(Array(options.utf8))
-        let body = try memoryFile(request.body ?? [])
-        let (heads, complaint) = (try memoryFile([]), try memoryFile([]))
-        var output: [CInt] = [-1, -1]
-        guard stall_closed_pipe(&output) == 0 else { throw SystemFailure("pipe2") }
-        defer { close(output[0]) }
+    private func answers(
+        to requests: [HTTPRequest], _ isCancelled: () -> Bool
+    ) throws(SystemFailure) -> [HTTPReply] {
+        var transfers: [Transfer] = []
+        for request in requests {
+            transfers.append(try Transfer(request, firstFile: 4 + 3 * CInt(transfers.count)))
+        }
+        let config = try MemoryFile.holding(Array(Transfer.options(transfers).utf8))
+        let complaint = try MemoryFile.holding([])
+        var files: [(file: CInt, number: CInt)] = [
+            (complaint.descriptor, 2), (config.descriptor, 3),
+        ]
+        for transfer in transfers { files += transfer.files }
+        let process = try spawn(files)
+        for transfer in transfers { transfer.output.closeEnd() }
+        let ending = Transfer.read(&transfers, isCancelled)
+        if ending != .whole { kill(process, SIGKILL) }
+        var status: CInt = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        var failure: HTTPReply?
+        let isExit = status & 0x7f == 0
+        if isCancelled() {
+            failure = .failed(reason: "stopped by a signal")
+        } else if case .tooLong(let limit) = ending {
+            failure = .failed(reason: "the answer is longer than \(limit) bytes")
+        } else if !isExit || status >> 8 != 0 {
+            failure = Self.failure(isExit ? status >> 8 : -1, complaint.bytes(limit: 1000))
+        }
+        return transfers.map { failure ?? $0.reply }
+    }
+
+    /// Starts curl with these files open, each under the number beside it.
+    private func spawn(_ files: [(file: CInt, number: CInt)]) throws(SystemFailure) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         // First away from the numbers that they are to have.
-        let files =
-            [
-                (output[1], 1), (complaint.descriptor, 2), (config.descriptor, 3),
-                (body.descriptor, 4), (heads.descriptor, 5),
-            ] as [(CInt, CInt)]
         for (file, number) in files {
             posix_spawn_file_actions_adddup2(&actions, file, number + 900)
         }
@@ -72,44 +109,8 @@ package struct Curl: HTTPSender, Sendable {
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
         let code = posix_spawnp(&process, program, &actions, &attributes, &arguments, environ)
-        close(output[1])
         guard code == 0 else { throw SystemFailure("posix_spawn", code) }
-        let (answer, isWhole) = Self.read(output[0], limit: request.limits.answerBytes, isCancelled)
-        if !isWhole { kill(process, SIGKILL) }
-        var status: CInt = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        if isCancelled() { return .failed(reason: "stopped by a signal") }
-        guard isWhole else {
-            return .failed(reason: "the answer is longer than \(request.limits.answerBytes) bytes")
-        }
-        let isExit = status & 0x7f == 0
-        guard isExit, status >> 8 == 0 else {
-            return Self.failure(isExit ? status >> 8 : -1, complaint.bytes(limit: 1000))
-        }
-        return HTTPAnswer(heads: heads.bytes(limit: Self.headLimit), body: answer)
-            .map(HTTPReply.answer) ?? .failed(reason: "the answer is not HTTP")
-    }
-
-    private func memoryFile(_ bytes: [UInt8]) throws(SystemFailure) -> MemoryFile {
-        guard let file = MemoryFile() else { throw SystemFailure("memfd_create") }
-        guard file.write(bytes) else { throw SystemFailure("pwrite") }
-        return file
-    }
-
-    private static func read(
-        _ descriptor: CInt, limit: Int, _ isCancelled: () -> Bool
-    ) -> (bytes: [UInt8], isWhole: Bool) {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while bytes.count <= limit, !isCancelled() {
-            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            guard poll(&input, 1, 100) != 0 else { continue }
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            if count <= 0 { return (bytes, true) }
-            bytes += buffer[..<count]
-        }
-        return (bytes, false)
+        return process
     }
 
     /// What curl's exit status means: most failures pass, some never do.

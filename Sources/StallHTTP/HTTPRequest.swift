@@ -34,10 +34,12 @@ package struct HTTPRequest: Hashable, Sendable {
     /// - Parameters:
     ///   - bodyPath: Where curl reads the body.
     ///   - headPath: Where it writes the heads of answers.
-    func options(bodyPath: String, headPath: String) -> String {
+    ///   - outputPath: Where it writes the body of the answer.
+    func options(bodyPath: String, headPath: String, outputPath: String) -> String {
         var lines = [
             option("url", url), option("request", method), option("dump-header", headPath),
-            "silent", "show-error", "globoff", option("proto", "=http,https"),
+            option("output", outputPath), "silent", "show-error", "globoff",
+            option("proto", "=http,https"),
             option("connect-timeout", "\(limits.connect_s)"),
             option("max-time", "\(limits.answer_s)"),
             option("user-agent", "stallctl"),
