@@ -71,19 +71,8 @@ struct CellSource {
     /// The cells, without their histograms.
     func cells() throws -> [CellKey: Cell] {
         var cells: [CellKey: Cell] = [:]
-        func add(_ table: ClickHouseQuery, _ measures: ClickHouseQuery) throws {
-            let dimensions: ClickHouseQuery =
-                isCoarse
-                ? "'' as a, '' as b, '' as l, verdict as v, -1 as c, 0 as w"
-                : """
-                app as a, version as b, loop_name as l, verdict as v, cause as c,
-                    \(watched(table)) as w
-                """
-            var rows = try server.rows(
-                """
-                select \(dimensions), \(axisColumn) as axis, \(dayColumn) as cell_day, \(measures)
-                from \(table) group by a, b, l, v, c, w, axis, cell_day
-                """, columnCount: 16)
+        for question in questions {
+            var rows = try server.rows(question, columnCount: 16)
             while try rows.step() {
                 var key = CellKey(
                     app: try rows.text(at: 0), version: try rows.text(at: 1),
@@ -107,20 +96,40 @@ struct CellSource {
                 cells[key, default: Cell()].add(cell)
             }
         }
-        try add(
+        return cells
+    }
+
+    /// What `cells` asks: of roll-ups, and of reports where there have to be.
+    var questions: [ClickHouseQuery] {
+        func question(
+            _ table: ClickHouseQuery, _ measures: ClickHouseQuery
+        ) -> ClickHouseQuery {
+            let dimensions: ClickHouseQuery =
+                isCoarse
+                ? "'' as a, '' as b, '' as l, verdict as v, -1 as c, 0 as w"
+                : """
+                app as a, version as b, loop_name as l, verdict as v, cause as c,
+                    \(watched(table)) as w
+                """
+            return """
+                select \(dimensions), \(axisColumn) as axis, \(dayColumn) as cell_day, \(measures)
+                from \(table) group by a, b, l, v, c, w, axis, cell_day
+                """
+        }
+        let rolledUp = question(
             rolledUp,
             """
             sum(report_count), sum(total_ns), min(min_ns), max(max_ns), argMax(max_id, max_ns),
             argMax(day, max_ns), min(first_us), max(last_us)
             """)
-        guard let reports else { return cells }
-        try add(
+        guard let reports else { return [rolledUp] }
+        let ofReports = question(
             reports,
             """
             count(), sum(duration_ns), min(duration_ns), max(duration_ns), argMax(id, duration_ns),
             argMax(day, duration_ns), min(start_us), max(start_us)
             """)
-        return cells
+        return [rolledUp, ofReports]
     }
 
     /// The durations of the cells' stalls, by axis, by whether their loops are watched, and by day where cells are.
@@ -142,14 +151,7 @@ struct CellSource {
             key.dimension = try rows.text(at: 3)
             return key
         }
-        var rows = try server.rows(
-            """
-            select watched, axis, cell_day, dimension, tupleElement(sums, 1), tupleElement(sums, 2)
-            from (select \(watched(rolledUp)) as watched, \(axisColumn) as axis,
-                \(dayColumn) as cell_day, \(dimensions) as dimension, sumMap(bucket, bucket_count) as sums
-                from \(rolledUp) and verdict in \(list: rankedVerdicts)
-                group by watched, axis, cell_day, dimension)
-            """, columnCount: 6)
+        var rows = try server.rows(histogramQuestion(by: dimensions), columnCount: 6)
         while try rows.step() {
             let (buckets, counts) = (try rows.integers(at: 4), try rows.integers(at: 5))
             guard buckets.count == counts.count else {
@@ -181,6 +183,17 @@ struct CellSource {
                 bucket: Int(bucket), count: rows.integer(at: 5))
         }
         return histograms
+    }
+
+    /// What `histograms` asks of roll-ups.
+    func histogramQuestion(by dimensions: ClickHouseQuery) -> ClickHouseQuery {
+        """
+        select watched, axis, cell_day, dimension, tupleElement(sums, 1), tupleElement(sums, 2)
+        from (select \(watched(rolledUp)) as watched, \(axisColumn) as axis,
+            \(dayColumn) as cell_day, \(dimensions) as dimension, sumMap(bucket, bucket_count) as sums
+            from \(rolledUp) and verdict in \(list: rankedVerdicts)
+            group by watched, axis, cell_day, dimension)
+        """
     }
 
     struct HistogramKey: Hashable {

@@ -33,15 +33,8 @@ struct ClusterRanking {
         let name = try Self.names(server, key, special)
         var indexes: [GroupName: Int] = [:]
         var sums: [Group] = []
-        func add(_ table: ClickHouseQuery, _ watched: ClickHouseQuery, _ measures: ClickHouseQuery)
-            throws
-        {
-            var rows = try server.rows(
-                """
-                select signature, \(watched) as watched, \(measures)
-                from \(table) and verdict in \(list: source.rankedVerdicts)
-                group by signature, watched
-                """, columnCount: 5)
+        for question in Self.questions(source) {
+            var rows = try server.rows(question, columnCount: 5)
             while try rows.step() {
                 let signature: Int64 = try rows.integer(at: 0)
                 let isWatched = try rows.integer(at: 1, as: UInt8.self) != 0
@@ -74,14 +67,6 @@ struct ClusterRanking {
                 }
             }
         }
-        try add(
-            source.rolledUp, "is_watched", "sum(report_count), sum(total_ns), max(max_ns)")
-        if let reports = source.reports {
-            try add(
-                reports,
-                server.isOfWatchedLoop,
-                "count(), sum(duration_ns), max(duration_ns)")
-        }
         let joined = try join(&sums, groups, special, isByLongest: largest.order == .max)
         let shown = sums.indices.filter { !joined.contains($0) }
         groupCount = shown.count
@@ -89,6 +74,24 @@ struct ClusterRanking {
             (sums[$0].size, sums[$0].lost_ns) > (sums[$1].size, sums[$1].lost_ns)
         }
         listed = first.prefix(largest.count).flatMap { Set(sums[$0].keys).sorted() }
+    }
+
+    /// Of roll-ups, and of reports where there have to be.
+    static func questions(_ source: CellSource) -> [ClickHouseQuery] {
+        func question(
+            _ table: ClickHouseQuery, _ watched: ClickHouseQuery, _ measures: ClickHouseQuery
+        ) -> ClickHouseQuery {
+            """
+            select signature, \(watched) as watched, \(measures)
+            from \(table) and verdict in \(list: source.rankedVerdicts)
+            group by signature, watched
+            """
+        }
+        let rolledUp = question(
+            source.rolledUp, "is_watched", "sum(report_count), sum(total_ns), max(max_ns)")
+        guard let reports = source.reports else { return [rolledUp] }
+        let measures: ClickHouseQuery = "count(), sum(duration_ns), max(duration_ns)"
+        return [rolledUp, question(reports, source.server.isOfWatchedLoop, measures)]
     }
 
     /// Counts groups whose stacks were all cut in those that they are the beginnings of.

@@ -10,6 +10,15 @@ struct ClusterState {
     /// The addresses of shards that do not answer.
     private(set) var missingShards: [String] = []
 
+    /// One statement for all of it. Its last part asks all shards, and reads nothing.
+    static let question: ClickHouseQuery = """
+        select 'version', toInt64(max(version)), toInt64(0) from schema_version
+        union all
+        select 'grouping', rules_hash, pruned_before_us from grouping final
+        union all
+        select 'shards', toInt64(count()), toInt64(0) from rollup where day < -2000000000
+        """
+
     /// - Parameter server: Asked to do without the shards that do not answer, where there are any.
     init(_ server: inout ClickHouseServer) throws(ClickHouseError) {
         do throws(ClickHouseError) {
@@ -28,15 +37,7 @@ struct ClusterState {
 
     private mutating func read(_ server: ClickHouseServer) throws(ClickHouseError) {
         do throws(ClickHouseError) {
-            // One request, since each starts a program. The last part asks all shards, and reads nothing.
-            var rows = try server.rows(
-                """
-                select 'version', toInt64(max(version)), toInt64(0) from schema_version
-                union all
-                select 'grouping', rules_hash, pruned_before_us from grouping final
-                union all
-                select 'shards', toInt64(count()), toInt64(0) from rollup where day < -2000000000
-                """, columnCount: 3)
+            var rows = try server.rows(Self.question, columnCount: 3)
             while try rows.step() {
                 switch try rows.text(at: 0) {
                 case "version": schemaVersion = try rows.integer(at: 1)

@@ -15,12 +15,11 @@ extension ClusterStore {
         return LoopExposure.sums(whole + parts)
     }
 
-    private enum Stretches { case whole, divided }
+    enum Stretches { case whole, divided }
 
-    /// The cluster adds up what the time has all of. Of stretches that its ends divide, the store in memory takes the part.
-    private func exposure(
+    func exposureQuestion(
         _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
-    ) throws -> [LoopExposure] {
+    ) -> ClickHouseQuery {
         var named = filter
         (named.since, named.until, named.verdicts, named.causes) = (nil, nil, nil, nil)
         var conditions = ReportConditions(named)
@@ -44,15 +43,22 @@ extension ClusterStore {
             : "emptyArrayUInt16(), emptyArrayInt64()"
         let sums: ClickHouseQuery =
             withLengths ? "sumMap(length_bucket, length_count)" : "0"
-        var rows = try server.rows(
-            """
+        return """
             select loop, first, watched, busy, delayed, stalls, stalled, iterations, \(lengths)
             from (select \(key), min(start_us) as first, sum(watched_ns) as watched,
                 sum(busy_ns) as busy, sum(ready_delay_ns) as delayed, sum(micro_stall_count) as stalls,
                 sum(micro_stall_ns) as stalled, sum(iteration_count) as iterations, \(sums) as sums
                 from exposure final where \(conditions.sql) group by \(key))
             order by loop, first
-            """, columnCount: 10)
+            """
+    }
+
+    /// The cluster adds up what the time has all of. Of stretches that its ends divide, the store in memory takes the part.
+    private func exposure(
+        _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
+    ) throws -> [LoopExposure] {
+        var rows = try server.rows(
+            exposureQuestion(filter, withLengths, of: stretches), columnCount: 10)
         var found: [(loop: Int64, values: [Int64], lengths: [UInt8])] = []
         while try rows.step() {
             let (buckets, counts) = (try rows.integers(at: 8), try rows.integers(at: 9))
@@ -100,10 +106,11 @@ extension ClusterStore {
         return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
     }
 
+    static let suppressionQuestion: ClickHouseQuery =
+        "select source, loop, place, reason, stall_count, total_ns from suppression final"
+
     package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
-        var rows = try server.rows(
-            "select source, loop, place, reason, stall_count, total_ns from suppression final",
-            columnCount: 6)
+        var rows = try server.rows(Self.suppressionQuestion, columnCount: 6)
         typealias Row = (source: UniqueID, loop: Int64, values: [Int64])
         var found: [Row] = []
         while try rows.step() {

@@ -29,6 +29,8 @@ package final class ClusterStore: QueryableStore {
 
     package init(_ server: ClickHouseServer) throws {
         var server = server
+        // Most questions begin with the days.
+        server.ask(ahead: [ClusterState.question, KnownDays.question])
         state = try ClusterState(&server)
         self.server = server
     }
@@ -58,7 +60,16 @@ package final class ClusterStore: QueryableStore {
         _ question: AggregateQuestion, grouper: any ReportGrouper
     ) throws -> AggregateAnswer {
         guard let grouping else { return AggregateAnswer() }
-        return try TotalsQuestion(server, question, grouping).answer(grouper)
+        // Who ranks groups asks next how long their loops were watched, and what was not reported of them.
+        var next: [ClickHouseQuery] = []
+        let filter = question.filter
+        if question.largest != nil {
+            next.append(exposureQuestion(filter, false, of: .whole))
+            if filter.since == nil, filter.until == nil, filter.causes == nil {
+                next.append(Self.suppressionQuestion)
+            }
+        }
+        return try TotalsQuestion(server, question, grouping).answer(grouper, askingAhead: next)
     }
 
     package func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals? {

@@ -8,15 +8,25 @@ struct GroupSource {
 
     /// - Parameter keys: Nil for all groups.
     func groups(_ keys: [Int64]? = nil) throws -> [Int64: ReportGroup] {
-        guard let keys else { return try groups(where: "1", framesOf: "1") }
         var groups: [Int64: ReportGroup] = [:]
-        for part in keys.parts() {
-            groups.merge(
-                try self.groups(
-                    where: "key in \(list: part)", framesOf: "signature in \(list: part)")
-            ) { known, _ in known }
+        for part in Self.parts(of: keys) {
+            groups.merge(try self.groups(where: part.groups, framesOf: part.frames)) { known, _ in
+                known
+            }
         }
         return groups
+    }
+
+    /// What `groups` asks, to be asked ahead.
+    static func questions(_ keys: [Int64]?) -> [ClickHouseQuery] {
+        parts(of: keys).flatMap { [question(where: $0.groups), question(framesOf: $0.frames)] }
+    }
+
+    private static func parts(
+        of keys: [Int64]?
+    ) -> [(groups: ClickHouseQuery, frames: ClickHouseQuery)] {
+        guard let keys else { return [("1", "1")] }
+        return keys.parts().map { ("key in \(list: $0)", "signature in \(list: $0)") }
     }
 
     /// The groups of these families.
@@ -35,22 +45,35 @@ struct GroupSource {
 
     /// Groups that are not as most are: of truncated stacks, and those that share their hash with another row.
     func special() throws -> [Int64: ReportGroup] {
-        try groups(
-            where: """
-                is_cut = 1 or hash in
-                    (select hash from signature group by hash having uniqExact(key) > 1)
-                """, framesOf: "0")
+        try groups(where: Self.isSpecial, framesOf: nil)
+    }
+
+    static var questionOfSpecial: ClickHouseQuery { question(where: isSpecial) }
+
+    private static let isSpecial: ClickHouseQuery = """
+        is_cut = 1 or hash in
+            (select hash from signature group by hash having uniqExact(key) > 1)
+        """
+
+    private static func question(where condition: ClickHouseQuery) -> ClickHouseQuery {
+        """
+        select key, hash, family, title, is_cut, wait, has_app_frame from signature
+        where \(condition)
+        """
+    }
+
+    private static func question(framesOf condition: ClickHouseQuery) -> ClickHouseQuery {
+        """
+        select distinct signature, position, name from signature_frame where \(condition)
+        order by signature, position
+        """
     }
 
     private func groups(
-        where condition: ClickHouseQuery, framesOf frameCondition: ClickHouseQuery
+        where condition: ClickHouseQuery, framesOf frameCondition: ClickHouseQuery?
     ) throws -> [Int64: ReportGroup] {
         var groups: [Int64: ReportGroup] = [:]
-        var rows = try server.rows(
-            """
-            select key, hash, family, title, is_cut, wait, has_app_frame from signature
-            where \(condition)
-            """, columnCount: 7)
+        var rows = try server.rows(Self.question(where: condition), columnCount: 7)
         while try rows.step() {
             groups[try rows.integer(at: 0)] = ReportGroup(
                 signature: try rows.integer(at: 1), family: try rows.integer(at: 2),
@@ -59,12 +82,8 @@ struct GroupSource {
                 isWithoutAppFrame: try rows.integer(at: 6, as: UInt8.self) == 0,
                 isCut: try rows.integer(at: 4, as: UInt8.self) != 0)
         }
-        guard frameCondition != "0" else { return groups }
-        rows = try server.rows(
-            """
-            select distinct signature, position, name from signature_frame where \(frameCondition)
-            order by signature, position
-            """, columnCount: 3)
+        guard let frameCondition else { return groups }
+        rows = try server.rows(Self.question(framesOf: frameCondition), columnCount: 3)
         while try rows.step() {
             groups[try rows.integer(at: 0)]?.frames.append(try rows.text(at: 2))
         }

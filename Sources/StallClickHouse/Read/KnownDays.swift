@@ -7,9 +7,11 @@ struct KnownDays {
     /// Those whose roll-ups are not those of all their reports.
     private(set) var stale: [Int64] = []
 
+    static let question: ClickHouseQuery =
+        "select day, is_fresh from rollup_day final order by day"
+
     init(_ server: ClickHouseServer) throws {
-        var rows = try server.rows(
-            "select day, is_fresh from rollup_day final order by day", columnCount: 2)
+        var rows = try server.rows(Self.question, columnCount: 2)
         while try rows.step() {
             let day: Int64 = try rows.integer(at: 0)
             all.append(day)

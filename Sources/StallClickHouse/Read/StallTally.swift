@@ -14,12 +14,8 @@ struct StallTally {
     private var rows: [Row] = []
 
     init(_ source: CellSource) throws {
-        func add(_ table: ClickHouseQuery, _ measures: ClickHouseQuery) throws {
-            var rows = try source.server.rows(
-                """
-                select app, version, loop_name, verdict, \(measures)
-                from \(table) group by app, version, loop_name, verdict
-                """, columnCount: 7)
+        for question in Self.questions(source) {
+            var rows = try source.server.rows(question, columnCount: 7)
             while try rows.step() {
                 guard let verdict = StallVerdict(rawValue: try rows.integer(at: 3)) else {
                     throw rows.bad(3, "a verdict")
@@ -32,10 +28,20 @@ struct StallTally {
                         last_us: try rows.integer(at: 6)))
             }
         }
-        try add(source.rolledUp, "sum(report_count), min(first_us), max(last_us)")
-        if let reports = source.reports {
-            try add(reports, "count(), min(start_us), max(start_us)")
+    }
+
+    /// Of roll-ups, and of reports where there have to be.
+    static func questions(_ source: CellSource) -> [ClickHouseQuery] {
+        func question(
+            _ table: ClickHouseQuery, _ measures: ClickHouseQuery
+        ) -> ClickHouseQuery {
+            """
+            select app, version, loop_name, verdict, \(measures)
+            from \(table) group by app, version, loop_name, verdict
+            """
         }
+        return [question(source.rolledUp, "sum(report_count), min(first_us), max(last_us)")]
+            + (source.reports.map { [question($0, "count(), min(start_us), max(start_us)")] } ?? [])
     }
 
     /// Puts it into an answer that was given of some groups only.

@@ -21,7 +21,10 @@ struct TotalsQuestion {
         days = try KnownDays(server)
     }
 
-    func answer(_ grouper: any ReportGrouper) throws -> AggregateAnswer {
+    /// - Parameter next: What is asked next: where much is asked at once, it is as well.
+    func answer(
+        _ grouper: any ReportGrouper, askingAhead next: [ClickHouseQuery]
+    ) throws -> AggregateAnswer {
         var source = CellSource(server, days, filter, wholeDays)
         source.axis = areHosts ? .host : key.isOfFunctions ? .signature : .none
         // No cell tells both the group and the host of a stall.
@@ -33,11 +36,14 @@ struct TotalsQuestion {
         else {
             return try excerpt(source).store.aggregates(asked, grouper: grouper)
         }
+        server.ask(
+            ahead: ClusterRanking.questions(source) + StallTally.questions(source)
+                + (key == .signature ? [GroupSource.questionOfSpecial] : []) + next)
         let ranking = try ClusterRanking(source, by: key, largest)
+        let tally = try StallTally(source)
         source.signatures = ranking.listed
         var answer = try excerpt(source).store.aggregates(asked, grouper: grouper)
-        source.signatures = nil
-        try StallTally(source).complete(&answer, ranked: filter.verdicts ?? [.stalled])
+        tally.complete(&answer, ranked: filter.verdicts ?? [.stalled])
         answer.groupCount = ranking.groupCount
         answer.total = .nanoseconds(ranking.total_ns)
         answer.watched = ranking.watched
@@ -87,6 +93,10 @@ struct TotalsQuestion {
 
     /// - Parameter withCells: Otherwise all reports of the time are counted one by one.
     private func excerpt(_ source: CellSource, withCells: Bool = true) throws -> Excerpt {
+        let parts = withCells && !source.range.isEmpty ? parts(of: source) : []
+        server.ask(
+            ahead: (key.isOfFunctions ? GroupSource.questions(source.signatures) : [])
+                + parts.flatMap { $0.questions(by: dimensionOfGroup) }, keepingOthers: true)
         var totals = try TotalsExcerpt(of: server.name, grouping)
         try totals.excerpt.fill {
             if key.isOfFunctions {
@@ -95,7 +105,7 @@ struct TotalsQuestion {
                     _ = try totals.excerpt.signature(key, group)
                 }
             }
-            if withCells, !source.range.isEmpty { try addCells(source, to: &totals) }
+            for part in parts { try add(part, to: &totals) }
             if !withCells || hasEdges {
                 try addReports(to: &totals, besides: withCells ? source.range : nil)
             }
@@ -118,22 +128,42 @@ struct TotalsQuestion {
         try LightReport.all(server, conditions) { try totals.add($0) }
     }
 
-    private func addCells(_ cells: CellSource, to totals: inout TotalsExcerpt) throws {
-        // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
-        let hasBoth = hasEdges && question.withDays && question.largest != nil
-        for range in hasBoth ? CellPlace.parts(of: cells.range) : [cells.range] {
-            var part = cells
-            part.range = range
-            try addPart(part, to: &totals)
+    /// Cells that are put into one place.
+    private struct Part {
+        var place: CellPlace
+        var cells: CellSource
+        /// By single days beside them, where they are asked for.
+        var days: CellSource?
+
+        /// What `add` asks of roll-ups.
+        func questions(by dimension: ClickHouseQuery) -> [ClickHouseQuery] {
+            (cells.isCoarse ? [] : [cells.histogramQuestion(by: dimension)]) + cells.questions
+                + (days?.questions ?? [])
         }
     }
 
-    private func addPart(_ cells: CellSource, to totals: inout TotalsExcerpt) throws {
-        var source = cells
-        let place = CellPlace(
-            source.range, asksForDays: question.withDays, isAlways: !hasEdges,
-            listsAll: question.largest == nil)
-        source.isDaily = place.isDaily
+    private func parts(of cells: CellSource) -> [Part] {
+        // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
+        let hasBoth = hasEdges && question.withDays && question.largest != nil
+        return (hasBoth ? CellPlace.parts(of: cells.range) : [cells.range]).map { range in
+            var source = cells
+            source.range = range
+            let place = CellPlace(
+                range, asksForDays: question.withDays, isAlways: !hasEdges,
+                listsAll: question.largest == nil)
+            source.isDaily = place.isDaily
+            var part = Part(place: place, cells: source)
+            guard place.needsDays else { return part }
+            source.isDaily = true
+            // The days of a group do not tell builds: those of its first cell do as well as any.
+            source.isCoarse = source.axis == .signature
+            part.days = source
+            return part
+        }
+    }
+
+    private func add(_ part: Part, to totals: inout TotalsExcerpt) throws {
+        let (source, place) = (part.cells, part.place)
         // Totals by day alone need no quantiles.
         var histograms = source.isCoarse ? [:] : try source.histograms(by: dimensionOfGroup)
         let all = try source.cells().sorted { $0.key.precedes($1.key) }
@@ -154,14 +184,11 @@ struct TotalsQuestion {
                 axis: source.axis,
                 isExampleThere: cell.longest.map { there.contains($0.id) } ?? false)
         }
-        guard place.needsDays else { return }
-        source.isDaily = true
-        // The days of a group do not tell builds: those of its first cell do as well as any.
-        source.isCoarse = source.axis == .signature
+        guard let days = part.days else { return }
         var ofDays: [CellKey: Cell] = [:]
-        for (key, cell) in try source.cells() where source.rankedVerdicts.contains(key.verdict) {
+        for (key, cell) in try days.cells() where days.rankedVerdicts.contains(key.verdict) {
             var place = key
-            if source.isCoarse, let first = firstOfGroup[key.signature] {
+            if days.isCoarse, let first = firstOfGroup[key.signature] {
                 place = first
                 place.day = key.day
             }

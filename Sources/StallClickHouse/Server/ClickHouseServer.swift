@@ -16,6 +16,7 @@ package struct ClickHouseServer {
     private let pause: (Double) -> Void
     /// Also ask where shards are missing: the answer is then a part of it, which the caller has to say.
     package var skipsMissingShards = false
+    private let ahead = AnswersAhead()
 
     /// - Parameters:
     ///   - password: Empty for none.
@@ -66,10 +67,9 @@ package struct ClickHouseServer {
         while true {
             attempt += 1
             do throws(ClickHouseError) {
-                // The status tells whether all of it went well only if the server waits for the end before it answers.
-                let answer = try send(
-                    question.sql + "\nformat TabSeparated", body: nil,
-                    settings + [("wait_end_of_query", "1"), ("buffer_size", "16777216")])
+                let request = request(asking: question, settings)
+                let kept = ahead.take(request)
+                let answer = if let kept { kept } else { try read(send(request)) }
                 return TabSeparatedRows(answer, columnCount: columnCount, of: name)
             } catch {
                 guard attempt < Self.attempts, error.passes else { throw error }
@@ -77,6 +77,25 @@ package struct ClickHouseServer {
             }
         }
     }
+
+    /// Asks questions at once, and keeps their answers until `rows` asks the same, each for once. What fails is left to
+    /// `rows`, and asked again there.
+    ///
+    /// - Parameter keepingOthers: Otherwise answers that were kept before, and not asked for, are dropped.
+    package func ask(ahead questions: [ClickHouseQuery], keepingOthers: Bool = false) {
+        if !keepingOthers { ahead.removeAll() }
+        let requests = questions.map { request(asking: $0, []) }
+        for start in stride(from: 0, to: requests.count, by: Self.togetherLimit) {
+            let part = Array(requests[start...].prefix(Self.togetherLimit))
+            let replies = sender.send(together: part, isCancelled: { false })
+            for (request, reply) in zip(part, replies) {
+                if let answer = try? read(reply) { ahead.keep(answer, to: request) }
+            }
+        }
+    }
+
+    /// How many questions a server is asked at once.
+    private static let togetherLimit = 12
 
     /// Runs a statement that answers nothing, once.
     package func execute(
@@ -98,10 +117,29 @@ package struct ClickHouseServer {
 
     // MARK: Requests
 
-    /// - Parameter body: Rows; the statement is the body where there are none.
+    private func request(
+        asking question: ClickHouseQuery, _ settings: [(String, String)]
+    ) -> HTTPRequest {
+        // The status tells whether all of it went well only if the server waits for the end before it answers. Roll-ups
+        // are read again and again: they are worth their room in a cache of what was decompressed.
+        request(
+            question.sql + "\nformat TabSeparated", body: nil,
+            settings + [
+                ("wait_end_of_query", "1"), ("buffer_size", "16777216"),
+                ("use_uncompressed_cache", "1"),
+            ])
+    }
+
     private func send(
         _ statement: String, body: [UInt8]?, _ settings: [(String, String)]
     ) throws(ClickHouseError) -> [UInt8] {
+        try read(send(request(statement, body: body, settings)))
+    }
+
+    /// - Parameter body: Rows; the statement is the body where there are none.
+    private func request(
+        _ statement: String, body: [UInt8]?, _ settings: [(String, String)]
+    ) -> HTTPRequest {
         var parameters =
             [("database", address.database), ("max_query_size", "67108864")] + settings
         if body != nil { parameters.append(("query", statement)) }
@@ -115,7 +153,11 @@ package struct ClickHouseServer {
         request.limits.connect_s = 5
         request.limits.answer_s = 600
         request.limits.answerBytes = 1 << 30
-        return try read(sender.send(request, isCancelled: { false }))
+        return request
+    }
+
+    private func send(_ request: HTTPRequest) -> HTTPReply {
+        sender.send(request, isCancelled: { false })
     }
 
     private func read(_ reply: HTTPReply) throws(ClickHouseError) -> [UInt8] {

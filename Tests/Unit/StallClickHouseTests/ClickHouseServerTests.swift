@@ -93,4 +93,50 @@ import Testing
         _ = try script.server().rows("select 1", columnCount: 1)
         #expect(script.requests[0].url.contains("wait_end_of_query=1"))
     }
+
+    @Test
+    func `questions that were asked at once are not sent again, and each answer is used once`()
+        throws
+    {
+        let script = ScriptedServer([
+            ScriptedServer.answer("1\n"), ScriptedServer.answer("2\n"),
+            ScriptedServer.answer("3\n"),
+        ])
+        let server = try script.server()
+        server.ask(ahead: ["select 1", "select 2"])
+        for (question, expected) in [("select 2", 2), ("select 1", 1), ("select 1", 3)]
+            as [(ClickHouseQuery, Int64)]
+        {
+            var rows = try server.rows(question, columnCount: 1)
+            #expect(try rows.step())
+            #expect(try rows.integer(at: 0) == expected)
+        }
+        #expect(script.requests.count == 3)
+    }
+
+    @Test func `a question that failed among others is asked again on its own`() throws {
+        let script = ScriptedServer([
+            ScriptedServer.answer("1\n"), ScriptedServer.error(210, "reset"),
+            ScriptedServer.answer("2\n"),
+        ])
+        let server = try script.server()
+        server.ask(ahead: ["select 1", "select 2"])
+        _ = try server.rows("select 1", columnCount: 1)
+        var rows = try server.rows("select 2", columnCount: 1)
+        #expect(try rows.step())
+        #expect(try rows.integer(at: 0) == Int64(2))
+        #expect(script.requests.count == 3)
+    }
+
+    @Test func `answers that nobody wanted are dropped before others are asked ahead`() throws {
+        let script = ScriptedServer(["1\n", "2\n", "3\n", "4\n"].map { ScriptedServer.answer($0) })
+        let server = try script.server()
+        server.ask(ahead: ["select 1"])
+        server.ask(ahead: ["select 2"], keepingOthers: true)
+        _ = try server.rows("select 1", columnCount: 1)
+        #expect(script.requests.count == 2)
+        server.ask(ahead: ["select 3"])
+        _ = try server.rows("select 2", columnCount: 1)
+        #expect(script.requests.count == 4)
+    }
 }

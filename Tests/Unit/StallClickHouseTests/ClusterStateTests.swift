@@ -6,10 +6,12 @@ import Testing
 /// Method: a scripted server.
 @Suite struct ClusterStateTests {
     static let whole = "version\t\(ClickHouseMigration.newest)\t0\ngrouping\t42\t0\nshards\t0\t0\n"
+    /// Of the days, which are asked for at once with it.
+    static let days = ScriptedServer.answer("")
     static let down = ScriptedServer.error(279, "All connection tries failed")
 
     @Test func `a cluster whose shards answer is whole`() throws {
-        let script = ScriptedServer([ScriptedServer.answer(Self.whole)])
+        let script = ScriptedServer([ScriptedServer.answer(Self.whole), Self.days])
         let store = try ClusterStore(script.server())
         #expect(store.missingShards.isEmpty)
         #expect(try store.rulesHash() == 42)
@@ -19,6 +21,7 @@ import Testing
 
     @Test func `a shard that is down is named, and done without`() throws {
         let script = ScriptedServer([
+            Self.down, Self.days,
             Self.down, ScriptedServer.answer("1\t127.0.0.1:9000\n2\t127.0.0.2:9000\n"),
             ScriptedServer.answer("1\n"),
             Self.down, ScriptedServer.answer(Self.whole),
@@ -30,6 +33,7 @@ import Testing
 
     @Test func `a shard that is back is asked`() throws {
         let script = ScriptedServer([
+            Self.down, Self.days,
             Self.down, ScriptedServer.answer("1\t127.0.0.1:9000\n"), ScriptedServer.answer("1\n"),
             ScriptedServer.answer(Self.whole),
         ])
@@ -46,7 +50,7 @@ import Testing
     ])
     func `a database of another kind is refused`(reply: HTTPReply, words: String) throws {
         let error = try #require(throws: ClickHouseError.self) {
-            try ClusterStore(ScriptedServer([reply]).server())
+            try ClusterStore(ScriptedServer([reply, Self.days, reply]).server())
         }
         #expect(error.description.contains(words))
     }

@@ -1,0 +1,15 @@
+// Answers that came before they were needed. A question to a cluster takes several statements; those that do not depend on
+// each other's answers are sent at once, and the code that needs an answer asks for it as if none were there.
+
+internal import StallHTTP
+
+/// Answers by what was asked, each for one use: who asks again wants to know what it is by then.
+final class AnswersAhead {
+    private var answers: [HTTPRequest: [UInt8]] = [:]
+
+    func keep(_ answer: [UInt8], to request: HTTPRequest) { answers[request] = answer }
+
+    func take(_ request: HTTPRequest) -> [UInt8]? { answers.removeValue(forKey: request) }
+
+    func removeAll() { answers = [:] }
+}
