@@ -139,12 +139,19 @@ final class ReportExcerpt {
     }
 
     private func fetchLoops(where condition: ClickHouseQuery) throws {
-        var runs: [UniqueID: RunRow] = [:]
-        var rows = try server.rows(
-            """
+        let ofRuns: ClickHouseQuery = """
             select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
             from process_run where uuid in (select run from loop where \(condition))
-            """, columnCount: 9)
+            """
+        let ofLoops: ClickHouseQuery =
+            "select distinct hash, run, name, threshold_ns from loop where \(condition) order by hash"
+        let ofWatched: ClickHouseQuery = """
+            select source, loop from watched_loop
+            where loop in (select hash from loop where \(condition))
+            """
+        server.ask(ahead: [ofRuns, ofLoops, ofWatched], keepingOthers: true)
+        var runs: [UniqueID: RunRow] = [:]
+        var rows = try server.rows(ofRuns, columnCount: 9)
         while try rows.step() {
             let uuid = try rows.uniqueID(at: 0)
             runs[uuid] = RunRow(
@@ -153,20 +160,14 @@ final class ReportExcerpt {
                 pid: try rows.integer(at: 5), bootID: try rows.text(at: 6),
                 startTicks: try rows.integer(at: 7), started_us: try rows.integer(at: 8))
         }
-        rows = try server.rows(
-            "select distinct hash, run, name, threshold_ns from loop where \(condition) order by hash",
-            columnCount: 4)
+        rows = try server.rows(ofLoops, columnCount: 4)
         while try rows.step() {
             guard let run = runs[try rows.uniqueID(at: 1)] else { throw rows.bad(1, "a known run") }
             _ = try excerpt.loop(
                 rows.integer(at: 0), run: excerpt.run(run), name: rows.text(at: 2),
                 threshold_ns: rows.integer(at: 3))
         }
-        rows = try server.rows(
-            """
-            select source, loop from watched_loop
-            where loop in (select hash from loop where \(condition))
-            """, columnCount: 2)
+        rows = try server.rows(ofWatched, columnCount: 2)
         while try rows.step() {
             guard let loop = excerpt.loops[try rows.integer(at: 1)] else { continue }
             try addWatched.run(excerpt.source(rows.uniqueID(at: 0)), loop)

@@ -134,11 +134,13 @@ struct TotalsQuestion {
         var cells: CellSource
         /// By single days beside them, where they are asked for.
         var days: CellSource?
+        /// The cells are the sums of the single days: of a few groups it is better to read these alone.
+        var isAddedUp = false
 
-        /// What `add` asks of roll-ups.
+        /// What `add` asks, but for the histograms of reports.
         func questions(by dimension: ClickHouseQuery) -> [ClickHouseQuery] {
-            (cells.isCoarse ? [] : [cells.histogramQuestion(by: dimension)]) + cells.questions
-                + (days?.questions ?? [])
+            (cells.isCoarse ? [] : [cells.histogramQuestion(by: dimension)])
+                + (isAddedUp ? [] : cells.questions) + (days?.questions ?? [])
         }
     }
 
@@ -155,8 +157,9 @@ struct TotalsQuestion {
             var part = Part(place: place, cells: source)
             guard place.needsDays else { return part }
             source.isDaily = true
-            // The days of a group do not tell builds: those of its first cell do as well as any.
-            source.isCoarse = source.axis == .signature
+            part.isAddedUp = source.signatures != nil
+            // The days of a group need not tell builds: those of its first cell do as well as any.
+            source.isCoarse = source.axis == .signature && !part.isAddedUp
             part.days = source
             return part
         }
@@ -166,7 +169,10 @@ struct TotalsQuestion {
         let (source, place) = (part.cells, part.place)
         // Totals by day alone need no quantiles.
         var histograms = source.isCoarse ? [:] : try source.histograms(by: dimensionOfGroup)
-        let all = try source.cells().sorted { $0.key.precedes($1.key) }
+        let days = try part.days?.cells().sorted { $0.key.precedes($1.key) }
+        let cells =
+            if part.isAddedUp, let days { Self.addingUp(days) } else { try source.cells() }
+        let all = cells.sorted { $0.key.precedes($1.key) }
         let there = question.withExamples ? try examples(all.map(\.value)) : []
         var firstOfGroup: [Int64: CellKey] = [:]
         for (key, cell) in all {
@@ -184,11 +190,11 @@ struct TotalsQuestion {
                 axis: source.axis,
                 isExampleThere: cell.longest.map { there.contains($0.id) } ?? false)
         }
-        guard let days = part.days else { return }
+        guard let days else { return }
         var ofDays: [CellKey: Cell] = [:]
-        for (key, cell) in try days.cells() where days.rankedVerdicts.contains(key.verdict) {
+        for (key, cell) in days where source.rankedVerdicts.contains(key.verdict) {
             var place = key
-            if days.isCoarse, let first = firstOfGroup[key.signature] {
+            if source.axis == .signature, let first = firstOfGroup[key.signature] {
                 place = first
                 place.day = key.day
             }
@@ -198,6 +204,17 @@ struct TotalsQuestion {
             try totals.add(
                 key, cell, dayCount: 1, day: key.day, axis: source.axis, isExampleThere: false)
         }
+    }
+
+    /// Cells of single days without their days. Of several longest reports the first day's stays.
+    private static func addingUp(_ days: [(key: CellKey, value: Cell)]) -> [CellKey: Cell] {
+        var sums: [CellKey: Cell] = [:]
+        for (key, cell) in days {
+            var place = key
+            place.day = 0
+            sums[place, default: Cell()].add(cell)
+        }
+        return sums
     }
 
     /// What makes the groups, where no function and no host does, as a column and of a cell.
