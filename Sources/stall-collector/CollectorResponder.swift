@@ -48,7 +48,9 @@ struct CollectorResponder<Storage: PushStorage>: HTTPResponder {
             status: .init(code: answer.status),
             body: .init(byteBuffer: ByteBuffer(bytes: answer.body)))
         for (name, value) in answer.fields {
-            if let name = HTTPField.Name(name) { response.headers[name] = value }
+            if let name = HTTPField.Name(name) {
+                response.headers.append(HTTPField(name: name, value: value))
+            }
         }
         return response
     }

@@ -98,7 +98,10 @@ struct CollectorRefusal: Error, Equatable {
         }
         var answer = CollectorAnswer(status, error: reason, retryAfter: retryAfter)
         if status == 401 {
-            answer.fields.append(("www-authenticate", "Bearer, Basic realm=\"stallwatch\""))
+            // A field each: Chromium reads a list of challenges as one of a scheme that it does not know.
+            for challenge in ["Basic realm=\"stallwatch\"", "Bearer"] {
+                answer.fields.append(("www-authenticate", challenge))
+            }
         }
         return answer
     }

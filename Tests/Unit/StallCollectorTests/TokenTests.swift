@@ -37,7 +37,9 @@ import Testing
         #expect(answer.status == 200)
         let without = await fixture.get("/v1/top")
         #expect(without.status == 401)
-        #expect(without.field("www-authenticate") == "Bearer, Basic realm=\"stallwatch\"")
+        // A browser asks for a password only where the challenge has a field of its own.
+        let challenges = without.fields.filter { $0.name == "www-authenticate" }.map(\.value)
+        #expect(challenges == ["Basic realm=\"stallwatch\"", "Bearer"])
     }
 
     @Test func `a new token is known at once, and a removed one refused a second later`()
