@@ -88,7 +88,7 @@ package struct ClusterRegroup {
         _ conditions: ReportConditions, _ known: GroupingRow, _ grouper: any ReportGrouper
     ) throws -> (moved: [RegroupedReports], days: Set<Int64>) {
         let reports = try ReportExcerpt(
-            cluster.server, StoredGrouping(rulesHash: known.rulesHash, prunedBefore_us: nil))
+            cluster.server, GroupingRow(rulesHash: known.rulesHash))
         guard try reports.fetch(conditions, withStacks: true) > 0 else { return ([], []) }
         let connection = reports.excerpt.connection
         let moved = try regroupReports(connection, grouper)

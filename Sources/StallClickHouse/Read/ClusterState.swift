@@ -5,7 +5,7 @@ internal import StallModel
 
 /// The state of a cluster when it was opened.
 struct ClusterState {
-    private(set) var grouping: StoredGrouping?
+    private(set) var grouping: GroupingRow?
     private(set) var schemaVersion = 0
     /// The addresses of shards that do not answer.
     private(set) var missingShards: [String] = []
@@ -42,10 +42,8 @@ struct ClusterState {
                 switch try rows.text(at: 0) {
                 case "version": schemaVersion = try rows.integer(at: 1)
                 case "grouping":
-                    let pruned: Int64 = try rows.integer(at: 2)
-                    grouping = StoredGrouping(
-                        rulesHash: try rows.integer(at: 1),
-                        prunedBefore_us: pruned == 0 ? nil : pruned)
+                    grouping = GroupingRow(
+                        rulesHash: try rows.integer(at: 1), pruned_us: try rows.integer(at: 2))
                 default: break
                 }
             }

@@ -20,7 +20,7 @@ package final class ClusterStore: QueryableStore {
 
     /// The shards that do not answer: what this store says lacks their reports.
     package var missingShards: [String] { state.missingShards }
-    var grouping: StoredGrouping? { state.grouping }
+    var grouping: GroupingRow? { state.grouping }
 
     /// Opens the store at an address.
     package static func open(_ address: String) throws -> ClusterStore {
@@ -81,7 +81,7 @@ package final class ClusterStore: QueryableStore {
     package func rulesHash() throws -> Int64? { grouping?.rulesHash }
 
     package func prunedBefore() throws -> UnixTime? {
-        grouping?.prunedBefore_us.map(UnixTime.init(microseconds:))
+        grouping?.prunedBefore
     }
 
     package func groups() throws -> [ReportGroup] {

@@ -25,7 +25,7 @@ final class Excerpt {
     /// - Parameters:
     ///   - name: The cluster's, for messages.
     ///   - grouping: As the cluster has it.
-    init(of name: String, _ grouping: StoredGrouping?) throws {
+    init(of name: String, _ grouping: GroupingRow?) throws {
         connection = try Connection(to: "", as: name, .inMemory)
         try connection.execute("pragma application_id = \(StoreRole.central.rawValue)")
         try StoreFile.migrate(connection, from: 0)
@@ -36,7 +36,7 @@ final class Excerpt {
                 insert into grouping (id, rules_hash, pruned_before_us, hosts_from_day, has_exposure_days)
                 values (1, ?, ?, ?, 0)
                 """)
-            try add.run(grouping.rulesHash, grouping.prunedBefore_us, Int64.min)
+            try add.run(grouping.rulesHash, grouping.prunedBefore?.microseconds, Int64.min)
         }
         try connection.execute("commit")
         store = ReportStore(
@@ -117,13 +117,6 @@ final class Excerpt {
         }
         return id
     }
-}
-
-/// What a cluster says of its groups.
-struct StoredGrouping: Hashable {
-    var rulesHash: Int64
-    /// Nil where nothing was pruned.
-    var prunedBefore_us: Int64?
 }
 
 /// A process as a cluster has it.

@@ -21,7 +21,7 @@ final class ReportExcerpt {
     var runsWithImages: Set<UniqueID> = []
     private let addReport, addDay, addWatched: Statement
 
-    init(_ server: ClickHouseServer, _ grouping: StoredGrouping?) throws {
+    init(_ server: ClickHouseServer, _ grouping: GroupingRow?) throws {
         self.server = server
         excerpt = try Excerpt(of: server.name, grouping)
         addReport = try excerpt.connection.prepare(

@@ -19,7 +19,7 @@ struct TotalsExcerpt {
     /// are there only to be named.
     private static let (unwatched, watched, named) = (Int64(1), Int64(2), Int64(3))
 
-    init(of name: String, _ grouping: StoredGrouping) throws {
+    init(of name: String, _ grouping: GroupingRow) throws {
         excerpt = try Excerpt(of: name, grouping)
         let connection = excerpt.connection
         addCohort = try connection.prepare(

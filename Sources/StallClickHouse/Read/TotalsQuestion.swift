@@ -8,13 +8,13 @@ internal import StallStore
 struct TotalsQuestion {
     let server: ClickHouseServer
     let question: AggregateQuestion
-    let grouping: StoredGrouping
+    let grouping: GroupingRow
     let days: KnownDays
 
     private var filter: ReportFilter { question.filter }
     private var key: GroupKey { question.key }
 
-    init(_ server: ClickHouseServer, _ question: AggregateQuestion, _ grouping: StoredGrouping)
+    init(_ server: ClickHouseServer, _ question: AggregateQuestion, _ grouping: GroupingRow)
         throws
     {
         (self.server, self.question, self.grouping) = (server, question, grouping)
@@ -241,7 +241,9 @@ struct TotalsQuestion {
     /// Which of the longest reports are still there.
     private func examples(_ cells: [Cell]) throws -> Set<UniqueID> {
         let longest = cells.compactMap(\.longest)
-        guard let pruned = grouping.prunedBefore_us else { return Set(longest.map(\.id)) }
+        guard let pruned = grouping.prunedBefore?.microseconds else {
+            return Set(longest.map(\.id))
+        }
         var there = Set(longest.filter { $0.day > pruned.day }.map(\.id))
         for part in longest.filter({ $0.day <= pruned.day }).map(\.id).parts() {
             var rows = try server.rows(

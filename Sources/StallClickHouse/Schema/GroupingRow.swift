@@ -13,8 +13,12 @@ package struct GroupingRow: Hashable, Sendable {
         var rows = try server.rows(
             "select rules_hash, pruned_before_us from grouping final", columnCount: 2)
         guard try rows.step() else { return nil }
-        rulesHash = try rows.integer(at: 0)
-        let pruned: Int64 = try rows.integer(at: 1)
-        prunedBefore = pruned == 0 ? nil : UnixTime(microseconds: pruned)
+        self.init(rulesHash: try rows.integer(at: 0), pruned_us: try rows.integer(at: 1))
+    }
+
+    /// - Parameter pruned_us: 0 where nothing was pruned, as the row has it.
+    init(rulesHash: Int64, pruned_us: Int64 = 0) {
+        self.rulesHash = rulesHash
+        prunedBefore = pruned_us == 0 ? nil : UnixTime(microseconds: pruned_us)
     }
 }
