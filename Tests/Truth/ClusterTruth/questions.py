@@ -1,6 +1,7 @@
 """What is asked of both stores. Each is a list of stallctl's words behind --store."""
 
 import json
+import sqlite3
 
 
 def questions(world):
@@ -11,19 +12,24 @@ def questions(world):
     top = world.run(world.central, "top", "--json", "--limit", "3")
     groups = [json.loads(line) for line in top.stdout.decode().splitlines()]
     apps = sorted({report["app"] for report in reports})
-    versions = sorted({report["version"] for report in reports})
+    database = sqlite3.connect(f"file:{world.central}?immutable=1", uri=True)
+    versions = [version for version, in database.execute("select distinct version from process_run order by 1")]
     hosts = sorted({report["host"] for report in reports})
     app, host = apps[0], hosts[0]
     first, second = versions[0], versions[-1]
+    trend = world.run(world.central, "trend", "--json")
+    days = [json.loads(line)["begin"][:10] for line in trend.stdout.decode().splitlines()]
+    since, until = days[len(days) // 3], days[2 * len(days) // 3]
     asked = [
         ["top"], ["top", "--limit", "3"], ["top", "--by", "p95"], ["top", "--by", "count"], ["top", "--app", app],
         ["top", "--host", host], ["top", "--group", "app"], ["top", "--group", "version"], ["top", "--group", "host"],
         ["top", "--group", "cause"], ["top", "--group", "loop"], ["top", "--group", "family"],
-        ["top", "--version", second], ["top", "--since", "2025-11-15", "--until", "2025-12-01"],
+        ["top", "--version", second], ["top", "--since", since, "--until", until],
         ["diff", first, second], ["diff", first, second, "--app", app], ["diff", first, second, "--group", "family"],
-        ["trend"], ["trend", "--by", "week"], ["trend", "--app", app], ["trend", groups[0]["signature"]],
+        ["trend"], ["trend", "--by", "hour", "--since", since, "--until", until], ["trend", "--app", app],
+        ["trend", groups[0]["signature"]],
         ["list"], ["list", "--limit", "100"], ["list", "--app", app], ["list", "--host", host],
-        ["list", "--sort", "duration"], ["list", groups[0]["signature"]],
+        ["list", "--sort", "lasted", "--app", app], ["list", groups[0]["signature"]],
         ["status"],
     ]
     asked += [["show", identifier] for identifier in ids[::10]]

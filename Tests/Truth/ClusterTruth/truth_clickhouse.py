@@ -175,7 +175,9 @@ class World:
         for words in asked:
             here, here_ms = self.answer(self.central, words)
             there, there_ms = self.answer(self.cluster.url, words)
-            if here[:2] != there[:2] and not self.differ_in_examples(here, there):
+            if here[0] != 0:
+                self.note(f"{' '.join(words)}: SQLite refuses it: {here[2][:500]}")
+            elif here[:2] != there[:2] and not self.differ_in_examples(here, there):
                 lines = [(one, other) for one, other in zip(here[1], there[1]) if one != other]
                 what = lines[0] if lines else f"{len(here[1])} and {len(there[1])} lines"
                 self.note(f"{' '.join(words)}: {here[0]} and {there[0]}, {str(what)[:2000]} {there[2][:500]}")
