@@ -26,13 +26,13 @@ def questions(world):
         ["top", "--group", "cause"], ["top", "--group", "loop"], ["top", "--group", "family"],
         ["top", "--version", second], ["top", "--since", since, "--until", until],
         ["diff", first, second], ["diff", first, second, "--app", app], ["diff", first, second, "--group", "family"],
-        ["trend"], ["trend", "--by", "hour", "--since", since, "--until", until], ["trend", "--app", app],
+        ["trend"], ["trend", "--by", "hour", "--since", days[-2], "--until", days[-1]], ["trend", "--app", app],
         ["trend", groups[0]["signature"]],
         ["list"], ["list", "--limit", "100"], ["list", "--app", app], ["list", "--host", host],
         ["list", "--sort", "lasted", "--app", app], ["list", groups[0]["signature"]],
         ["status"],
     ]
     asked += [["show", identifier] for identifier in ids[::10]]
-    # Stacks are fetched, not added up by the cluster: docs/scale.md, "Limits".
+    # Hours and stacks are added up from reports that are fetched: docs/scale.md, "Limits".
     asked += [["why", ids[0]], ["tree"] if world.count("report") < 2_000_000 else ["tree", "--host", host, "--app", app]]
     return [[*words, "--json"] for words in asked]
