@@ -3,25 +3,31 @@
 
 internal import Foundation
 internal import Glibc
+internal import StallClickHouse
 internal import StallModel
 
 /// Asks stallctl.
 package struct ToolReader: CollectorReader {
     private let tool: String
     private let store: String
+    /// What complaints about the store begin with.
+    private let storeName: String
     private let seconds: Int
     private let byteLimit: Int
 
     /// - Parameters:
     ///   - tool: The path of stallctl.
-    ///   - store: The central store.
+    ///   - store: The central store: a path, or the address of a cluster.
     ///   - seconds: After this long a question is given up.
     ///   - byteLimit: The longest answer.
     package init(
         tool: String, store: String, seconds: Int = 60, byteLimit: Int = 64 << 20
     ) {
         self.tool = tool
-        self.store = URL(filePath: store).path
+        // The process runs elsewhere.
+        let address = ClickHouseAddress.isAddress(store) ? try? ClickHouseAddress(store) : nil
+        self.store = address == nil ? URL(filePath: store).path : store
+        storeName = address?.description ?? self.store
         (self.seconds, self.byteLimit) = (seconds, byteLimit)
     }
 
@@ -29,6 +35,8 @@ package struct ToolReader: CollectorReader {
         let (status, output, complaint) = try run(try Self.arguments(question, store: store))
         switch status {
         case 0: break
+        // Without the reports of a shard that is down, which the key `partial` tells.
+        case 3 where question.kind != .report: break
         case 64: throw ReadQuestionError(complaint)
         default:
             // What is not there is the reader's concern; a store that cannot be read is the operator's.
@@ -36,7 +44,7 @@ package struct ToolReader: CollectorReader {
                 return .nothing("there is no such report or group")
             }
             // What is wrong with the store begins with its path.
-            guard complaint.contains(store) else { throw ReadQuestionError(complaint) }
+            guard complaint.contains(storeName) else { throw ReadQuestionError(complaint) }
             throw ToolFailure(description: complaint)
         }
         if question.kind == .report {
@@ -140,7 +148,10 @@ package struct ToolReader: CollectorReader {
         process.executableURL = URL(filePath: tool)
         process.arguments = arguments
         // No settings of a user, and a folder in which no version has the name of a file.
-        process.environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
+        var environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
+        let password = ClickHouseAddress.passwordVariable
+        environment[password] = ProcessInfo.processInfo.environment[password]
+        process.environment = environment
         process.currentDirectoryURL = URL(filePath: "/")
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output

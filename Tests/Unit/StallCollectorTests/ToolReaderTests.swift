@@ -110,6 +110,25 @@ import Testing
         #expect(throws: ReadQuestionError.self) { try endless.reader.answer(question) }
     }
 
+    @Test func `a cluster is asked by its address, and may answer in part`() throws {
+        let question = ReadQuestion(kind: .top, parameters: [], apps: [])
+        let cluster = "clickhouse://stall@hub:8123/stalls?cluster=stalls"
+        let part = try Script(#"echo "{\"words\":\"$*\"}"; exit 3"#, store: cluster)
+        guard case .lines(let lines) = try part.reader.answer(question) else {
+            Issue.record("no lines")
+            return
+        }
+        #expect(lines.count == 1 && lines[0].contains("--store=\(cluster)"))
+        let broken = try Script(
+            "echo 'stallctl: \(cluster): no answer' >&2; exit 1", store: cluster)
+        #expect { try broken.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
+        // A page does not say what it lacks.
+        let page = try Script("echo 'stallctl: partial answer' >&2; exit 3", store: cluster)
+        #expect(throws: ReadQuestionError.self) {
+            try page.reader.answer(ReadQuestion(kind: .report, parameters: [], apps: []))
+        }
+    }
+
     @Test func `a query is decoded once`() {
         let read = ReadQuestion.parameters(of: "/v1/top?a=1+2&b=%252f&c&=d&a=%C3%A4")
         #expect(read?.map(\.name) == ["a", "b", "c", "", "a"])
@@ -124,7 +143,7 @@ import Testing
         let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         let reader: ToolReader
 
-        init(_ text: String, byteLimit: Int = 1 << 20) throws {
+        init(_ text: String, store: String = "/s", byteLimit: Int = 1 << 20) throws {
             // Not written here: a program that another test starts meanwhile would hold the file open for writing, and a
             // file that is open for writing cannot be run.
             let writer = try Process.run(
@@ -134,7 +153,7 @@ import Testing
                     text,
                 ])
             writer.waitUntilExit()
-            reader = ToolReader(tool: path.path, store: "/s", byteLimit: byteLimit)
+            reader = ToolReader(tool: path.path, store: store, byteLimit: byteLimit)
         }
 
         deinit { try? FileManager.default.removeItem(at: path) }
