@@ -1,4 +1,4 @@
-// What came back for a request: an answer, of whatever kind, or none. Whoever answers may be anybody.
+// What came back for a request: an answer, of whatever kind, or none. Any program may answer.
 
 /// An answer over HTTP.
 package struct HTTPAnswer: Hashable, Sendable {

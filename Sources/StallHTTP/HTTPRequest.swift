@@ -1,4 +1,4 @@
-// A request as the program `curl` is told of it: in a file of options, never in arguments, which every user of the machine
+// A request as the program `curl` gets it: in a file of options, never in arguments, which every user of the machine
 // can read.
 
 /// A request over HTTP.

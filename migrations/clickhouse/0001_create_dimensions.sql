@@ -1,5 +1,5 @@
 -- What many reports share, whole on every shard, so that no question joins over the network. Rows are known by the content
--- hashes that every store has (docs/schema.md), or by their uuids: whoever sends a row twice changes nothing. Equal keys are
+-- hashes that every store has (docs/schema.md), or by their uuids: sending a row twice changes nothing. Equal keys are
 -- merged at some time, until then they are there twice: read with `any join`, `in` or `final`.
 -- Who sends these statements puts the name for {database}, and an engine that reads all shards for {shards of ...}. A
 -- statement ends with a semicolon at the end of a line.

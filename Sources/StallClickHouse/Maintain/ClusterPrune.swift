@@ -43,7 +43,7 @@ package struct ClusterPrune {
         return try rows.step() ? try rows.integer(at: 0, as: Int.self) : 0
     }
 
-    /// First of all: from now on nobody adds these days up again.
+    /// First of all: from now on no job adds these days up again.
     private func note(_ time: UnixTime) throws(ClickHouseError) {
         guard let known = try GroupingRow(cluster.server) else { return }
         let latest = max(time.microseconds, known.prunedBefore?.microseconds ?? 0)

@@ -30,7 +30,7 @@ package struct ClickHouseCluster {
         self.shards = shards
     }
 
-    /// The shard of what has this id, the same whoever writes it.
+    /// The shard of what has this id, the same for every writer.
     package func shard(of id: UniqueID) -> Int {
         guard shards.count > 1 else { return 0 }
         var hash = ContentHash()

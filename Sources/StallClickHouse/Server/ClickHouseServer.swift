@@ -6,7 +6,7 @@ package import StallHTTP
 /// A server that is asked and told.
 package struct ClickHouseServer {
     package let address: ClickHouseAddress
-    /// How often a question is asked before it counts as unanswered. Statements that write are sent once: whoever writes
+    /// How often a question is asked before it counts as unanswered. Statements that write are sent once: their caller
     /// knows what else has to be repeated.
     package static let attempts = 3
     /// Seconds before the second and the third attempt.

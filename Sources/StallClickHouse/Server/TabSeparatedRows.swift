@@ -1,5 +1,5 @@
 // What a server answers, as it is on the wire: a line a row, columns by tabs, with backslashes before what would be taken for
-// either. Whoever answers may be anybody: no number is taken before its range is checked.
+// either. Any program may answer there: no number is taken before its range is checked.
 //
 // **Source:** ClickHouse documentation, "Formats", "TabSeparated".
 
@@ -85,7 +85,7 @@ package struct TabSeparatedRows {
 
     package func text(at column: Int) throws(ClickHouseError) -> String {
         let unescaped = try self.bytes(at: column)
-        // Names are stored as they came; whoever shows them escapes what does not belong on a terminal.
+        // Names are stored as they came; what shows them escapes what does not belong on a terminal.
         return String(decoding: unescaped, as: UTF8.self)
     }
 

@@ -1,5 +1,5 @@
 // Which days' roll-ups are those of all their reports, and how they become that. A day is marked before reports of it are
-// added, and its totals are added up again behind them, from the reports: whoever adds twice changes nothing.
+// added, and its totals are added up again behind them, from the reports: adding twice changes nothing.
 
 internal import StallArchive
 package import StallModel
@@ -78,7 +78,7 @@ package struct RollUpDays {
         }
     }
 
-    /// Drops the generations of these days that nobody reads any more, those of jobs that ended half-way included.
+    /// Drops the generations of these days that no reader uses any more, those of jobs that ended half-way included.
     private func dropOld(_ days: Set<Int64>, except generation: Int64) throws(ClickHouseError) {
         for shard in cluster.shards {
             for table in ["rollup_local", "host_rollup_local"] {

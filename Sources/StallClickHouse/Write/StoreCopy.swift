@@ -30,7 +30,7 @@ package struct StoreCopy {
         package init() {}
     }
 
-    /// - Parameter connection: A central store of the newest schema, which nobody changes meanwhile.
+    /// - Parameter connection: A central store of the newest schema, which does not change meanwhile.
     package init(
         _ connection: Connection, to cluster: ClickHouseCluster,
         clock: @escaping () -> UnixTime = UnixTime.now

@@ -1,5 +1,5 @@
 // A line of JSON as a list of its values, each with its place in the text. Nothing of the text becomes a value of Swift
-// before somebody asks for it: most of what a report says of its frames was said by the report before.
+// before it is asked for: most of what a report says of its frames was said by the report before.
 
 /// The values of one JSON text, by RFC 8259.
 ///

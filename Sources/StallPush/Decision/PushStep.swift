@@ -1,4 +1,4 @@
-// What an answer means. Pure: it is told the answer, and waits for nobody.
+// What an answer means. Pure: it is told the answer, and does not wait.
 //
 //     200 stored, if the answer says up to where   409 go on from there   413 half as much   422 without these lines
 //     408 425 429 5xx, or no answer: later         everything else: stop, since asking again would answer the same

@@ -1,4 +1,4 @@
-// Sends new stalls as OpenTelemetry log records. Nobody at the other side keeps the position, so that a file does: beside
+// Sends new stalls as OpenTelemetry log records. The other side keeps no position, so that a file does: beside
 // the store, or where --position says (docs/decisions/0016-otlp-position-in-a-file.md).
 
 internal import Foundation

@@ -128,7 +128,7 @@ import Testing
         #expect(script.requests.count == 3)
     }
 
-    @Test func `answers that nobody wanted are dropped before others are asked ahead`() throws {
+    @Test func `answers that were not used are dropped before others are asked ahead`() throws {
         let script = ScriptedServer(["1\n", "2\n", "3\n", "4\n"].map { ScriptedServer.answer($0) })
         let server = try script.server()
         server.ask(ahead: ["select 1"])

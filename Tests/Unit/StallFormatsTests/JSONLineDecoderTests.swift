@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// Foundation looks at no value that nobody asked for; we refuse a line that is not JSON in any of them.
+    /// Foundation looks at no value that was not asked for; we refuse a line that is not JSON in any of them.
     @Test func `damaged text is never read otherwise`() {
         var random = Random(state: 2)
         var refused = 0

@@ -4,7 +4,7 @@ import StallPush
 import Testing
 
 /// Goal: whatever a collector answers, every row arrives once or is counted as refused, and nothing loops.
-/// Method: a collector, a store and a clock that the test owns. Nothing is sent, and nobody sleeps.
+/// Method: a collector, a store and a clock that the test owns. Nothing is sent, and nothing sleeps.
 @Suite struct PushSessionTests {
     /// Rows of the revisions 1 to so many, one each.
     struct Spool: PushSpool {

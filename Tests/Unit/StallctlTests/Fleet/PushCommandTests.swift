@@ -126,9 +126,11 @@ import Testing
                 #expect(result.status == 1 && result.errors.contains(words), "\(result)")
             }
             #expect(collector.requests.count == 3)
-            let nobody = try push(
+            let unreachable = try push(
                 ["http://127.0.0.1:1", "--wait", "0", "agent.sqlite"], in: directory)
-            #expect(nobody.status == 1 && nobody.errors.contains("not sent"), "\(nobody)")
+            #expect(
+                unreachable.status == 1 && unreachable.errors.contains("not sent"),
+                "\(unreachable)")
             let wrong = try push(["hub:4319", "agent.sqlite"], in: directory)
             #expect(wrong.status == 64)
             let missing = try push([collector.url, "missing.sqlite"], in: directory)

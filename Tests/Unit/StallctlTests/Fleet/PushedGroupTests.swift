@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `each batch is told of a store that is gone`() throws {
+    @Test func `each batch is answered when a store is gone`() throws {
         try withTemporaryDirectory { directory in
             let path = directory.appending(path: "central").path
             let ingest = try Ingest(into: path, grouper: DefaultGrouper())
