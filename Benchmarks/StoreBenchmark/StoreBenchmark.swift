@@ -4,7 +4,8 @@
 //                                                             questions to a central store of 1,000,000
 //     StoreBenchmark agents DIRECTORY STORES REPORTS          agents' stores alone, to profile with
 //     StoreBenchmark ingest CENTRAL PATH...                   ingest alone
-//     StoreBenchmark central FILE REPORTS                     makes a central store of so many reports
+//     StoreBenchmark central FILE REPORTS [PART PARTS]        makes a central store of so many reports, of a month or of
+//                                                             the part of it with that number, from 0
 //     StoreBenchmark questions FILE                           asks it
 //
 // What is there already is not made again. The results are added to .build/bench/results.jsonl.
@@ -35,6 +36,10 @@ let rules = DefaultGrouper()
                 print("\(effort.elapsed) elapsed, \(effort.cpu) of CPU")
             case "central" where arguments.count == 3:
                 try Fleet.makeStore(arguments[1], reports: number(arguments[2]))
+            case "central" where arguments.count == 5:
+                let part = Fleet.Part(
+                    number: try number(arguments[3], from: 0), count: try number(arguments[4]))
+                try Fleet.makeStore(arguments[1], reports: number(arguments[2]), part: part)
             case "questions" where arguments.count == 2: try Questions.ask(arguments[1])
             case nil: try all(in: nil, stores: 60, reports: 1_000, central: 1_000_000)
             case let directory? where arguments.count == 4:
@@ -66,8 +71,8 @@ let rules = DefaultGrouper()
         try Questions.ask(path)
     }
 
-    private static func number(_ text: String) throws -> Int {
-        guard let number = Int(text), number > 0 else {
+    private static func number(_ text: String, from least: Int = 1) throws -> Int {
+        guard let number = Int(text), number >= least else {
             throw CocoaError(
                 .formatting, userInfo: [NSLocalizedDescriptionKey: "not a count: \(text)"])
         }
