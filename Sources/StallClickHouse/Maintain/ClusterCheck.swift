@@ -14,8 +14,7 @@ package struct ClusterCheck {
         var check = ClusterCheck(cluster: cluster)
         try check.checkDimensions()
         try check.checkReports()
-        try check.checkRollUps(.groups)
-        try check.checkRollUps(.hosts)
+        for axis in CellAxis.allCases { try check.checkRollUps(by: axis) }
         return check.faults
     }
 
@@ -75,16 +74,11 @@ package struct ClusterCheck {
         if twice > 0 { faults.append("\(twice) reports are on several shards") }
     }
 
-    private enum RollUps {
-        case groups, hosts
-    }
-
     /// Compares each cell of the days that count as fresh with the reports.
-    private mutating func checkRollUps(_ table: RollUps) throws(ClickHouseError) {
-        let (rollUps, key): (ClickHouseQuery, ClickHouseQuery) =
-            table == .groups ? ("rollup", "signature") : ("host_rollup", "host")
-        let cohort: ClickHouseQuery =
-            "day, app, version, build_id, loop_name, verdict, cause, is_watched, \(key)"
+    private mutating func checkRollUps(by axis: CellAxis) throws(ClickHouseError) {
+        var cohort: ClickHouseQuery =
+            "day, app, version, build_id, loop_name, verdict, cause, is_watched"
+        if let column = axis.column { cohort = "\(cohort), \(column)" }
         let pruned = try GroupingRow(cluster.server)?.prunedBefore?.microseconds.day ?? Int64.min
         // Days whose reports were pruned are in roll-ups only.
         var rows = try cluster.server.rows(
@@ -95,7 +89,7 @@ package struct ClusterCheck {
                 from (
                     select \(cohort), toInt64(sum(report_count)) as n, sum(total_ns) as total,
                         sum(cpu_ns) as cpu, max(max_ns) as high, min(min_ns) as low
-                    from \(rollUps)
+                    from \(axis.table)
                     where (day, generation) global in (
                         select day, generation from rollup_day final where is_fresh = 1)
                     group by \(cohort)
@@ -118,7 +112,12 @@ package struct ClusterCheck {
         while try rows.step() {
             let day: Int64 = try rows.integer(at: 0)
             let (count, total): (Int64, Int64) = (try rows.integer(at: 1), try rows.integer(at: 2))
-            let noun = table == .groups ? "roll-ups" : "roll-ups by host"
+            let noun =
+                switch axis {
+                case .signature: "roll-ups"
+                case .host: "roll-ups by host"
+                case .none: "roll-ups by build"
+                }
             faults.append(
                 "\(noun) of day \(day): \(count) reports and \(total) ns more than the reports say")
         }

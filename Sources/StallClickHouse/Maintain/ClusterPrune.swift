@@ -31,7 +31,7 @@ package struct ClusterPrune {
         try delete("report_local", before: since)
         if let start, let firstDay {
             try delete("exposure_local", before: start)
-            try dropRollUps(before: firstDay)
+            try deleteRollUps(before: firstDay)
         }
         return count
     }
@@ -56,38 +56,42 @@ package struct ClusterPrune {
         }
     }
 
-    private func delete(_ table: String, before time: UnixTime) throws(ClickHouseError) {
-        let span = time.microseconds.day >> 5
+    private func delete(
+        _ table: ClickHouseQuery, before time: UnixTime
+    ) throws(ClickHouseError) {
         for shard in cluster.shards {
-            for partition in try partitions(of: table, on: shard) {
-                guard let number = Int64(partition), number < span else { continue }
-                try shard.execute("alter table \(name: table) drop partition \(number)")
-            }
-            try shard.execute(
-                "alter table \(name: table) delete where start_us < \(time.microseconds)")
+            try delete(
+                table, "start_us < \(time.microseconds)", before: time.microseconds.day, on: shard)
         }
     }
 
-    private func dropRollUps(before day: Int64) throws(ClickHouseError) {
+    /// Drops the partitions before a day's, and of that one deletes the rows that meet a condition.
+    private func delete(
+        _ table: ClickHouseQuery, _ condition: ClickHouseQuery, before day: Int64,
+        on shard: ClickHouseServer
+    ) throws(ClickHouseError) {
+        for partition in try partitions(of: table, on: shard) {
+            guard let number = Int64(partition), number < RollUpDays.span(day) else { continue }
+            try shard.execute("alter table \(table) drop partition \(number)")
+        }
+        try shard.execute("alter table \(table) delete where \(condition)")
+    }
+
+    private func deleteRollUps(before day: Int64) throws(ClickHouseError) {
         for shard in cluster.shards {
-            for table in ["rollup_local", "host_rollup_local"] {
-                for partition in try partitions(of: table, on: shard) {
-                    let numbers = RollUpDays.numbers(ofPartition: partition)
-                    guard numbers.count == 2, numbers[0] < day else { continue }
-                    try shard.execute(
-                        "alter table \(name: table) drop partition (\(numbers[0]), \(numbers[1]))")
-                }
+            for axis in CellAxis.allCases {
+                try delete("\(axis.table)_local", "day < \(day)", before: day, on: shard)
             }
         }
     }
 
     private func partitions(
-        of table: String, on shard: ClickHouseServer
+        of table: ClickHouseQuery, on shard: ClickHouseServer
     ) throws(ClickHouseError) -> [String] {
         var rows = try shard.rows(
             """
             select distinct partition from system.parts
-            where database = \(shard.address.database) and table = \(table) and active
+            where database = \(shard.address.database) and table = \(table.sql) and active
             """, columnCount: 1)
         var partitions: [String] = []
         while try rows.step() { partitions.append(try rows.text(at: 0)) }

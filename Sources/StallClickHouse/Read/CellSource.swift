@@ -34,16 +34,41 @@ struct Cell {
         count = count.addingSaturated(other.count)
         total_ns = total_ns.addingSaturated(other.total_ns)
         min_ns = min(min_ns, other.min_ns)
-        if other.max_ns > max_ns { (max_ns, longest) = (other.max_ns, other.longest) }
+        if other.isLonger(than: self) { (max_ns, longest) = (other.max_ns, other.longest) }
         first_us = min(first_us, other.first_us)
         last_us = max(last_us, other.last_us)
         histogram.merge(other.histogram)
     }
+
+    /// Of reports that lasted as long, the one with the greatest id counts as the longest, as the cluster has it.
+    private func isLonger(than other: Cell) -> Bool {
+        guard max_ns == other.max_ns, let longest, let known = other.longest else {
+            return max_ns > other.max_ns
+        }
+        return known.id.words < longest.id.words
+    }
 }
 
 /// What cells are told apart by, apart from builds, loops, verdicts and causes.
-enum CellAxis {
+enum CellAxis: CaseIterable {
     case signature, host, none
+
+    /// The table of such cells, over all shards; each shard's has `_local` behind its name.
+    var table: ClickHouseQuery {
+        switch self {
+        case .signature: "rollup"
+        case .host: "host_rollup"
+        case .none: "cohort_rollup"
+        }
+    }
+
+    var column: ClickHouseQuery? {
+        switch self {
+        case .signature: "signature"
+        case .host: "host"
+        case .none: nil
+        }
+    }
 }
 
 /// Reads cells.
@@ -119,15 +144,17 @@ struct CellSource {
         let rolledUp = question(
             rolledUp,
             """
-            sum(report_count), sum(total_ns), min(min_ns), max(max_ns), argMax(max_id, max_ns),
-            argMax(day, max_ns), min(first_us), max(last_us)
+            sum(report_count), sum(total_ns), min(min_ns),
+            tupleElement(max(tuple(max_ns, max_id, day)) as longest, 1), tupleElement(longest, 2),
+            tupleElement(longest, 3), min(first_us), max(last_us)
             """)
         guard let reports else { return [rolledUp] }
         let ofReports = question(
             reports,
             """
-            count(), sum(duration_ns), min(duration_ns), max(duration_ns), argMax(id, duration_ns),
-            argMax(day, duration_ns), min(start_us), max(start_us)
+            count(), sum(duration_ns), min(duration_ns),
+            tupleElement(max(tuple(duration_ns, id, day)) as longest, 1), tupleElement(longest, 2),
+            tupleElement(longest, 3), min(start_us), max(start_us)
             """)
         return [rolledUp, ofReports]
     }
@@ -211,13 +238,7 @@ struct CellSource {
         (filter.verdicts ?? [.stalled]).map(\.rawValue).sorted()
     }
 
-    private var axisColumn: ClickHouseQuery {
-        switch axis {
-        case .signature: "signature"
-        case .host: "host"
-        case .none: "0"
-        }
-    }
+    private var axisColumn: ClickHouseQuery { axis.column ?? "0" }
 
     private var dayColumn: ClickHouseQuery { isDaily ? "day" : "0" }
 
@@ -235,8 +256,7 @@ struct CellSource {
         conditions.add(
             "(day, generation) in (select day, generation from \(days) final where is_fresh = 1)")
         if let signatures { conditions.add("signature in \(list: signatures)") }
-        let table: ClickHouseQuery = axis == .host ? "host_rollup" : "rollup"
-        return "\(table) where \(conditions.sql)"
+        return "\(axis.table) where \(conditions.sql)"
     }
 
     /// The table and conditions of the others; nil without any.
@@ -246,7 +266,7 @@ struct CellSource {
         var conditions = ReportConditions(filter, hasTime: false)
         conditions.add("day in \(list: stale)")
         if let signatures { conditions.add("signature in \(list: signatures)") }
-        if axis == .signature { conditions.add("signature != 0") }
+        conditions.add("signature != 0")
         return "report final where \(conditions.sql)"
     }
 }

@@ -32,6 +32,8 @@ struct StallTally {
 
     /// Of roll-ups, and of reports where there have to be.
     static func questions(_ source: CellSource) -> [ClickHouseQuery] {
+        var source = source
+        source.axis = .none
         func question(
             _ table: ClickHouseQuery, _ measures: ClickHouseQuery
         ) -> ClickHouseQuery {

@@ -26,6 +26,8 @@ package struct ClickHouseMigration: Sendable {
             "0001_create_dimensions", PackageResources._001_create_dimensions_sql),
         ClickHouseMigration("0002_create_reports", PackageResources._002_create_reports_sql),
         ClickHouseMigration("0003_create_rollups", PackageResources._003_create_rollups_sql),
+        ClickHouseMigration(
+            "0004_order_rollups_by_group", PackageResources._004_order_rollups_by_group_sql),
     ]
 
     package static let newest = all.last!.version

@@ -49,17 +49,25 @@ package struct RollUpDays {
     ///
     /// - Parameter now: The wall clock's time, which is the number of the generation as well.
     package func renew(_ days: Set<Int64>, at now: UnixTime) throws(ClickHouseError) {
-        // A span of days is a partition of the reports; more at a time would be more memory at a time.
-        for (_, days) in Dictionary(grouping: days, by: { $0 >> 5 }).sorted(by: { $0.key < $1.key })
-        {
+        // A span of days is a partition; more at a time would be more memory at a time.
+        for (span, days) in Dictionary(grouping: days, by: Self.span).sorted(by: { $0.key < $1.key }
+        ) {
             for shard in cluster.shards {
-                try RollUpStatements(days.sorted(), generation: now.microseconds).run(on: shard)
+                let sums = RollUpStatements(days.sorted(), generation: now.microseconds)
+                for statement in sums.statements { try shard.execute(statement) }
             }
             // Every shard has them.
             try write(Set(days), generation: now.microseconds, isFresh: true, at: now)
+            for shard in cluster.shards {
+                for axis in CellAxis.allCases {
+                    try deleteOld(of: axis, span, on: shard)
+                }
+            }
         }
-        try dropOld(days, except: now.microseconds)
     }
+
+    /// The partition of a day, as `intDiv` has it.
+    static func span(_ day: Int64) -> Int64 { day / 32 }
 
     private func write(
         _ days: Set<Int64>, generation: Int64, isFresh: Bool, at now: UnixTime
@@ -78,30 +86,34 @@ package struct RollUpDays {
         }
     }
 
-    /// Drops the generations of these days that no reader uses any more, those of jobs that ended half-way included.
-    private func dropOld(_ days: Set<Int64>, except generation: Int64) throws(ClickHouseError) {
-        for shard in cluster.shards {
-            for table in ["rollup_local", "host_rollup_local"] {
-                var rows = try shard.rows(
-                    """
-                    select distinct partition from system.parts
-                    where database = \(shard.address.database) and table = \(table) and active
-                    """, columnCount: 1)
-                while try rows.step() {
-                    let numbers = Self.numbers(ofPartition: try rows.text(at: 0))
-                    guard numbers.count == 2, days.contains(numbers[0]), numbers[1] < generation
-                    else { continue }
-                    try shard.execute(
-                        """
-                        alter table \(name: table) drop partition (\(numbers[0]), \(numbers[1]))
-                        """)
-                }
-            }
+    /// Deletes rows that no reader uses any more, once they are as many as the others: the server writes the partition
+    /// again for it. A generation goes when its day has a later one; those of jobs that still run are later.
+    private func deleteOld(
+        of axis: CellAxis, _ span: Int64, on shard: ClickHouseServer
+    ) throws(ClickHouseError) {
+        let table: ClickHouseQuery = "\(axis.table)_local"
+        var rows = try shard.rows(
+            """
+            select day, max(fresh), sum(is_old), count() from (
+                select day, generation, toUInt64(generation < fresh) as is_old, fresh
+                from \(table) any left join (
+                    select day, generation as fresh from rollup_day final where is_fresh = 1
+                ) using day
+                where intDiv(day, 32) = \(span))
+            group by day
+            """, columnCount: 4)
+        var (oldCount, count) = (Int64(0), Int64(0))
+        var areOld: [ClickHouseQuery] = []
+        while try rows.step() {
+            let ofDay: Int64 = try rows.integer(at: 2)
+            oldCount += ofDay
+            count += try rows.integer(at: 3) as Int64
+            guard ofDay > 0 else { continue }
+            areOld.append(
+                "day = \(try rows.integer(at: 0) as Int64) and generation < \(try rows.integer(at: 1) as Int64)"
+            )
         }
-    }
-
-    /// The day and the generation in the name of a partition: `(20405,1763894400000000)`.
-    static func numbers(ofPartition name: String) -> [Int64] {
-        name.split { !("0"..."9" ~= $0 || $0 == "-") }.compactMap { Int64($0) }
+        guard oldCount * 2 >= count, oldCount > 0 else { return }
+        try shard.execute("alter table \(table) delete where \(.joined(areOld, by: " or "))")
     }
 }
