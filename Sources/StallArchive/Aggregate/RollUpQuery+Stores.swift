@@ -16,7 +16,7 @@ extension RollUpQuery {
         var sum = queries.removeFirst()
         for query in queries { try sum.add(query) }
         try sum.joinCutGroups()
-        return try sum.makeAnswer(listing: sum.largest.map(sum.listed) ?? sum.shownIndices)
+        return try sum.makeAnswer(listing: try sum.largest.map(sum.listed) ?? sum.shownIndices)
     }
 
     /// Adds up all groups with everything that is asked of the listed ones.

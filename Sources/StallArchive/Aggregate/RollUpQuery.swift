@@ -53,7 +53,7 @@ struct RollUpQuery {
         guard areCells else {
             try addReports(from: filter.since, until: filter.until, isGrouped ? nil : grouper)
             try joinCutGroups()
-            return try makeAnswer(listing: largest.map(listed) ?? shownIndices)
+            return try makeAnswer(listing: try largest.map(listed) ?? shownIndices)
         }
         try dimensions.load(connection, filter)
         areMixed = dimensions.areMixed
@@ -71,7 +71,7 @@ struct RollUpQuery {
             if ranksFirst { try rankCells(span) } else { try addCells(span) }
         }
         try joinCutGroups()
-        let listed = listed(largest)
+        let listed = try listed(largest)
         let selection = selection(of: listed)
         if ranksFirst { for span in spans { try addCells(span, of: selection) } }
         if withDays { try addDays(days, of: selection) }
@@ -450,8 +450,14 @@ struct RollUpQuery {
     }
 
     /// The groups that are listed, in the order of their first rows.
-    func listed(_ largest: LargestGroups) -> [Int] {
-        let indices = shownIndices
+    func listed(_ largest: LargestGroups) throws -> [Int] {
+        var indices = shownIndices
+        if let signatures = largest.signatures {
+            let rows = try SignatureRows.rows(connection, of: signatures)
+            let named = groups.filter { signatures.contains($0.value.signature) }.keys
+            let wanted = Set((rows + named).compactMap(keys.index(ofRow:)))
+            indices = indices.filter(wanted.contains)
+        }
         guard largest.count < indices.count else { return indices }
         let sizes = sums.map { $0.size(largest.order) }
         return indices.sorted { sizes[$0] > sizes[$1] }.prefix(largest.count).sorted()

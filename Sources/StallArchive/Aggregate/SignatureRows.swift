@@ -41,6 +41,19 @@ struct SignatureRows {
             framesOf: Connection.narrowing("signature", to: ids))
     }
 
+    /// The rows of groups with these signatures.
+    static func rows(_ connection: Connection, of signatures: Set<Int64>) throws -> [Int64] {
+        let condition = Connection.narrowing("hash", to: signatures.sorted())
+        let rows = try connection.prepare("select id, hash from signature where \(condition)")
+        var found: [Int64] = []
+        while try rows.step() {
+            if signatures.contains(try rows.integer(at: 1)) {
+                found.append(try rows.integer(at: 0))
+            }
+        }
+        return found
+    }
+
     /// The groups of these families: at least those, by the numbers of their rows.
     static func groups(
         _ connection: Connection, ofFamilies families: Set<Int64>

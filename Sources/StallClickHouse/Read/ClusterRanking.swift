@@ -70,7 +70,8 @@ struct ClusterRanking {
         let joined = try join(&sums, groups, special, isByLongest: largest.order == .max)
         let shown = sums.indices.filter { !joined.contains($0) }
         groupCount = shown.count
-        let first = shown.sorted {
+        let wanted = try largest.signatures.map(groups.keys)
+        let first = shown.filter { wanted?.isDisjoint(with: sums[$0].keys) != true }.sorted {
             (sums[$0].size, sums[$0].lost_ns) > (sums[$1].size, sums[$1].lost_ns)
         }
         listed = first.prefix(largest.count).flatMap { Set(sums[$0].keys).sorted() }

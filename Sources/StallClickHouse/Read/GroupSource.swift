@@ -43,6 +43,17 @@ struct GroupSource {
         return groups
     }
 
+    /// The keys of groups with these signatures.
+    func keys(of signatures: Set<Int64>) throws -> Set<Int64> {
+        var keys: Set<Int64> = []
+        for part in signatures.sorted().parts() {
+            var rows = try server.rows(
+                "select key from signature where hash in \(list: part)", columnCount: 1)
+            while try rows.step() { keys.insert(try rows.integer(at: 0)) }
+        }
+        return keys
+    }
+
     /// Groups that are not as most are: of truncated stacks, and those that share their hash with another row.
     func special() throws -> [Int64: ReportGroup] {
         try groups(where: Self.isSpecial, framesOf: nil)

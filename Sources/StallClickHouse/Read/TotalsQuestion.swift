@@ -80,6 +80,11 @@ struct TotalsQuestion {
         return wholeDays.isEmpty || times.contains { $0.day * Int64.microsecondsOfDay != $0 }
     }
 
+    /// Cells have no durations where these are not asked for, and totals by day alone need none.
+    private func needsDurations(_ cells: CellSource) -> Bool {
+        question.withDurations && !cells.isCoarse
+    }
+
     private var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
 
     /// The question as the store in memory is asked it: it holds nothing of another time.
@@ -96,7 +101,9 @@ struct TotalsQuestion {
         let parts = withCells && !source.range.isEmpty ? parts(of: source) : []
         server.ask(
             ahead: (key.isOfFunctions ? GroupSource.questions(source.signatures) : [])
-                + parts.flatMap { $0.questions(by: dimensionOfGroup) }, keepingOthers: true)
+                + parts.flatMap {
+                    $0.questions(by: dimensionOfGroup, withDurations: needsDurations($0.cells))
+                }, keepingOthers: true)
         var totals = try TotalsExcerpt(of: server.name, grouping)
         try totals.excerpt.fill {
             if key.isOfFunctions {
@@ -138,8 +145,10 @@ struct TotalsQuestion {
         var isAddedUp = false
 
         /// What `add` asks, but for the histograms of reports.
-        func questions(by dimension: ClickHouseQuery) -> [ClickHouseQuery] {
-            (cells.isCoarse ? [] : [cells.histogramQuestion(by: dimension)])
+        func questions(
+            by dimension: ClickHouseQuery, withDurations: Bool
+        ) -> [ClickHouseQuery] {
+            (withDurations ? [cells.histogramQuestion(by: dimension)] : [])
                 + (isAddedUp ? [] : cells.questions) + (days?.questions ?? [])
         }
     }
@@ -167,9 +176,9 @@ struct TotalsQuestion {
 
     private func add(_ part: Part, to totals: inout TotalsExcerpt) throws {
         let (source, place) = (part.cells, part.place)
-        // Totals by day alone need no quantiles.
-        var histograms = source.isCoarse ? [:] : try source.histograms(by: dimensionOfGroup)
-        let days = try part.days?.cells().sorted { $0.key.precedes($1.key) }
+        var histograms =
+            needsDurations(source) ? try source.histograms(by: dimensionOfGroup) : [:]
+        let days = try part.days?.cells()
         let cells =
             if part.isAddedUp, let days { Self.addingUp(days) } else { try source.cells() }
         let all = cells.sorted { $0.key.precedes($1.key) }
@@ -206,8 +215,8 @@ struct TotalsQuestion {
         }
     }
 
-    /// Cells of single days without their days. Of several longest reports the first day's stays.
-    private static func addingUp(_ days: [(key: CellKey, value: Cell)]) -> [CellKey: Cell] {
+    /// Cells of single days without their days.
+    private static func addingUp(_ days: [CellKey: Cell]) -> [CellKey: Cell] {
         var sums: [CellKey: Cell] = [:]
         for (key, cell) in days {
             var place = key
@@ -301,15 +310,15 @@ struct CellPlace {
 extension CellKey {
     /// An order that does not depend on the run of the program.
     fileprivate func precedes(_ other: CellKey) -> Bool {
-        (signature, host, day, app, version, loop) != (
-            other.signature, other.host, other.day, other.app, other.version, other.loop
-        )
-            ? (signature, host, day, app, version, loop) < (
-                other.signature, other.host, other.day, other.app, other.version, other.loop
-            )
-            : (verdict, cause, isWatched ? 1 : 0) < (
-                other.verdict, other.cause, other.isWatched ? 1 : 0
-            )
+        // Numbers first: texts are compared where these are equal.
+        guard signature == other.signature, day == other.day, host == other.host else {
+            return (signature, day, host) < (other.signature, other.day, other.host)
+        }
+        guard app == other.app, version == other.version, loop == other.loop else {
+            return (app, version, loop) < (other.app, other.version, other.loop)
+        }
+        return (verdict, cause, isWatched ? 1 : 0)
+            < (other.verdict, other.cause, other.isWatched ? 1 : 0)
     }
 }
 

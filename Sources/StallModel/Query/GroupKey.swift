@@ -36,10 +36,13 @@ package struct LargestGroups: Hashable, Sendable {
     /// Use `rate` only if all groups have the same watched time: the store orders by the time lost in loops whose
     /// watched time is recorded.
     package var order: RankingOrder
+    /// Only these, by their signatures; nil for all. Only where the groups are by signature.
+    package var signatures: Set<Int64>?
 
-    package init(count: Int, by order: RankingOrder) {
+    package init(count: Int = .max, by order: RankingOrder, among signatures: Set<Int64>? = nil) {
         self.count = count
         self.order = order
+        self.signatures = signatures
     }
 }
 

@@ -82,17 +82,21 @@ package struct AggregateQuestion: Hashable, Sendable {
     package var withDays: Bool
     /// Also find each listed group's longest report, which costs a random read each.
     package var withExamples: Bool
+    /// Otherwise quantiles and sums of squares may be zero: durations are most of what a store reads.
+    package var withDurations: Bool
     /// Which groups are listed; nil for all. The others are only counted.
     package var largest: LargestGroups?
 
     package init(
         _ filter: ReportFilter = ReportFilter(), by key: GroupKey = .signature,
-        withDays: Bool = false, withExamples: Bool = true, largest: LargestGroups? = nil
+        withDays: Bool = false, withExamples: Bool = true, withDurations: Bool = true,
+        largest: LargestGroups? = nil
     ) {
         self.filter = filter
         self.key = key
         self.withDays = withDays
         self.withExamples = withExamples
+        self.withDurations = withDurations
         self.largest = largest
     }
 }

@@ -103,16 +103,21 @@ extension RankingQuestion {
     ///
     /// - Parameters:
     ///   - limit: The number of groups needed, with their examples; nil for all, without examples.
+    ///   - signatures: Only these groups, where they are by signature; nil for all.
+    ///   - withDurations: Otherwise quantiles and sums of squares may be zero.
     ///   - buckets: The buckets of the trends, in whole days; by default those of the TREND column.
     package func fromRollUps(
-        by order: RankingOrder, limit: Int? = nil, withDays: Bool,
+        by order: RankingOrder, limit: Int? = nil, among signatures: Set<Int64>? = nil,
+        withDays: Bool, withDurations: Bool = true,
         buckets makeBuckets: ((UnixTime, UnixTime) throws -> TimeBuckets)? = nil
     ) throws -> Ranking? {
         guard key != .inclusive, try store.rulesHash() == rules.hash else { return nil }
         let answer = try store.aggregates(
             AggregateQuestion(
                 filter, by: key, withDays: withDays, withExamples: limit != nil,
-                largest: limit.flatMap { largest($0, by: order) }),
+                withDurations: withDurations,
+                largest: signatures.map { LargestGroups(by: order, among: $0) }
+                    ?? limit.flatMap { largest($0, by: order) }),
             grouper: DefaultGrouper(rules: rules))
         var buckets: TimeBuckets?
         if withDays, let first = answer.firstRanked, let last = answer.lastRanked {

@@ -107,12 +107,23 @@ extension TrendQuestion {
         return unit ?? (days <= 2 && !lacksReports ? .hour : .day)
     }
 
-    /// All groups, by bucket. Days of a large or pruned central store come from roll-ups and are in UTC.
+    /// The groups that match the name, where to look for them first and to add up their days then is less than to add up
+    /// all days of all groups; nil for all groups, also where none matches: then these are named.
+    private func named() throws -> Set<Int64>? {
+        guard let name, ranking.key == .signature,
+            let all = try ranking.fromRollUps(by: .total, withDays: false, withDurations: false)
+        else { return nil }
+        let found = all.groups.filter { $0.isMeant(by: name) }.map(\.group.signature)
+        return found.isEmpty ? nil : Set(found)
+    }
+
+    /// The groups, by bucket: all, or at least those that match the name. Days of a large or pruned central store come from roll-ups and are in UTC.
     private func ranked() throws -> (Ranking, isOfUTC: Bool) {
         let lacksReports = try ranking.lacksReports
         if unit != .hour,
             let answer = try ranking.fromRollUps(
-                by: .total, withDays: true, buckets: { try .utc(from: $0, through: $1, in: .day) }),
+                by: .total, among: try named(), withDays: true, withDurations: false,
+                buckets: { try .utc(from: $0, through: $1, in: .day) }),
             ranking.isLarge(answer) || lacksReports, let first = answer.overview.first,
             let last = answer.overview.last, unitNeeded(first, last, lacksReports) == .day
         {

@@ -35,7 +35,10 @@ extension ListingQuestion {
         } else {
             let answer = try store.aggregates(
                 AggregateQuestion(
-                    ranking.filter, by: group.key, withDays: true, withExamples: false),
+                    ranking.filter, by: group.key, withDays: true, withExamples: false,
+                    withDurations: false,
+                    largest: group.key == .signature
+                        ? LargestGroups(by: .total, among: [group.signature]) : nil),
                 grouper: DefaultGrouper(rules: ranking.rules))
             let listed = answer.groups.first { $0.group.signature == group.signature }
             days = listed.map { Array($0.days.keys) } ?? []

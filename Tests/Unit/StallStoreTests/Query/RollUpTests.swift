@@ -234,6 +234,18 @@ import TestSupport
                         #expect(some.apps == all.apps && some.loops == all.loops)
                     }
                 }
+                guard key == .signature else { continue }
+                let named = Set(
+                    all.groups.map(\.group.signature).shuffled(using: &random).prefix(2))
+                let some = try reader.aggregates(
+                    AggregateQuestion(
+                        filter, withDays: true,
+                        largest: LargestGroups(by: .total, among: named)),
+                    grouper: rules)
+                #expect(
+                    Set(some.groups)
+                        == Set(all.groups.filter { named.contains($0.group.signature) }))
+                #expect(some.groupCount == all.groupCount && some.counts == all.counts)
             }
         }
     }
