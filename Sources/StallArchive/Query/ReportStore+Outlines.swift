@@ -32,7 +32,7 @@ extension ReportStore {
             try days.bind(
                 filter.since?.microseconds.day ?? .min, filter.until?.microseconds.day ?? .max)
             let reader = try OutlineReader(connection)
-            let lookup = try PlaceLookup(connection)
+            let lookup = try placeLookup(connection)
             var rest = limit ?? .max
             while rest > 0, try days.step() {
                 let day = try days.integer(at: 0)

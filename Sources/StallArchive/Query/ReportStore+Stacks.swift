@@ -134,21 +134,34 @@ private struct LoopCause: Hashable {
 }
 
 /// The stacks of one report after the other, in the same memory.
-struct SampleStacks {
-    private(set) var stall = StallStacks()
+package struct SampleStacks {
+    package private(set) var stall = StallStacks()
     private var weights: [Int64] = []
     private var samples: [(offset_ns: Int64, weight_ns: Int64?, stack: Int64)] = []
+
+    package init() {}
 
     /// Reads the samples that are not late and have a stack.
     mutating func read(_ rows: Statement, at column: CInt, in duration_ns: Int64) throws(StoreError)
     {
+        guard read(rows.blob(at: column), in: duration_ns, { $0 }) else {
+            throw rows.damage("a report's samples are not a list")
+        }
+    }
+
+    /// - Parameter number: A stack's number by what is written; nil for none.
+    /// - Returns: Whether the bytes are a list of samples.
+    package mutating func read(
+        _ bytes: UnsafeRawBufferPointer, in duration_ns: Int64, _ number: (Int64) -> Int64?
+    ) -> Bool {
         stall.removeAll()
         samples.removeAll(keepingCapacity: true)
-        var packed = PackedSamples(rows.blob(at: column))
+        var packed = PackedSamples(bytes)
         while let sample = packed.nextStack() {
-            samples.append((max(0, sample.offset_ns), sample.weight_ns, sample.stack))
+            guard let stack = number(sample.stack) else { return false }
+            samples.append((max(0, sample.offset_ns), sample.weight_ns, stack))
         }
-        guard !packed.isDamaged else { throw rows.damage("a report's samples are not a list") }
+        guard !packed.isDamaged else { return false }
         // As `sampleWeights` has it: half-way to its neighbours.
         var from: Int64 = 0
         weights.removeAll(keepingCapacity: true)
@@ -164,10 +177,11 @@ struct SampleStacks {
             weights.append(weight)
             stall.add(samples[index].stack, weight: weight)
         }
+        return true
     }
 
     /// Calls `body` with the stack of each sample, and what the sample stands for.
-    func forEachSample(_ body: (_ stack: Int64, _ weight_ns: Int64) -> Void) {
+    package func forEachSample(_ body: (_ stack: Int64, _ weight_ns: Int64) -> Void) {
         for (sample, weight) in zip(samples, weights) { body(sample.stack, weight) }
     }
 }

@@ -22,10 +22,22 @@ package final class ReportStore: QueryableStore {
         try ReportStore(file: StoreFile.openForReading(path: path, wait: .seconds(5)))
     }
 
-    private init(file: StoreFile) { self.file = file }
+    private init(file: StoreFile) { (self.file, isExcerpt) = (file, false) }
 
-    /// Answers from a store in memory that holds a part of another one.
-    package init(excerpt: StoreFile) { file = excerpt }
+    /// Answers from a store in memory that holds a part of another one. Rows come and go, but the number of one is never
+    /// another's.
+    package init(excerpt: StoreFile) { (file, isExcerpt) = (excerpt, true) }
+
+    private let isExcerpt: Bool
+    private var places: PlaceLookup?
+
+    /// Looks up places: in parts of a store with the same numbers each time, since a caller keeps what it rendered.
+    func placeLookup(_ connection: Connection) throws -> PlaceLookup {
+        if let places { return places }
+        let new = try PlaceLookup(connection)
+        if isExcerpt { places = new }
+        return new
+    }
 
     /// The reports that the filter selects, without frames.
     package func summaries(

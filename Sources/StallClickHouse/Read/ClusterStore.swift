@@ -14,6 +14,8 @@ package final class ClusterStore: QueryableStore {
     let state: ClusterState
     /// Reports that were asked for before: the numbers of their stacks stay valid.
     private var kept: ReportExcerpt?
+    /// What `reportID` is asked by.
+    var sourceDays = RowNumbers<SourceDay>()
 
     package var path: String { server.name }
     package var role: StoreRole { .central }
@@ -41,17 +43,6 @@ package final class ClusterStore: QueryableStore {
         let new = try ReportExcerpt(server, grouping)
         kept = new
         return new
-    }
-
-    /// A store in memory with the reports that a filter selects.
-    private func fetched(
-        _ filter: ReportFilter, withStacks: Bool, stallsOnly: Bool = false
-    ) throws -> ReportStore {
-        var filter = filter
-        if stallsOnly { filter.verdicts = filter.verdicts ?? [.stalled] }
-        let reports = try keptReports()
-        try reports.fetch(ReportConditions(filter), withStacks: withStacks)
-        return reports.excerpt.store
     }
 
     // MARK: Totals
@@ -93,7 +84,7 @@ package final class ClusterStore: QueryableStore {
         filter.verdicts = filter.verdicts ?? [.stalled]
         let conditions = ReportConditions(filter)
         var rows = try server.rows(
-            "select count(), min(start_us), max(start_us) from report final where \(conditions.sql)",
+            "select count(), min(start_us), max(start_us) from report final \(conditions.clauses)",
             columnCount: 3)
         guard try rows.step(), try rows.integer(at: 0, as: Int64.self) > 0 else { return nil }
         return (
@@ -108,22 +99,16 @@ package final class ClusterStore: QueryableStore {
         _ filter: ReportFilter, ofGroups signatures: Set<Int64>?
     ) throws -> ReportSelection {
         var conditions = ReportConditions(filter)
-        if let signatures {
-            conditions.add(
-                """
-                (signature = 0 or signature in
-                    (select key from \(server.table("signature")) where hash in \(list: signatures.sorted())))
-                """)
-        }
-        let reports = try keptReports()
-        try reports.fetch(conditions, withStacks: false)
-        return try reports.excerpt.store.summaries(filter, ofGroups: signatures)
+        if let signatures { conditions.add(groups: signatures, orNone: true, server) }
+        var rows = try SummaryRows(server, keptReports())
+        try rows.read(conditions)
+        return try rows.selection()
     }
 
     package func newest(
         _ filter: ReportFilter, signature: Int64?, count: Int
     ) throws -> ReportSelection {
-        let reports = try keptReports()
+        var rows = try SummaryRows(server, keptReports())
         // Day by day from the last one, in ever longer spans: to sort all reports of a cluster takes seconds.
         var rest = try KnownDays(server).all[...]
         if let since = filter.since { rest = rest.drop { $0 < since.microseconds.day } }
@@ -134,21 +119,55 @@ package final class ClusterStore: QueryableStore {
         while missing > 0, !rest.isEmpty {
             let span = rest.suffix(spanLength)
             var conditions = ReportConditions(filter)
-            conditions.add("day >= \(span.first!) and day <= \(span.last!)")
-            if let signature {
-                conditions.add(
-                    """
-                    signature in
-                        (select key from \(server.table("signature")) where hash = \(signature))
-                    """)
-            }
-            missing -= try reports.fetch(
-                conditions, "order by start_us desc, id desc limit \(missing)", withStacks: false)
+            conditions.add(ofKey: "day >= \(span.first!) and day <= \(span.last!)")
+            if let signature { conditions.add(groups: [signature], orNone: false, server) }
+            missing -= try newest(conditions, missing, &rows)
             rest.removeLast(span.count)
             spanLength *= 4
         }
-        return try reports.excerpt.store.newest(filter, signature: signature, count: count)
+        var selection = try rows.selection()
+        selection.reports.sort { left, right in
+            left.start == right.start
+                ? left.id.words > right.id.words : left.start > right.start
+        }
+        return selection
     }
+
+    /// Reads the newest reports that conditions select.
+    ///
+    /// - Returns: How many there are.
+    private func newest(
+        _ conditions: ReportConditions, _ count: Int, _ rows: inout SummaryRows
+    ) throws -> Int {
+        let order: ClickHouseQuery = "order by start_us desc, id desc limit \(count)"
+        guard count <= Self.keyLimit else { return try rows.read(few: conditions, order) }
+        // Which they are is asked first: that reads small columns of many reports, and the others of these alone. It finds
+        // all revisions, of which those are left out again that are not the latest.
+        var keys = try server.rows(
+            "select app, day, id from report \(conditions.clauses) \(order)", columnCount: 3)
+        var (apps, days, ids): (Set<String>, Set<Int64>, Set<UniqueID>) = ([], [], [])
+        var keyCount = 0
+        while try keys.step() {
+            keyCount += 1
+            apps.insert(try keys.text(at: 0))
+            days.insert(try keys.integer(at: 1))
+            ids.insert(try keys.uniqueID(at: 2))
+        }
+        guard keyCount > 0 else { return 0 }
+        var narrow = conditions
+        narrow.add(ofKey: "app in \(list: apps.sorted()) and day in \(list: days.sorted())")
+        narrow.add(ofIDs: ids)
+        guard keyCount == count else { return try rows.read(few: narrow) }
+        var found = rows
+        guard try found.read(few: narrow) == count else {
+            return try rows.read(few: conditions, order)
+        }
+        rows = found
+        return count
+    }
+
+    /// So many ids are put into a statement.
+    private static let keyLimit = 20_000
 
     package func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport] {
         let reports = try keptReports()
@@ -161,42 +180,26 @@ package final class ClusterStore: QueryableStore {
     package func reports(idPrefix: String) throws -> [StallReport] {
         let reports = try keptReports()
         if let ids = UniqueID.bounds(ofPrefix: idPrefix) {
-            let between: ClickHouseQuery =
-                "id >= \(ids.first) and id <= \(ids.last)"
             // An id tells when it was made, which is when the stall began unless another program made it.
             let first = ids.first.made.microseconds.day
             let last = ids.last.made.microseconds.day
-            var keys: [(app: String, day: Int64)] = []
-            func find(_ condition: ClickHouseQuery) throws {
-                var rows = try server.rows(
-                    "select distinct app, day from report where \(condition) limit 100",
-                    columnCount: 2)
-                while try rows.step() {
-                    keys.append((try rows.text(at: 0), try rows.integer(at: 1)))
-                }
-            }
-            if last - first < 32 { try find("day >= \(first) and day <= \(last) and \(between)") }
-            if keys.isEmpty { try find(between) }
-            if !keys.isEmpty {
+            func fetch(_ days: ClickHouseQuery?) throws -> Int {
                 var conditions = ReportConditions(ReportFilter())
-                conditions.add("app in \(list: Set(keys.map(\.app)).sorted())")
-                conditions.add("day in \(list: Set(keys.map(\.day)).sorted())")
-                conditions.add(between)
-                try reports.fetch(conditions, "order by id limit 100", withStacks: true)
+                if let days { conditions.add(ofKey: days) }
+                conditions.add(ofKey: "id >= \(ids.first) and id <= \(ids.last)")
+                return try reports.fetch(conditions, "order by id limit 100", withStacks: true)
             }
+            let isShortTime = last - first < 32
+            let count = isShortTime ? try fetch("day >= \(first) and day <= \(last)") : 0
+            if count == 0 { _ = try fetch(nil) }
         }
         return try reports.excerpt.store.reports(idPrefix: idPrefix)
-    }
-
-    package func reportID(source: Int64, seq: Int64) throws -> UniqueID? {
-        try keptReports().excerpt.store.reportID(source: source, seq: seq)
     }
 
     package func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin] {
         var rows = try server.rows(
             """
-            select id, source, seq, revision from report final
-            where \(ReportConditions(filter).sql)
+            select id, source, seq, revision from report final \(ReportConditions(filter).clauses)
             """, columnCount: 4)
         var origins: [UniqueID: ReportOrigin] = [:]
         while try rows.step() {
@@ -207,60 +210,9 @@ package final class ClusterStore: QueryableStore {
         return origins
     }
 
-    package func forEachReport(
-        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
-        _ body: (StallReport, ReportOrigin, any StoreLookup) throws -> Void
-    ) throws {
-        try fetched(filter, withStacks: true).forEachReport(filter, in: order, limit: limit, body)
-    }
-
-    package func forEachOutline(
-        _ filter: ReportFilter, limit: Int?, withThreads: Bool,
-        _ body: (ReportOutline, any OutlineLookup) throws -> Void
-    ) throws {
-        try fetched(filter, withStacks: true)
-            .forEachOutline(filter, limit: limit, withThreads: withThreads, body)
-    }
-
-    package func forEachStall(
-        _ filter: ReportFilter, in order: CursorOrder, limit: Int?,
-        _ body: (StallTrace, any StoreLookup) throws -> Void
-    ) throws {
-        try fetched(filter, withStacks: true, stallsOnly: true)
-            .forEachStall(filter, in: order, limit: limit, body)
-    }
-
-    // MARK: Stacks
-
-    package func stackSets(_ filter: ReportFilter) throws -> StackSets {
-        try fetched(filter, withStacks: false, stallsOnly: true).stackSets(filter)
-    }
-
-    package func stallTable(_ filter: ReportFilter, expected: Int) throws -> StallTable {
-        try fetched(filter, withStacks: false).stallTable(filter, expected: expected)
-    }
-
-    package func stackTimes(_ filter: ReportFilter) throws -> [StackTime] {
-        try fetched(filter, withStacks: false, stallsOnly: true).stackTimes(filter)
-    }
-
-    package func functions(
-        ofStacks stacks: [Int64], _ number: (Frame) -> Int32
-    ) throws -> StackFunctions {
-        let reports = try keptReports()
-        try reports.fetchStacks(numbers: stacks)
-        return try reports.excerpt.store.functions(ofStacks: stacks, number)
-    }
-
-    package func frames(ofStacks stacks: Set<Int64>) throws -> [Int64: [Frame]] {
-        let reports = try keptReports()
-        try reports.fetchStacks(numbers: stacks)
-        return try reports.excerpt.store.frames(ofStacks: stacks)
-    }
-
     package func images(ofRun run: UniqueID) throws -> [Image] {
         let reports = try keptReports()
-        try reports.excerpt.fill { try reports.fetchImages(ofRuns: [run]) }
+        try reports.excerpt.fill { try reports.fetchImages(ofRun: run) }
         return try reports.excerpt.store.images(ofRun: run)
     }
 

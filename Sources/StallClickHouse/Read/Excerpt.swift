@@ -130,6 +130,14 @@ struct RunRow: Hashable {
     var bootID = ""
     var startTicks: Int64 = 0
     var started_us: Int64 = 0
+
+    var run: ProcessRun {
+        ProcessRun(
+            id: uuid, app: app, version: version,
+            buildID: buildID.isEmpty ? nil : BuildID(bytes: buildID),
+            host: host, pid: Int32(truncatingIfNeeded: pid), bootID: bootID,
+            startTicks: UInt64(bitPattern: startTicks), started: UnixTime(microseconds: started_us))
+    }
 }
 
 /// Numbers rows from 1, in order of first occurrence.

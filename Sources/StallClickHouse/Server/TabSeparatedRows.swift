@@ -67,7 +67,10 @@ package struct TabSeparatedRows {
     package func integer<Number: FixedWidthInteger>(
         at column: Int, as _: Number.Type = Number.self
     ) throws(ClickHouseError) -> Number {
-        guard let number = Self.number(bytes[columns[column]], as: Number.self) else {
+        let number = bytes.withUnsafeBufferPointer {
+            Self.number($0[columns[column]], as: Number.self)
+        }
+        guard let number else {
             throw bad(column, "a number of \(Number.bitWidth) bits")
         }
         return number
@@ -137,18 +140,34 @@ package struct TabSeparatedRows {
 
     /// An array of numbers: `[1,2,3]`.
     package func integers(at column: Int) throws(ClickHouseError) -> [Int64] {
-        let raw = bytes[columns[column]]
-        guard raw.count >= 2, raw.first == UInt8(ascii: "["), raw.last == UInt8(ascii: "]") else {
-            throw bad(column, "a list")
-        }
         var numbers: [Int64] = []
-        for part in raw.dropFirst().dropLast().split(separator: UInt8(ascii: ",")) {
-            guard let number = Self.number(part, as: Int64.self) else {
-                throw bad(column, "a list of numbers")
-            }
-            numbers.append(number)
-        }
+        try readIntegers(at: column, into: &numbers)
         return numbers
+    }
+
+    /// Reads an array of numbers into the memory of another one: of millions of rows, that is most of the time.
+    package func readIntegers(
+        at column: Int, into numbers: inout [Int64]
+    ) throws(ClickHouseError) {
+        numbers.removeAll(keepingCapacity: true)
+        let range = columns[column]
+        let isList = bytes.withUnsafeBufferPointer { bytes in
+            let raw = bytes[range]
+            guard raw.count >= 2, raw.first == UInt8(ascii: "["), raw.last == UInt8(ascii: "]")
+            else { return false }
+            guard raw.count > 2 else { return true }
+            var begin = range.lowerBound + 1
+            for index in begin..<range.upperBound
+            where bytes[index] == UInt8(ascii: ",") || index == range.upperBound - 1 {
+                guard let number = Self.number(bytes[begin..<index], as: Int64.self) else {
+                    return false
+                }
+                numbers.append(number)
+                begin = index + 1
+            }
+            return true
+        }
+        guard isList else { throw bad(column, "a list of numbers") }
     }
 
     package func bad(_ column: Int, _ expected: String) -> ClickHouseError {
@@ -159,7 +178,7 @@ package struct TabSeparatedRows {
     }
 
     private static func number<Number: FixedWidthInteger>(
-        _ digits: ArraySlice<UInt8>, as _: Number.Type
+        _ digits: Slice<UnsafeBufferPointer<UInt8>>, as _: Number.Type
     ) -> Number? {
         var rest = digits
         let isNegative = rest.first == UInt8(ascii: "-")

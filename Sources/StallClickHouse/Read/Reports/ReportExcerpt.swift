@@ -17,8 +17,11 @@ final class ReportExcerpt {
     private var evidence = RowNumbers<Int64>()
     /// The stacks of which all is here.
     var wholeStacks: Set<Int64> = []
-    /// The runs whose images are here.
-    var runsWithImages: Set<UniqueID> = []
+    private var wholeEvidence: Set<Int64> = []
+    /// The processes and names of loops that are here, by hash.
+    private var loops: [Int64: (run: ProcessRun, name: String)] = [:]
+    /// The loops of the processes whose images are here.
+    var loopsWithImages: Set<Int64> = []
     private let addReport, addDay, addWatched: Statement
 
     init(_ server: ClickHouseServer, _ grouping: GroupingRow?) throws {
@@ -53,7 +56,7 @@ final class ReportExcerpt {
         _ conditions: ReportConditions, _ rest: ClickHouseQuery = "", withStacks: Bool
     ) throws -> Int {
         var rows = try server.rows(
-            "select \(FetchedReport.columns) from report final where \(conditions.sql) \(rest)",
+            "select \(FetchedReport.columns) from report final \(conditions.clauses) \(rest)",
             columnCount: FetchedReport.columnCount)
         var count = 0
         var isAtEnd = false
@@ -73,19 +76,51 @@ final class ReportExcerpt {
         return count
     }
 
+    /// Deletes the reports. What they refer to stays, with its numbers.
+    func forget() throws {
+        try excerpt.fill {
+            try excerpt.connection.execute("delete from report; delete from report_day")
+        }
+    }
+
+    /// The process and the name of a loop that was fetched.
+    func loop(_ hash: Int64) throws -> (run: ProcessRun, name: String) {
+        guard let loop = loops[hash] else {
+            throw ClickHouseError.badAnswer(
+                store: server.name, detail: "a report is of a loop that is missing")
+        }
+        return loop
+    }
+
     private func add(_ reports: [FetchedReport], withStacks: Bool) throws {
-        try fetchLoops(Set(reports.map(\.loop)))
-        try fetchGroups(Set(reports.map(\.signature)))
+        let loops = Set(reports.map(\.loop))
+        let signatures = Set(reports.map(\.signature))
+        let evidence = Set(reports.compactMap(\.evidence))
+        let own = Set(reports.flatMap(\.stacks))
+        // Of a few reports all is asked at once.
+        let areFew = reports.count <= Self.fewReports
+        if areFew {
+            server.ask(
+                ahead: questions(ofLoops: loops) + questions(ofGroups: signatures)
+                    + (withStacks
+                        ? questions(ofEvidence: evidence) + questions(ofStacks: own)
+                            + questions(ofImagesOfLoops: loops) : []),
+                keepingOthers: true)
+        }
+        try fetchLoops(loops)
+        try fetchGroups(signatures)
         for report in reports {
             for stack in report.stacks { _ = stacks.number(of: stack) }
         }
         if withStacks {
-            try fetchEvidence(Set(reports.compactMap(\.evidence)))
-            try fetchStacks(Set(reports.flatMap(\.stacks)))
-            try fetchImages(ofRuns: Set(runs(of: reports)))
+            try fetchEvidence(evidence)
+            try fetchStacks(own, isAskedAhead: areFew)
+            try fetchImages(ofLoops: loops)
         }
         for report in reports { try add(report) }
     }
+
+    private static let fewReports = 200
 
     private func add(_ report: FetchedReport) throws {
         func number(_ index: Int64?) -> Int64? { index.flatMap { stacks[report.stacks[Int($0)]] } }
@@ -118,40 +153,47 @@ final class ReportExcerpt {
 
     // MARK: What reports refer to
 
-    private func runs(of reports: [FetchedReport]) throws -> [UniqueID] {
-        let rows = try excerpt.connection.prepare(
-            "select process_run.uuid from loop join process_run on process_run.id = loop.run where loop.id = ?"
-        )
-        return try Set(reports.map(\.loop)).compactMap { hash in
-            guard let loop = excerpt.loops[hash] else { return nil }
-            try rows.bind(loop)
-            defer { rows.reset() }
-            return try rows.step() ? try rows.uniqueID(at: 0) : nil
-        }
+    /// The hashes of what is not here yet, in parts.
+    private func missingLoops(_ hashes: Set<Int64>) -> [[Int64]] {
+        hashes.filter { !excerpt.loops.contains($0) }.sorted().parts()
+    }
+
+    private func questions(ofLoops hashes: Set<Int64>) -> [ClickHouseQuery] {
+        missingLoops(hashes).flatMap { LoopQuestions(where: "hash in \(list: $0)").all }
     }
 
     /// - Parameter hashes: Nil for all that there are.
     func fetchLoops(_ hashes: Set<Int64>?) throws {
-        guard let hashes else { return try fetchLoops(where: "1") }
-        for part in hashes.filter({ !excerpt.loops.contains($0) }).sorted().parts() {
-            try fetchLoops(where: "hash in \(list: part)")
+        guard let hashes else { return try fetchLoops(LoopQuestions(where: "1")) }
+        for part in missingLoops(hashes) {
+            try fetchLoops(LoopQuestions(where: "hash in \(list: part)"))
         }
     }
 
-    private func fetchLoops(where condition: ClickHouseQuery) throws {
-        let ofRuns: ClickHouseQuery = """
-            select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
-            from process_run where uuid in (select run from loop where \(condition))
-            """
-        let ofLoops: ClickHouseQuery =
-            "select distinct hash, run, name, threshold_ns from loop where \(condition) order by hash"
-        let ofWatched: ClickHouseQuery = """
-            select source, loop from watched_loop
-            where loop in (select hash from loop where \(condition))
-            """
-        server.ask(ahead: [ofRuns, ofLoops, ofWatched], keepingOthers: true)
+    private struct LoopQuestions {
+        let ofRuns, ofLoops, ofWatched: ClickHouseQuery
+        var all: [ClickHouseQuery] { [ofRuns, ofLoops, ofWatched] }
+
+        init(where condition: ClickHouseQuery) {
+            ofRuns = """
+                select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
+                from process_run where uuid in (select run from loop where \(condition))
+                """
+            ofLoops = """
+                select distinct hash, run, name, threshold_ns from loop where \(condition)
+                order by hash
+                """
+            ofWatched = """
+                select source, loop from watched_loop
+                where loop in (select hash from loop where \(condition))
+                """
+        }
+    }
+
+    private func fetchLoops(_ questions: LoopQuestions) throws {
+        server.ask(ahead: questions.all, keepingOthers: true)
         var runs: [UniqueID: RunRow] = [:]
-        var rows = try server.rows(ofRuns, columnCount: 9)
+        var rows = try server.rows(questions.ofRuns, columnCount: 9)
         while try rows.step() {
             let uuid = try rows.uniqueID(at: 0)
             runs[uuid] = RunRow(
@@ -160,27 +202,51 @@ final class ReportExcerpt {
                 pid: try rows.integer(at: 5), bootID: try rows.text(at: 6),
                 startTicks: try rows.integer(at: 7), started_us: try rows.integer(at: 8))
         }
-        rows = try server.rows(ofLoops, columnCount: 4)
+        rows = try server.rows(questions.ofLoops, columnCount: 4)
         while try rows.step() {
             guard let run = runs[try rows.uniqueID(at: 1)] else { throw rows.bad(1, "a known run") }
+            let (hash, name): (Int64, String) = (try rows.integer(at: 0), try rows.text(at: 2))
+            loops[hash] = (run.run, name)
             _ = try excerpt.loop(
-                rows.integer(at: 0), run: excerpt.run(run), name: rows.text(at: 2),
-                threshold_ns: rows.integer(at: 3))
+                hash, run: excerpt.run(run), name: name, threshold_ns: rows.integer(at: 3))
         }
-        rows = try server.rows(ofWatched, columnCount: 2)
+        rows = try server.rows(questions.ofWatched, columnCount: 2)
         while try rows.step() {
             guard let loop = excerpt.loops[try rows.integer(at: 1)] else { continue }
             try addWatched.run(excerpt.source(rows.uniqueID(at: 0)), loop)
         }
     }
 
+    private func missingGroups(_ keys: Set<Int64>) -> [Int64] {
+        keys.filter { $0 != 0 && !excerpt.signatures.contains($0) }.sorted()
+    }
+
+    private func questions(ofGroups keys: Set<Int64>) -> [ClickHouseQuery] {
+        GroupSource.questions(missingGroups(keys))
+    }
+
     private func fetchGroups(_ keys: Set<Int64>) throws {
-        let missing = keys.filter { $0 != 0 && !excerpt.signatures.contains($0) }
+        let missing = missingGroups(keys)
         guard !missing.isEmpty else { return }
-        let groups = try GroupSource(server: server).groups(missing.sorted())
+        let groups = try GroupSource(server: server).groups(missing)
         for (key, group) in groups.sorted(by: { $0.key < $1.key }) {
             _ = try excerpt.signature(key, group)
         }
+    }
+
+    private func missingEvidence(_ hashes: Set<Int64>) -> [[Int64]] {
+        hashes.subtracting(wholeEvidence).sorted().parts()
+    }
+
+    private func questions(ofEvidence hashes: Set<Int64>) -> [ClickHouseQuery] {
+        missingEvidence(hashes).map(Self.question(ofEvidence:))
+    }
+
+    private static func question(ofEvidence hashes: [Int64]) -> ClickHouseQuery {
+        """
+        select evidence, position, name, format, first_number from evidence_fact
+        where evidence in \(list: hashes)
+        """
     }
 
     private func fetchEvidence(_ hashes: Set<Int64>) throws {
@@ -191,12 +257,8 @@ final class ReportExcerpt {
             insert or ignore into evidence_fact (evidence, position, name, format, first_number)
             values (?, ?, ?, ?, ?)
             """)
-        for part in hashes.sorted().parts() {
-            var rows = try server.rows(
-                """
-                select evidence, position, name, format, first_number from evidence_fact
-                where evidence in \(list: part)
-                """, columnCount: 5)
+        for part in missingEvidence(hashes) {
+            var rows = try server.rows(Self.question(ofEvidence: part), columnCount: 5)
             while try rows.step() {
                 let hash: Int64 = try rows.integer(at: 0)
                 let (id, isNew) = evidence.number(of: hash)
@@ -205,6 +267,7 @@ final class ReportExcerpt {
                     id, rows.integer(at: 1), rows.text(at: 2), rows.text(at: 3), rows.integer(at: 4)
                 )
             }
+            wholeEvidence.formUnion(part)
         }
     }
 }

@@ -1,0 +1,142 @@
+// What answers about stacks and lists of reports read of all stalls that a filter selects. Each is read once, and not held.
+
+internal import StallArchive
+package import StallModel
+internal import StallStore
+
+extension ClusterStore {
+    /// The filter of those who mean stalls unless it names something else.
+    func ofStalls(_ filter: ReportFilter) -> ReportFilter {
+        var filter = filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        return filter
+    }
+
+    package func stackSets(_ filter: ReportFilter) throws -> StackSets {
+        var sets = StackSets()
+        var stalls = try StallRows(server, keptReports())
+        try stalls.forEach(
+            ReportConditions(ofStalls(filter)), "build_id, duration_ns, stack, samples",
+            columnCount: 4
+        ) { stalls, row in
+            let duration = try stalls.duration_ns(row, at: 1)
+            try stalls.readStacks(row, at: 3, in: duration)
+            let executable = sets.number(ofExecutable: try row.buildID(at: 0))
+            sets.add(stalls.stacks.stall, lasting_ns: duration, executable: executable)
+        }
+        return sets
+    }
+
+    package func stackTimes(_ filter: ReportFilter) throws -> [StackTime] {
+        guard filter.verdicts?.contains(.stalled) ?? true else { return [] }
+        struct Key: Hashable {
+            var loop: Int
+            var stack: Int64
+        }
+        var filter = filter
+        filter.verdicts = [.stalled]
+        var names = RowNumbers<[String]>()
+        var sums: [Key: (time_ns: Int64, count: Int)] = [:]
+        var stalls = try StallRows(server, keptReports())
+        try stalls.forEach(
+            ReportConditions(filter), "app, loop_name, duration_ns, stack, samples", columnCount: 5
+        ) { stalls, row in
+            let loop = Int(names.number(of: [try row.text(at: 0), try row.text(at: 1)]).0)
+            try stalls.readStacks(row, at: 4, in: stalls.duration_ns(row, at: 2))
+            stalls.stacks.forEachSample { stack, weight in
+                let key = Key(loop: loop, stack: stack)
+                let sum = sums[key] ?? (0, 0)
+                sums[key] = (sum.time_ns.addingSaturated(weight), sum.count + 1)
+            }
+        }
+        return sums.map { key, sum in
+            let name = names.keys[key.loop - 1]
+            return StackTime(
+                app: name[0], loop: name[1], stack: key.stack, time_ns: sum.time_ns,
+                sampleCount: sum.count)
+        }
+    }
+
+    package func stallTable(_ filter: ReportFilter, expected: Int) throws -> StallTable {
+        struct Key: Hashable {
+            var loop: Int64
+            var cause: CauseClass?
+            var isWatched: Bool
+        }
+        let reports = try keptReports()
+        var table = StallTable()
+        table.stalls.reserveCapacity(min(max(expected, 0), 1 << 24))
+        var facts = RowNumbers<Key>()
+        var stalls = StallRows(server, reports)
+        try stalls.forEach(
+            ReportConditions(filter),
+            """
+            verdict, state, loop, cause, \(server.isOfWatchedLoop), source, day, seq, start_us,
+            build_id, duration_ns, stack, samples
+            """, columnCount: 13
+        ) { stalls, row in
+            let verdict = try row.verdict(at: 0)
+            table.counts[verdict, default: 0] += 1
+            guard verdict == .stalled else { return }
+            let state = try row.state(at: 1)
+            table.openCount += state == .open ? 1 : 0
+            table.hangCount += state == .hang ? 1 : 0
+            let key = Key(
+                loop: try row.integer(at: 2), cause: try row.cause(at: 3),
+                isWatched: try row.integer(at: 4, as: UInt8.self) != 0)
+            let source = SourceDay(source: try row.uniqueID(at: 5), day: try row.integer(at: 6))
+            let duration = try stalls.duration_ns(row, at: 10)
+            try stalls.readStacks(row, at: 12, in: duration)
+            let own = stalls.stacks.stall
+            let executable = table.sets.number(ofExecutable: try row.buildID(at: 9))
+            let set = table.sets.number(of: own.stacks, executable: executable)
+            if own.stacks.count > 1 { table.weights += own.weights }
+            table.stalls.append(
+                StallTable.Stall(
+                    start_us: try row.integer(at: 8), duration_ns: duration,
+                    source: sourceDays.number(of: source).0, seq: try row.integer(at: 7),
+                    facts: Int32(facts.number(of: key).0 - 1), set: Int32(set)))
+        }
+        var runs = RunNumbers()
+        try reports.excerpt.fill { try reports.fetchLoops(Set(facts.keys.map(\.loop))) }
+        for key in facts.keys {
+            let loop = try reports.loop(key.loop)
+            table.facts.append(
+                StallTable.Facts(
+                    run: runs.number(of: loop.run), loop: loop.name, cause: key.cause,
+                    isWatched: key.isWatched))
+        }
+        table.runs = runs.runs
+        return table
+    }
+
+    package func reportID(source: Int64, seq: Int64) throws -> UniqueID? {
+        guard let key = sourceDays.key(of: source) else { return nil }
+        var rows = try server.rows(
+            """
+            select id from report prewhere day = \(key.day)
+            where source = \(key.source) and seq = \(seq) limit 1
+            """, columnCount: 1)
+        return try rows.step() ? try rows.uniqueID(at: 0) : nil
+    }
+
+    package func functions(
+        ofStacks stacks: [Int64], _ number: (Frame) -> Int32
+    ) throws -> StackFunctions {
+        let reports = try keptReports()
+        try reports.fetchStacks(numbers: stacks)
+        return try reports.excerpt.store.functions(ofStacks: stacks, number)
+    }
+
+    package func frames(ofStacks stacks: Set<Int64>) throws -> [Int64: [Frame]] {
+        let reports = try keptReports()
+        try reports.fetchStacks(numbers: stacks)
+        return try reports.excerpt.store.frames(ofStacks: stacks)
+    }
+}
+
+/// Where a report of a table of stalls is looked up: a day is a part of the key, so that not all reports are searched.
+struct SourceDay: Hashable {
+    var source: UniqueID
+    var day: Int64
+}

@@ -1,0 +1,83 @@
+// Millions of stalls with the numbers of their stacks, read part by part from what a cluster answers: to put each into a store in
+// memory first would take most of the time.
+
+internal import StallArchive
+internal import StallModel
+internal import StallStore
+
+/// Reads stalls one by one. The stacks of one are there until the next.
+struct StallRows {
+    let server: ClickHouseServer
+    let reports: ReportExcerpt
+    private(set) var stacks = SampleStacks()
+    /// Those of the current row's stacks.
+    private var numbers: [Int64] = []
+
+    /// A part of so many is some ten megabytes.
+    static let sliceSize = 250_000
+
+    init(_ server: ClickHouseServer, _ reports: ReportExcerpt) {
+        (self.server, self.reports) = (server, reports)
+    }
+
+    /// Calls `body` with the row of each report.
+    ///
+    /// - Parameter columns: Of the table of reports.
+    mutating func forEach(
+        _ conditions: ReportConditions, _ columns: ClickHouseQuery, columnCount: Int,
+        _ body: (inout StallRows, TabSeparatedRows) throws -> Void
+    ) throws {
+        try ReportSlices(
+            server: server, conditions: conditions, order: .stored, size: Self.sliceSize
+        ).forEach { part in
+            var rows = try server.rows(
+                "select \(columns) from report final \(part.clauses)", columnCount: columnCount)
+            while try rows.step() { try body(&self, rows) }
+            return true
+        }
+    }
+
+    /// How long it lasted; not below zero.
+    func duration_ns(_ row: TabSeparatedRows, at column: Int) throws -> Int64 {
+        let duration: Int64 = try row.integer(at: column)
+        guard duration >= 0 else { throw row.bad(column, "a duration") }
+        return duration
+    }
+
+    /// Reads the list in a column of samples, whose stacks are in the column before.
+    mutating func readStacks(
+        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
+    ) throws {
+        try readNumbers(row, at: column - 1)
+        let isRead = try row.bytes(at: column).withUnsafeBytes { bytes in
+            stacks.read(bytes, in: duration_ns) { [numbers] index in
+                numbers.indices.contains(Int(truncatingIfNeeded: index)) && index >= 0
+                    ? numbers[Int(index)] : nil
+            }
+        }
+        guard isRead else { throw row.bad(column, "a list of samples of these stacks") }
+    }
+
+    /// The same list as the summary of a report has it.
+    mutating func weightedStacks(
+        _ row: TabSeparatedRows, at column: Int, in duration_ns: Int64
+    ) throws -> [WeightedStack] {
+        try readNumbers(row, at: column - 1)
+        let samples = try row.bytes(at: column).withUnsafeBytes { [StoredSample](encoded: $0) }
+        guard let samples else { throw row.bad(column, "a list of samples") }
+        return try zip(samples, samples.weights(in: duration_ns)).compactMap { sample, weight in
+            guard let index = sample.stack, !sample.isLate else { return nil }
+            guard index >= 0, index < Int64(numbers.count) else {
+                throw row.bad(column - 1, "a stack for each number")
+            }
+            return WeightedStack(stack: numbers[Int(index)], weight: .nanoseconds(weight))
+        }
+    }
+
+    private mutating func readNumbers(_ row: TabSeparatedRows, at column: Int) throws {
+        try row.readIntegers(at: column, into: &numbers)
+        for index in numbers.indices {
+            numbers[index] = reports.stacks.number(of: numbers[index]).0
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// Rows into summaries of reports: what rankings and lists need of them.
+
+internal import StallModel
+
+/// Reads reports without their frames.
+struct SummaryRows {
+    private let reports: ReportExcerpt
+    private var stalls: StallRows
+    private var loops = RowNumbers<Int64>()
+    private var found: [ReportSummary] = []
+
+    init(_ server: ClickHouseServer, _ reports: ReportExcerpt) {
+        self.reports = reports
+        stalls = StallRows(server, reports)
+    }
+
+    /// Reads all reports that conditions select.
+    mutating func read(_ conditions: ReportConditions) throws {
+        var (all, loops, found) = (stalls, loops, found)
+        (self.loops, self.found) = (RowNumbers(), [])
+        try all.forEach(conditions, Self.columns(all.server), columnCount: Self.columnCount) {
+            stalls, row in
+            found.append(try Self.summary(&stalls, row, &loops))
+        }
+        (self.loops, self.found) = (loops, found)
+    }
+
+    /// Reads the reports that conditions select, which are few, at once.
+    ///
+    /// - Returns: How many there are.
+    mutating func read(few conditions: ReportConditions, _ rest: ClickHouseQuery = "") throws -> Int
+    {
+        var rows = try stalls.server.rows(
+            "select \(Self.columns(stalls.server)) from report final \(conditions.clauses) \(rest)",
+            columnCount: Self.columnCount)
+        let before = found.count
+        while try rows.step() { found.append(try Self.summary(&stalls, rows, &loops)) }
+        return found.count - before
+    }
+
+    /// What was read, with the processes that it is of.
+    mutating func selection() throws -> ReportSelection {
+        var runs = RunNumbers()
+        let (loops, reports) = (loops.keys, reports)
+        try reports.excerpt.fill { try reports.fetchLoops(Set(loops)) }
+        let known = try loops.map { hash in
+            let loop = try reports.loop(hash)
+            return (run: runs.number(of: loop.run), name: loop.name)
+        }
+        for index in found.indices {
+            let loop = known[found[index].run]
+            (found[index].run, found[index].loop) = (loop.run, loop.name)
+        }
+        return ReportSelection(runs: runs.runs, reports: found)
+    }
+
+    private static func columns(_ server: ClickHouseServer) -> ClickHouseQuery {
+        """
+        id, loop, start_us, state, verdict, cause, ending, \(server.isOfWatchedLoop), duration_ns,
+        stack, samples
+        """
+    }
+
+    private static let columnCount = 11
+
+    /// Its run is the number of its loop until all are there.
+    private static func summary(
+        _ stalls: inout StallRows, _ row: TabSeparatedRows, _ loops: inout RowNumbers<Int64>
+    ) throws -> ReportSummary {
+        let duration = try stalls.duration_ns(row, at: 8)
+        var report = ReportSummary(
+            id: try row.uniqueID(at: 0), run: Int(loops.number(of: try row.integer(at: 1)).0 - 1),
+            loop: "", start: UnixTime(microseconds: try row.integer(at: 2)),
+            duration: .nanoseconds(duration), state: try row.state(at: 3),
+            ending: try row.ending(at: 6), verdict: try row.verdict(at: 4),
+            cause: try row.cause(at: 5),
+            stacks: try stalls.weightedStacks(row, at: 10, in: duration))
+        report.isWatched = try row.integer(at: 7, as: UInt8.self) != 0
+        return report
+    }
+}
+
+/// Processes in order of first occurrence.
+struct RunNumbers {
+    private(set) var runs: [ProcessRun] = []
+    private var numbers: [UniqueID: Int] = [:]
+
+    mutating func number(of run: ProcessRun) -> Int {
+        if let known = numbers[run.id] { return known }
+        numbers[run.id] = runs.count
+        runs.append(run)
+        return runs.count - 1
+    }
+}
+
+// Numbers that stand for facts of a report.
+extension TabSeparatedRows {
+    func verdict(at column: Int) throws -> StallVerdict {
+        guard let verdict = StallVerdict(rawValue: try integer(at: column)) else {
+            throw bad(column, "a verdict")
+        }
+        return verdict
+    }
+
+    func state(at column: Int) throws -> StallState {
+        guard let state = StallState(rawValue: try integer(at: column)) else {
+            throw bad(column, "a state")
+        }
+        return state
+    }
+
+    /// Nil for a number below zero.
+    func ending(at column: Int) throws -> StallEnding? {
+        guard try integer(at: column) >= 0 else { return nil }
+        guard let ending = StallEnding(rawValue: try integer(at: column)) else {
+            throw bad(column, "an ending")
+        }
+        return ending
+    }
+
+    /// Nil for a number below zero.
+    func cause(at column: Int) throws -> CauseClass? {
+        guard try integer(at: column) >= 0 else { return nil }
+        guard let cause = CauseClass(rawValue: try integer(at: column)) else {
+            throw bad(column, "a cause")
+        }
+        return cause
+    }
+
+    /// Nil for none.
+    func buildID(at column: Int) throws -> BuildID? {
+        let bytes = try bytes(at: column)
+        return bytes.isEmpty ? nil : BuildID(bytes: bytes)
+    }
+}
