@@ -53,7 +53,7 @@ let modules: [Target] = [
     module("StallPush", ["StallModel", "StallHTTP"]),
     module(
         "StallClickHouse", ["StallModel", "StallStore", "StallArchive", "StallHTTP"],
-        embedding: ["migrations"]),
+        embedding: ["migrations", "Read/excerpt.sql"]),
     module(
         "StallAgent",
         ["StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture", "StallSymbols"]

@@ -7,8 +7,10 @@ internal import Synchronization
 extension StoreFile {
     /// The tables that a store of a version has, by the migration that created them.
     static func tables(ofVersion version: Int) -> [String] {
-        embeddedMigrations.prefix(migrationCount(ofVersion: version) ?? 0).flatMap(\.tables)
+        tablesOfMigrations.prefix(migrationCount(ofVersion: version) ?? 0).flatMap { $0 }
     }
+
+    private static let tablesOfMigrations = embeddedMigrations.map(\.tables)
 
     /// A store's tables are tables: a view of the same name would run whatever its maker wrote.
     static func expectTables(

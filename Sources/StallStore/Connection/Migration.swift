@@ -8,9 +8,6 @@ package struct Migration: Sendable {
     package let version: Int
     package let sql: String
 
-    /// The tables that it creates: `create table` begins a line in every migration.
-    package let tables: [String]
-
     init(name: String, bytes: [UInt8]) {
         self.name = name
         // No file has the number 6, and `user_version` counted files up to 0009: 6, 7 and 8 mean 0007, 0008 and 0009
@@ -18,7 +15,11 @@ package struct Migration: Sendable {
         let number = Int(name.prefix(4))!
         version = 7...9 ~= number ? number - 1 : number
         sql = String(decoding: bytes, as: UTF8.self)
-        tables = sql.split(separator: "\n").compactMap { line in
+    }
+
+    /// The tables that it creates: `create table` begins a line in every migration.
+    package var tables: [String] {
+        sql.split(separator: "\n").compactMap { line in
             line.hasPrefix("create table ") ? String(line.split(separator: " ")[2]) : nil
         }
     }
