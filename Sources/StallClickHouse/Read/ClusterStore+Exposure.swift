@@ -17,7 +17,7 @@ extension ClusterStore {
 
     enum Stretches { case whole, divided }
 
-    func exposureQuestion(
+    static func exposureQuestion(
         _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
     ) -> ClickHouseQuery {
         var named = filter
@@ -58,7 +58,7 @@ extension ClusterStore {
         _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
     ) throws -> [LoopExposure] {
         var rows = try server.rows(
-            exposureQuestion(filter, withLengths, of: stretches), columnCount: 10)
+            Self.exposureQuestion(filter, withLengths, of: stretches), columnCount: 10)
         var found: [(loop: Int64, values: [Int64], lengths: [UInt8])] = []
         while try rows.step() {
             let (buckets, counts) = (try rows.integers(at: 8), try rows.integers(at: 9))

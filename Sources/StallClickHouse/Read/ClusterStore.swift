@@ -25,14 +25,23 @@ package final class ClusterStore: QueryableStore {
     var grouping: GroupingRow? { state.grouping }
 
     /// Opens the store at an address.
-    package static func open(_ address: String) throws -> ClusterStore {
-        try ClusterStore(ClickHouseServer(ClickHouseAddress(address)))
+    ///
+    /// - Parameter question: What is asked first, where that is known: it is sent with what opening asks.
+    package static func open(
+        _ address: String, expecting question: AggregateQuestion? = nil
+    ) throws -> ClusterStore {
+        try ClusterStore(ClickHouseServer(ClickHouseAddress(address)), expecting: question)
     }
 
-    package init(_ server: ClickHouseServer) throws {
+    package init(_ server: ClickHouseServer, expecting question: AggregateQuestion? = nil) throws {
         var server = server
         // Most questions begin with the days.
-        server.ask(ahead: [ClusterState.question, KnownDays.question])
+        var statements = [ClusterState.question, KnownDays.question]
+        if let question {
+            statements += TotalsQuestion.firstStatements(server, question)
+            statements += Self.statements(after: question, server)
+        }
+        server.ask(ahead: statements)
         state = try ClusterState(&server)
         self.server = server
     }
@@ -51,16 +60,19 @@ package final class ClusterStore: QueryableStore {
         _ question: AggregateQuestion, grouper: any ReportGrouper
     ) throws -> AggregateAnswer {
         guard let grouping else { return AggregateAnswer() }
-        // Who ranks groups asks next how long their loops were watched, and what was not reported of them.
-        var next: [ClickHouseQuery] = []
+        return try TotalsQuestion(server, question, grouping)
+            .answer(grouper, askingAhead: Self.statements(after: question, server))
+    }
+
+    /// Who ranks groups asks next how long their loops were watched, and what was not reported of them.
+    private static func statements(
+        after question: AggregateQuestion, _ server: ClickHouseServer
+    ) -> [ClickHouseQuery] {
+        guard question.largest != nil else { return [] }
         let filter = question.filter
-        if question.largest != nil {
-            next.append(exposureQuestion(filter, false, of: .whole))
-            if filter.since == nil, filter.until == nil, filter.causes == nil {
-                next.append(Self.suppressionQuestion)
-            }
-        }
-        return try TotalsQuestion(server, question, grouping).answer(grouper, askingAhead: next)
+        let hasSuppressions = filter.since == nil && filter.until == nil && filter.causes == nil
+        return [exposureQuestion(filter, false, of: .whole)]
+            + (hasSuppressions ? [suppressionQuestion] : [])
     }
 
     package func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals? {

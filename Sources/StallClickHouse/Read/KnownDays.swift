@@ -7,6 +7,9 @@ struct KnownDays {
     /// Those whose roll-ups are not those of all their reports.
     private(set) var stale: [Int64] = []
 
+    /// No days.
+    init() {}
+
     static let question: ClickHouseQuery =
         "select day, is_fresh from rollup_day final order by day"
 

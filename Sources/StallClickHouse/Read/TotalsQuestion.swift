@@ -21,24 +21,38 @@ struct TotalsQuestion {
         days = try KnownDays(server)
     }
 
+    /// What is asked of roll-ups before anything else, whatever the days are; nothing where that depends on them.
+    static func firstStatements(
+        _ server: ClickHouseServer, _ question: AggregateQuestion
+    ) -> [ClickHouseQuery] {
+        guard question.ranksFirst else { return [] }
+        return statements(
+            ranking: CellSource(server, KnownDays(), question.filter, question.wholeDays),
+            by: question.key)
+    }
+
+    /// What tells which groups are listed.
+    private static func statements(
+        ranking source: CellSource, by key: GroupKey
+    ) -> [ClickHouseQuery] {
+        ClusterRanking.questions(source) + StallTally.questions(source)
+            + (key == .signature ? [GroupSource.questionOfSpecial] : [])
+    }
+
     /// - Parameter next: What is asked next: where much is asked at once, it is as well.
     func answer(
         _ grouper: any ReportGrouper, askingAhead next: [ClickHouseQuery]
     ) throws -> AggregateAnswer {
-        var source = CellSource(server, days, filter, wholeDays)
-        source.axis = areHosts ? .host : key.isOfFunctions ? .signature : .none
-        // No cell tells both the group and the host of a stall.
-        guard !(areHosts && key.isOfFunctions) else {
+        var source = CellSource(server, days, filter, question.wholeDays)
+        source.axis = question.areHosts ? .host : key.isOfFunctions ? .signature : .none
+        guard !question.areOfHostsAndFunctions else {
             return try excerpt(source, withCells: false)
                 .store.aggregates(question, grouper: grouper)
         }
-        guard let largest = question.largest, key.isOfFunctions, largest.order != .p95, !hasEdges
-        else {
+        guard let largest = question.largest, question.ranksFirst else {
             return try excerpt(source).store.aggregates(asked, grouper: grouper)
         }
-        server.ask(
-            ahead: ClusterRanking.questions(source) + StallTally.questions(source)
-                + (key == .signature ? [GroupSource.questionOfSpecial] : []) + next)
+        server.ask(ahead: Self.statements(ranking: source, by: key) + next)
         let ranking = try ClusterRanking(source, by: key, largest)
         let tally = try StallTally(source)
         source.signatures = ranking.listed
@@ -52,32 +66,14 @@ struct TotalsQuestion {
 
     /// The stalls by day, whatever their group.
     func dailyTotals() throws -> DailyTotals? {
-        var source = CellSource(server, days, filter, wholeDays)
-        source.axis = areHosts ? .host : .none
+        var source = CellSource(server, days, filter, question.wholeDays)
+        source.axis = question.areHosts ? .host : .none
         source.isDaily = true
         source.isCoarse = true
         // What the store in memory holds is selected, and cells do not tell by what.
-        var asked = hasEdges ? filter : filter.always
+        var asked = question.hasEdges ? filter : filter.always
         (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
         return try excerpt(source).store.dailyTotals(asked)
-    }
-
-    // MARK: Time
-
-    /// The days that the filter's time has all of.
-    private var wholeDays: Range<Int64> {
-        let day = Int64.microsecondsOfDay
-        let first =
-            filter.since.map { $0.microseconds }
-            .map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
-        let end = filter.until?.microseconds.day ?? .max
-        return first..<max(first, end)
-    }
-
-    /// Whether the time begins or ends within a day: reports of these days are counted one by one.
-    private var hasEdges: Bool {
-        let times = [filter.since, filter.until].compactMap { $0?.microseconds }
-        return wholeDays.isEmpty || times.contains { $0.day * Int64.microsecondsOfDay != $0 }
     }
 
     /// Cells have no durations where these are not asked for, and totals by day alone need none.
@@ -85,12 +81,10 @@ struct TotalsQuestion {
         question.withDurations && !cells.isCoarse
     }
 
-    private var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
-
     /// The question as the store in memory is asked it: it holds nothing of another time.
     private var asked: AggregateQuestion {
         var asked = question
-        if !hasEdges { asked.filter = filter.always }
+        if !question.hasEdges { asked.filter = filter.always }
         return asked
     }
 
@@ -113,7 +107,7 @@ struct TotalsQuestion {
                 }
             }
             for part in parts { try add(part, to: &totals) }
-            if !withCells || hasEdges {
+            if !withCells || question.hasEdges {
                 try addReports(to: &totals, besides: withCells ? source.range : nil)
             }
         }
@@ -155,12 +149,12 @@ struct TotalsQuestion {
 
     private func parts(of cells: CellSource) -> [Part] {
         // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
-        let hasBoth = hasEdges && question.withDays && question.largest != nil
+        let hasBoth = question.hasEdges && question.withDays && question.largest != nil
         return (hasBoth ? CellPlace.parts(of: cells.range) : [cells.range]).map { range in
             var source = cells
             source.range = range
             let place = CellPlace(
-                range, asksForDays: question.withDays, isAlways: !hasEdges,
+                range, asksForDays: question.withDays, isAlways: !question.hasEdges,
                 listsAll: question.largest == nil)
             source.isDaily = place.isDaily
             var part = Part(place: place, cells: source)
@@ -319,6 +313,35 @@ extension CellKey {
         }
         return (verdict, cause, isWatched ? 1 : 0)
             < (other.verdict, other.cause, other.isWatched ? 1 : 0)
+    }
+}
+
+extension AggregateQuestion {
+    /// The days that the filter's time has all of.
+    fileprivate var wholeDays: Range<Int64> {
+        let day = Int64.microsecondsOfDay
+        let first =
+            filter.since.map { $0.microseconds }
+            .map { $0.day * day == $0 ? $0.day : $0.day + 1 } ?? .min
+        let end = filter.until?.microseconds.day ?? .max
+        return first..<max(first, end)
+    }
+
+    /// Whether the time begins or ends within a day: reports of these days are counted one by one.
+    fileprivate var hasEdges: Bool {
+        let times = [filter.since, filter.until].compactMap { $0?.microseconds }
+        return wholeDays.isEmpty || times.contains { $0.day * Int64.microsecondsOfDay != $0 }
+    }
+
+    fileprivate var areHosts: Bool { !filter.hosts.isEmpty || key == .host }
+
+    /// No cell tells both the group and the host of a stall.
+    fileprivate var areOfHostsAndFunctions: Bool { areHosts && key.isOfFunctions }
+
+    /// Whether a few numbers of all groups tell which are listed, so that the rest is read of these only.
+    fileprivate var ranksFirst: Bool {
+        guard let largest else { return false }
+        return key.isOfFunctions && !areHosts && largest.order != .p95 && !hasEdges
     }
 }
 

@@ -7,9 +7,15 @@ internal import StallHTTP
 final class AnswersAhead {
     private var answers: [HTTPRequest: [UInt8]] = [:]
 
+    func contains(_ request: HTTPRequest) -> Bool { answers[request] != nil }
+
     func keep(_ answer: [UInt8], to request: HTTPRequest) { answers[request] = answer }
 
     func take(_ request: HTTPRequest) -> [UInt8]? { answers.removeValue(forKey: request) }
 
-    func removeAll() { answers = [:] }
+    /// Drops answers to all other requests.
+    func retain(_ requests: [HTTPRequest]) {
+        let requests = Set(requests)
+        answers = answers.filter { requests.contains($0.key) }
+    }
 }

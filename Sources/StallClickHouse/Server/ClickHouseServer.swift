@@ -79,12 +79,13 @@ package struct ClickHouseServer {
     }
 
     /// Asks questions at once, and keeps their answers until `rows` asks the same, each for once. What fails is left to
-    /// `rows`, and asked again there.
+    /// `rows`, and asked again there; what is kept already is not asked.
     ///
     /// - Parameter keepingOthers: Otherwise answers that were kept before, and not asked for, are dropped.
     package func ask(ahead questions: [ClickHouseQuery], keepingOthers: Bool = false) {
-        if !keepingOthers { ahead.removeAll() }
-        let requests = questions.map { request(asking: $0, []) }
+        let wanted = questions.map { request(asking: $0, []) }
+        if !keepingOthers { ahead.retain(wanted) }
+        let requests = wanted.filter { !ahead.contains($0) }
         for start in stride(from: 0, to: requests.count, by: Self.togetherLimit) {
             let part = Array(requests[start...].prefix(Self.togetherLimit))
             let replies = sender.send(together: part, isCancelled: { false })

@@ -27,8 +27,9 @@ struct SeveralStoresOptions: ParsableArguments {
     /// The option as it is repeated in a command that is suggested; nil without one.
     var store: String? { stores.count == 1 ? stores[0] : nil }
 
-    func open() throws -> any QueryableStore {
-        stores.count > 1 ? try Self.open(paths: stores) : try first.open()
+    func open(expecting question: AggregateQuestion? = nil) throws -> any QueryableStore {
+        stores.count > 1
+            ? try Self.open(paths: stores) : try first.open(expecting: question)
     }
 
     /// Opens stores for reading.

@@ -41,14 +41,16 @@ struct StoreOptions: ParsableArguments {
     }
 
     /// Opens the store for reading.
-    func open() throws -> any QueryableStore {
+    ///
+    /// - Parameter question: What is asked first, where that is known.
+    func open(expecting question: AggregateQuestion? = nil) throws -> any QueryableStore {
         let (path, environment) = (path, ProcessInfo.processInfo.environment)
         if store == nil, path == Self.statePath(environment),
             !FileManager.default.fileExists(atPath: path)
         {
             throw NoStore(statePath: path)
         }
-        return try Self.open(path: path)
+        return try Self.open(path: path, expecting: question)
     }
 
     /// Fails for a cluster: what some commands do needs a file.
@@ -60,9 +62,11 @@ struct StoreOptions: ParsableArguments {
     }
 
     /// Opens a store for reading.
-    static func open(path: String) throws -> any QueryableStore {
+    static func open(
+        path: String, expecting question: AggregateQuestion? = nil
+    ) throws -> any QueryableStore {
         guard ClickHouseAddress.isAddress(path) else { return try ReportStore.open(path: path) }
-        let store = try ClusterStore.open(path)
+        let store = try ClusterStore.open(path, expecting: question)
         PartialAnswer.note(store.missingShards, of: store.path)
         return store
     }

@@ -1,5 +1,7 @@
 import StallClickHouse
 import StallHTTP
+import StallModel
+import TestSupport
 import Testing
 
 /// Goal: an answer that lacks a shard says so, and one that lacks none is refused when one is missing later.
@@ -39,6 +41,19 @@ import Testing
         ])
         #expect(try ClusterStore(script.server()).missingShards.isEmpty)
         #expect(script.requests.last?.url.contains("skip_unavailable_shards") == false)
+    }
+
+    @Test func `what is asked first is sent with what opening asks, and once`() throws {
+        let empty = Array(repeating: ScriptedServer.answer(""), count: 20)
+        let script = ScriptedServer([ScriptedServer.answer(Self.whole)] + empty)
+        let question = AggregateQuestion(
+            withDays: true, largest: LargestGroups(count: 20, by: .total))
+        let store = try ClusterStore(script.server(), expecting: question)
+        let atOnce = script.requests.count
+        #expect(atOnce == 7)
+        #expect(try store.aggregates(question, grouper: PlainGrouper()).groups.isEmpty)
+        #expect(script.requests.count > atOnce)
+        #expect(Set(script.requests.map(\.body)).count == script.requests.count)
     }
 
     @Test(arguments: [

@@ -117,7 +117,7 @@ extension RankingQuestion {
                 filter, by: key, withDays: withDays, withExamples: limit != nil,
                 withDurations: withDurations,
                 largest: signatures.map { LargestGroups(by: order, among: $0) }
-                    ?? limit.flatMap { largest($0, by: order) }),
+                    ?? limit.flatMap { LargestGroups($0, by: order, of: key) }),
             grouper: DefaultGrouper(rules: rules))
         var buckets: TimeBuckets?
         if withDays, let first = answer.firstRanked, let last = answer.lastRanked {
@@ -156,9 +156,23 @@ extension RankingQuestion {
         if try counted.counts[.stalled] ?? 0 > exactLimit || lacksReports { noteOtherRules() }
     }
 
-    /// The order, if the store can sort before reading all groups.
-    private func largest(_ limit: Int, by order: RankingOrder) -> LargestGroups? {
-        order == .rate && !key.isOfStalls ? nil : LargestGroups(count: limit, by: order)
+}
+
+extension AggregateQuestion {
+    /// What `ranking` asks first.
+    package static func largest(
+        _ limit: Int, _ filter: ReportFilter, by key: GroupKey, order: RankingOrder
+    ) -> AggregateQuestion {
+        AggregateQuestion(
+            filter, by: key, withDays: true, largest: LargestGroups(limit, by: order, of: key))
+    }
+}
+
+extension LargestGroups {
+    /// Nil where a store cannot sort before it has read all groups.
+    fileprivate init?(_ limit: Int, by order: RankingOrder, of key: GroupKey) {
+        guard order != .rate || key.isOfStalls else { return nil }
+        self.init(count: limit, by: order)
     }
 }
 

@@ -76,7 +76,8 @@ struct Top: ParsableCommand {
     }
 
     func run() throws {
-        let store = try source.open()
+        let store = try source.open(
+            expecting: .largest(limit, filters.filter, by: group, order: by))
         guard !watch else { return try watch(store) }
         let question = try grouping.question(to: store, filters.filter, by: group)
         let ranking = try question.ranking(by: by, limit: limit)
