@@ -84,6 +84,32 @@ package final class ReportStore: QueryableStore {
         }
     }
 
+    /// The stalls that a filter selects by parts of a time, whatever their group.
+    ///
+    /// **Cost:** time grows with the reports, memory with the parts.
+    package func totals(
+        _ filter: ReportFilter, between bounds: [UnixTime]
+    ) throws(StoreError) -> [StallTotals]? {
+        var filter = filter
+        filter.verdicts = filter.verdicts ?? [.stalled]
+        return try answer { [filter] connection in
+            let condition = Condition(filter)
+            let rows = try connection.prepare(
+                """
+                select report.start_us, report.duration_ns
+                from \(connection.reports(filter)) where \(condition.sql)
+                """)
+            try condition.bind(to: rows)
+            var parts = Array(repeating: StallTotals(), count: max(bounds.count - 1, 0))
+            while try rows.step() {
+                let start = UnixTime(microseconds: try rows.integer(at: 0))
+                guard let part = bounds.part(of: start) else { continue }
+                parts[part].add(.nanoseconds(try rows.duration_ns(at: 1)))
+            }
+            return parts
+        }
+    }
+
     /// Under which rules the stored groups were decided; nil when none are stored.
     package func rulesHash() throws(StoreError) -> Int64? {
         try answer { try $0.prepare("select rules_hash from grouping").found() }

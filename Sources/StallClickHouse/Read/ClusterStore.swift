@@ -81,6 +81,53 @@ package final class ClusterStore: QueryableStore {
         return try TotalsQuestion(server, question, grouping).dailyTotals()
     }
 
+    /// Steps that the bounds are multiples of are added up by the cluster, and parts of steps here: hours and days of a time
+    /// zone begin at such a step.
+    package func totals(
+        _ filter: ReportFilter, between bounds: [UnixTime]
+    ) throws -> [StallTotals]? {
+        guard let first = bounds.first?.microseconds, let last = bounds.last?.microseconds,
+            let step = Self.step(of: bounds)
+        else { return nil }
+        var conditions = ReportConditions(ofStalls(filter))
+        conditions.add(from: first)
+        conditions.add(before: last)
+        var rows = try server.rows(
+            """
+            select intDiv(start_us - \(first), \(step)) as slot, count(), sum(duration_ns), max(duration_ns),
+                sum(pow(duration_ns / 1000000000, 2))
+            from report final \(conditions.clauses) group by slot
+            """, columnCount: 5)
+        var parts = Array(repeating: StallTotals(), count: bounds.count - 1)
+        while try rows.step() {
+            let slot: Int64 = try rows.integer(at: 0)
+            guard 0...(last - first) / step ~= slot,
+                let part = bounds.part(of: UnixTime(microseconds: first + slot * step))
+            else { throw rows.bad(0, "a time that was asked for") }
+            var totals = StallTotals()
+            totals.count = try rows.integer(at: 1)
+            totals.total = .nanoseconds(try rows.integer(at: 2))
+            totals.longest = .nanoseconds(try rows.integer(at: 3))
+            totals.squares = try rows.double(at: 4)
+            parts[part].add(totals)
+        }
+        return parts
+    }
+
+    /// Nil for bounds that no whole seconds are between.
+    private static func step(of bounds: [UnixTime]) -> Int64? {
+        var step: Int64 = 0
+        for (begin, end) in zip(bounds, bounds.dropFirst()) {
+            let (length, overflow) = end.microseconds.subtractingReportingOverflow(
+                begin.microseconds)
+            guard !overflow, length > 0 else { return nil }
+            var (larger, smaller) = (max(step, length), min(step, length))
+            while smaller > 0 { (larger, smaller) = (smaller, larger % smaller) }
+            step = larger
+        }
+        return step >= 1_000_000 ? step : nil
+    }
+
     package func rulesHash() throws -> Int64? { grouping?.rulesHash }
 
     package func prunedBefore() throws -> UnixTime? {

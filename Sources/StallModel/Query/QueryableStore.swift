@@ -30,6 +30,11 @@ package protocol QueryableStore {
     /// Totals of the selected stalls by day, whatever their group; nil if the store has none added up.
     func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals?
 
+    /// Totals of the selected stalls by parts of a time, whatever their group; nil if the store does not add them up.
+    ///
+    /// - Parameter bounds: At least two, in order: each part begins with one and ends before the next.
+    func totals(_ filter: ReportFilter, between bounds: [UnixTime]) throws -> [StallTotals]?
+
     /// The hash of the rules of the stored groups; nil if no groups are stored.
     func rulesHash() throws -> Int64?
 
@@ -129,6 +134,10 @@ package protocol QueryableStore {
 }
 
 extension QueryableStore {
+    package func totals(
+        _ filter: ReportFilter, between bounds: [UnixTime]
+    ) throws -> [StallTotals]? { nil }
+
     package func summaries(_ filter: ReportFilter) throws -> ReportSelection {
         try summaries(filter, ofGroups: nil)
     }

@@ -48,3 +48,16 @@ package struct DailyTotals: Hashable, Sendable {
         self.last = max(self.last ?? last, last)
     }
 }
+
+extension [UnixTime] {
+    /// Which of the parts between these bounds, which are in order, contains the instant; nil outside of all.
+    package func part(of time: UnixTime) -> Int? {
+        guard let first, let last, time >= first, time < last else { return nil }
+        var (low, high) = (0, count - 1)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if self[middle] <= time { low = middle } else { high = middle }
+        }
+        return low
+    }
+}

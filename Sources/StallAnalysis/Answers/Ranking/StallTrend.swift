@@ -48,7 +48,7 @@ extension TrendQuestion {
     ///
     /// - Throws: ``UnclearGroup`` if no group matches the name.
     package func trend() throws -> StallTrend {
-        if name == nil, let trend = try allByDay() { return trend }
+        if name == nil, let trend = try allByDay() ?? allExactly() { return trend }
         let (ranking, isOfUTC) = try ranked()
         var groups = ranking.groups
         if let name {
@@ -98,6 +98,30 @@ extension TrendQuestion {
         return StallTrend(
             unit: .day, title: "All groups", buckets: buckets, parts: parts, totals: totals,
             isOfUTC: true)
+    }
+
+    /// The trend of all groups, where the store adds up its reports by parts of a time; nil if they are to be read.
+    private func allExactly() throws -> StallTrend? {
+        var filter = ranking.filter
+        guard ranking.key != .inclusive, filter.verdicts?.contains(.stalled) ?? true else {
+            return nil
+        }
+        filter.verdicts = [.stalled]
+        let (store, lacksReports) = (ranking.store, try ranking.lacksReports)
+        // Totals by day know without a look at the reports when these began, unless some were pruned.
+        let daily = lacksReports ? nil : try store.dailyTotals(filter)
+        let known = daily.flatMap { days in
+            days.first.flatMap { first in days.last.map { (first, $0) } }
+        }
+        guard let (first, last) = try known ?? store.timeSpan(filter).map({ ($0.first, $0.last) })
+        else { return nil }
+        let unit = unitNeeded(first, last, lacksReports)
+        let buckets = try buckets(first, last, unit)
+        guard let parts = try store.totals(filter, between: buckets.bounds) else { return nil }
+        let totals = parts.reduce(into: StallTotals()) { $0.add($1) }
+        return StallTrend(
+            unit: unit, title: "All groups", buckets: buckets, parts: parts, totals: totals,
+            isOfUTC: false)
     }
 
     private func unitNeeded(

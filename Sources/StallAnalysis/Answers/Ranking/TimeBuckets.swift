@@ -23,13 +23,5 @@ package struct TimeBuckets: Hashable, Sendable {
     }
 
     /// The bucket that contains the instant; nil outside of the range.
-    package func index(of time: UnixTime) -> Int? {
-        guard time >= bounds[0], time < bounds[count] else { return nil }
-        var (low, high) = (0, count)
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if bounds[middle] <= time { low = middle } else { high = middle }
-        }
-        return low
-    }
+    package func index(of time: UnixTime) -> Int? { bounds.part(of: time) }
 }

@@ -56,13 +56,13 @@ struct ReportConditions {
         if days.upperBound < Self.lastDay { keyParts.append("day < \(days.upperBound)") }
     }
 
-    private mutating func add(from start_us: Int64) {
+    mutating func add(from start_us: Int64) {
         // The day as well: it is what partitions and parts are left out by.
         keyParts.append("day >= \(Self.clamped(start_us.day))")
         parts.append("start_us >= \(start_us)")
     }
 
-    private mutating func add(before end_us: Int64) {
+    mutating func add(before end_us: Int64) {
         keyParts.append("day <= \(Self.clamped(end_us.day))")
         parts.append("start_us < \(end_us)")
     }
