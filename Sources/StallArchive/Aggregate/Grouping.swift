@@ -16,6 +16,8 @@ final class Grouping {
     /// Most cells are met again and again: writing one costs more than holding its changes back. But
     /// not more of them than this.
     private let changeLimit: Int
+    /// Of a store that is on its way to another, only the groups and days of its reports are wanted.
+    var keepsTotals = true { didSet { rollUps.keepsTotals = keepsTotals } }
     private let addUnnamed, removeUnnamed, setSignature, findState, setState: Statement
     private let findWatched, addWatched, findReports: Statement
     /// Places whose names changed in this batch.
@@ -115,6 +117,9 @@ final class Grouping {
 
     private func add(_ report: CountedReport) throws {
         guard let signature = report.signature else { return }
+        guard keepsTotals else {
+            return rollUps.add(report.entry, dimension: 0, signature: signature)
+        }
         let dimension = try dimensions.id(of: report)
         let host = try dimensions.host(ofLoop: report.loop)
         rollUps.add(report.entry, dimension: dimension, signature: signature)
@@ -122,7 +127,7 @@ final class Grouping {
     }
 
     private func remove(_ report: CountedReport) throws {
-        guard let signature = report.signature else { return }
+        guard keepsTotals, let signature = report.signature else { return }
         let dimension = try dimensions.id(of: report)
         let host = try dimensions.host(ofLoop: report.loop)
         rollUps.remove(report.entry, dimension: dimension, signature: signature)

@@ -12,6 +12,8 @@ final class RollUpWriter {
     private let table: RollUpTable
     private var changes: [Change] = []
     private var days: [DaySource: ClosedRange<Int64>] = [:]
+    /// Otherwise only the days are written.
+    var keepsTotals = true
 
     /// A report that now counts in a cell, or does no longer.
     private struct Change {
@@ -102,7 +104,8 @@ final class RollUpWriter {
             try rows.note(day: key.day, source: key.source, numbers)
         }
         days.removeAll(keepingCapacity: true)
-        guard !changes.isEmpty else { return }
+        defer { changes.removeAll(keepingCapacity: true) }
+        guard !changes.isEmpty, keepsTotals else { return }
         let stale = try fold()
         for (day, cells) in Dictionary(grouping: stale, by: \.day) {
             guard let entries = try entries(day) else { continue }
@@ -118,7 +121,6 @@ final class RollUpWriter {
             let sums = try rows.longTotals(from: day)
             for cell in cells { try rows.write(sums[cell] ?? RollUpTotals(), to: cell) }
         }
-        changes.removeAll(keepingCapacity: true)
     }
 
     /// Brings the row of each cell up to date.

@@ -37,7 +37,7 @@ package final class Ingest {
     ///   - partLimit: A store with more new reports than are read ahead is imported in parts of about so many
     ///     reports, a transaction each.
     ///   - holdsOnlyNews: The store begins with the positions of sources whose reports are elsewhere. Copies of a store
-    ///     that went their own ways are then told apart only among the sources of one run.
+    ///     that went their own ways are then told apart only among the sources of one run. Roll-ups are kept elsewhere, too.
     ///   - clock: The time that files' ages are compared with.
     package init(
         into path: String, grouper: any ReportGrouper, changeLimit: Int = 500_000,
@@ -55,6 +55,7 @@ package final class Ingest {
             try IngestWriter(connection, Grouping(connection, grouper, changeLimit: changeLimit))
         }
         openWriter?.families.holdsOnlyNews = holdsOnlyNews
+        openWriter?.grouping.keepsTotals = !holdsOnlyNews
     }
 
     /// A source file that is there, and what is done with it.

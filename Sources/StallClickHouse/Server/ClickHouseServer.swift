@@ -116,6 +116,13 @@ package struct ClickHouseServer {
         _ = try send("insert into \(table.sql) format TabSeparated", body: rows, settings)
     }
 
+    /// Sends what servers of the same cluster are told.
+    func send(together writes: [ClickHouseWrite]) throws(ClickHouseError) {
+        let requests = writes.map { $0.server.request($0.statement, body: $0.rows, []) }
+        let replies = sender.send(together: requests, isCancelled: { false })
+        for (write, reply) in zip(writes, replies) { _ = try write.server.read(reply) }
+    }
+
     // MARK: Requests
 
     private func request(

@@ -7,11 +7,11 @@ internal import StallStore
 /// Copies the tables of counts.
 struct CountCopy {
     private let connection: Connection
-    private let cluster: ClickHouseCluster
+    private let outbox: Outbox
     private let keys: StoredKeys
 
-    init(_ connection: Connection, _ cluster: ClickHouseCluster, _ keys: StoredKeys) {
-        (self.connection, self.cluster, self.keys) = (connection, cluster, keys)
+    init(_ connection: Connection, _ outbox: Outbox, _ keys: StoredKeys) {
+        (self.connection, self.outbox, self.keys) = (connection, outbox, keys)
     }
 
     mutating func run(_ summary: inout StoreCopy.Summary) throws {
@@ -45,7 +45,7 @@ struct CountCopy {
         _ query: String, to table: ClickHouseQuery, _ summary: inout StoreCopy.Summary,
         _ fill: (Statement, inout TabSeparatedWriter) throws -> Void
     ) throws {
-        var sharded = ShardedRows(table, isEverywhere: false, cluster)
+        var sharded = ShardedRows(table, isEverywhere: false, outbox)
         let rows = try connection.prepare(query)
         while try rows.step() {
             let source = try source(rows, at: 0)
@@ -60,7 +60,7 @@ struct CountCopy {
 
     /// Whole on every shard: reports are by their ids, and ask whether their loops are watched.
     private func copyWatchedLoops(_ summary: inout StoreCopy.Summary) throws {
-        var sharded = ShardedRows("watched_loop (source, loop)", isEverywhere: true, cluster)
+        var sharded = ShardedRows("watched_loop (source, loop)", isEverywhere: true, outbox)
         let rows = try connection.prepare("select source, loop from watched_loop")
         while try rows.step() {
             try sharded.add { out in
@@ -74,7 +74,7 @@ struct CountCopy {
 
     /// Whole on every shard.
     private func copyApps(_ summary: inout StoreCopy.Summary) throws {
-        var sharded = ShardedRows("source_app (source, app)", isEverywhere: true, cluster)
+        var sharded = ShardedRows("source_app (source, app)", isEverywhere: true, outbox)
         let rows = try connection.prepare(
             """
             with used (source, run) as (

@@ -29,11 +29,11 @@ struct StoredKeys {
 /// Copies the tables that other tables refer to.
 struct DimensionCopy {
     private let connection: Connection
-    private let cluster: ClickHouseCluster
+    private let outbox: Outbox
     private(set) var keys = StoredKeys()
 
-    init(_ connection: Connection, _ cluster: ClickHouseCluster) {
-        (self.connection, self.cluster) = (connection, cluster)
+    init(_ connection: Connection, _ outbox: Outbox) {
+        (self.connection, self.outbox) = (connection, outbox)
     }
 
     mutating func run(_ summary: inout StoreCopy.Summary) throws {
@@ -50,7 +50,7 @@ struct DimensionCopy {
         _ query: String, to table: ClickHouseQuery, _ summary: inout StoreCopy.Summary,
         _ fill: (Statement, inout TabSeparatedWriter) throws -> Void
     ) throws {
-        var sharded = ShardedRows(table, isEverywhere: true, cluster)
+        var sharded = ShardedRows(table, isEverywhere: true, outbox)
         let rows = try connection.prepare(query)
         while try rows.step() { try sharded.add { try fill(rows, &$0) } }
         try sharded.flush()
@@ -261,10 +261,7 @@ struct DimensionCopy {
 }
 
 extension StoreCopy.Summary {
-    mutating func add(_ rows: ShardedRows) {
-        rowCount += rows.rowCount
-        byteCount += rows.byteCount
-    }
+    mutating func add(_ rows: ShardedRows) { rowCount += rows.rowCount }
 }
 
 extension TabSeparatedWriter {

@@ -7,16 +7,16 @@ internal import StallStore
 /// Copies the table of reports.
 struct ReportCopy {
     private let connection: Connection
-    private let cluster: ClickHouseCluster
+    private let outbox: Outbox
     private let keys: StoredKeys
     private let lastPrunedDay: Int64
 
     /// - Parameter lastPrunedDay: Reports of it and of days before stay out; nil for none.
     init(
-        _ connection: Connection, _ cluster: ClickHouseCluster, _ keys: StoredKeys,
+        _ connection: Connection, _ outbox: Outbox, _ keys: StoredKeys,
         behind lastPrunedDay: Int64?
     ) {
-        (self.connection, self.cluster, self.keys) = (connection, cluster, keys)
+        (self.connection, self.outbox, self.keys) = (connection, outbox, keys)
         self.lastPrunedDay = lastPrunedDay ?? .min
     }
 
@@ -36,7 +36,7 @@ struct ReportCopy {
                 loop, mode, activity, phase, ending, detection_delay_ns, agent_ns, skipped_threads,
                 stack, samples, threads, cause_confidence_bits, cause_permille, cause_detail,
                 evidence, evidence_numbers)
-            """, isEverywhere: false, cluster)
+            """, isEverywhere: false, outbox)
         let rows = try connection.prepare(Self.query)
         while try rows.step() {
             guard try rows.integer(at: 10).day > lastPrunedDay else { continue }

@@ -15,7 +15,14 @@ package struct RollUpDays {
     /// - Parameter now: The wall clock's time. Roll-ups count as those of all reports if they were begun after the last
     ///   mark; the clocks of those who write must agree as far as two of them write at once.
     package func mark(_ days: Set<Int64>, at now: UnixTime) throws(ClickHouseError) {
-        try write(days, generation: 0, isFresh: false, at: now)
+        let outbox = Outbox(cluster)
+        try mark(days, at: now, outbox)
+        try outbox.flush()
+    }
+
+    /// The same, once the outbox is flushed.
+    func mark(_ days: Set<Int64>, at now: UnixTime, _ outbox: Outbox) throws(ClickHouseError) {
+        try write(days, generation: 0, isFresh: false, at: now, outbox)
     }
 
     /// The days whose roll-ups are not those of all reports, some that have none at all among them. Of days whose reports
@@ -52,12 +59,15 @@ package struct RollUpDays {
         // A span of days is a partition; more at a time would be more memory at a time.
         for (span, days) in Dictionary(grouping: days, by: Self.span).sorted(by: { $0.key < $1.key }
         ) {
-            for shard in cluster.shards {
-                let sums = RollUpStatements(days.sorted(), generation: now.microseconds)
-                for statement in sums.statements { try shard.execute(statement) }
+            // All shards at once, and each one statement at a time: two would be more memory as well.
+            let sums = RollUpStatements(days.sorted(), generation: now.microseconds)
+            for statement in sums.statements {
+                try ClickHouseWrite.send(cluster.shards.map { ClickHouseWrite(statement, on: $0) })
             }
             // Every shard has them.
-            try write(Set(days), generation: now.microseconds, isFresh: true, at: now)
+            let outbox = Outbox(cluster)
+            try write(Set(days), generation: now.microseconds, isFresh: true, at: now, outbox)
+            try outbox.flush()
             for shard in cluster.shards {
                 for axis in CellAxis.allCases {
                     try deleteOld(of: axis, span, on: shard)
@@ -70,7 +80,7 @@ package struct RollUpDays {
     static func span(_ day: Int64) -> Int64 { day / 32 }
 
     private func write(
-        _ days: Set<Int64>, generation: Int64, isFresh: Bool, at now: UnixTime
+        _ days: Set<Int64>, generation: Int64, isFresh: Bool, at now: UnixTime, _ outbox: Outbox
     ) throws(ClickHouseError) {
         guard !days.isEmpty else { return }
         var rows = TabSeparatedWriter()
@@ -82,7 +92,8 @@ package struct RollUpDays {
             rows.endRow()
         }
         for shard in cluster.shards {
-            try shard.insert(into: "rollup_day (day, generation, is_fresh, version)", rows.bytes)
+            try outbox.add(
+                rows.bytes, into: "rollup_day (day, generation, is_fresh, version)", of: shard)
         }
     }
 

@@ -1,26 +1,22 @@
-// Rows on their way to the shards, collected until a request is worth sending.
+// Rows on their way to the shards, collected until an insert is worth sending.
 
 internal import StallModel
 
 /// The rows of one table, by shard.
 struct ShardedRows {
     private let table: ClickHouseQuery
-    private let cluster: ClickHouseCluster
+    private let outbox: Outbox
     private var buffers: [TabSeparatedWriter]
     /// Rows that every shard gets are collected once.
     private let isEverywhere: Bool
     private(set) var rowCount = 0
-    private(set) var byteCount = 0
-
-    /// A request of so many bytes takes a good part of a second. More gains nothing, and is memory here and there.
-    static let bytesPerRequest = 24 << 20
 
     /// - Parameters:
     ///   - table: With its columns: `report_local (id, start_us)`.
     ///   - isEverywhere: Every shard gets every row.
-    init(_ table: ClickHouseQuery, isEverywhere: Bool, _ cluster: ClickHouseCluster) {
-        (self.table, self.cluster, self.isEverywhere) = (table, cluster, isEverywhere)
-        let count = isEverywhere ? 1 : cluster.shards.count
+    init(_ table: ClickHouseQuery, isEverywhere: Bool, _ outbox: Outbox) {
+        (self.table, self.outbox, self.isEverywhere) = (table, outbox, isEverywhere)
+        let count = isEverywhere ? 1 : outbox.cluster.shards.count
         buffers = Array(repeating: TabSeparatedWriter(), count: count)
     }
 
@@ -30,24 +26,21 @@ struct ShardedRows {
     mutating func add(
         of owner: UniqueID? = nil, _ fill: (inout TabSeparatedWriter) throws -> Void
     ) throws {
-        let index = owner.map { cluster.shard(of: $0) } ?? 0
+        let index = owner.map { outbox.cluster.shard(of: $0) } ?? 0
         try fill(&buffers[index])
         buffers[index].endRow()
         rowCount += 1
-        if buffers[index].bytes.count >= Self.bytesPerRequest { try send(index) }
+        // The shards' shares are about equal: all of them go, so that no shard waits for another.
+        if buffers[index].bytes.count >= outbox.bytesPerInsert { try flush() }
     }
 
-    /// Sends the rest.
+    /// Hands the rest over. It is in once the outbox is flushed.
     mutating func flush() throws(ClickHouseError) {
-        for index in buffers.indices where buffers[index].rowCount > 0 { try send(index) }
-    }
-
-    private mutating func send(_ index: Int) throws(ClickHouseError) {
-        let shards = isEverywhere ? cluster.shards[...] : cluster.shards[index...index]
-        for shard in shards {
-            try shard.insert(into: table, buffers[index].bytes)
-            byteCount += buffers[index].bytes.count
+        for index in buffers.indices where buffers[index].rowCount > 0 {
+            let shards =
+                isEverywhere ? outbox.cluster.shards[...] : outbox.cluster.shards[index...index]
+            for shard in shards { try outbox.add(buffers[index].bytes, into: table, of: shard) }
+            buffers[index].removeAll()
         }
-        buffers[index].removeAll()
     }
 }

@@ -101,8 +101,22 @@ package struct SourcePositions {
         return sources
     }
 
+    /// The positions of the sources of a store.
+    private func readAll(of connection: Connection) throws -> [Position] {
+        let sources = try connection.prepare("select store from source")
+        var stores: [UniqueID] = []
+        while try sources.step() { stores.append(try sources.uniqueID(at: 0)) }
+        // A batch has a few, and the cluster those of ten thousand hosts.
+        return try read(of: stores.count > Self.namedLimit ? nil : stores)
+    }
+
+    /// How many stores a question names.
+    private static let namedLimit = 1000
+
     /// Writes the positions that a store has, to every shard.
-    func write(of connection: Connection, _ summary: inout StoreCopy.Summary) throws {
+    func write(
+        of connection: Connection, _ outbox: Outbox, _ summary: inout StoreCopy.Summary
+    ) throws {
         let sources = try connection.prepare(
             """
             select store, origin, revision, line_count, machine, boot_id, id from source
@@ -113,11 +127,11 @@ package struct SourcePositions {
             select seq, id from report where source = ? and seq <= ? order by seq desc limit 1
             """)
         var known: [UniqueID: Position] = [:]
-        for position in try read() { known[position.store] = position }
+        for position in try readAll(of: connection) { known[position.store] = position }
         var sharded = ShardedRows(
             """
             source (store, origin, revision, line_count, last_seq, last_id, machine, boot_id)
-            """, isEverywhere: true, cluster)
+            """, isEverywhere: true, outbox)
         while try sources.step() {
             let (store, revision) = (try sources.uniqueID(at: 0), try sources.integer(at: 2))
             try findLast.bind(try sources.integer(at: 6), revision)

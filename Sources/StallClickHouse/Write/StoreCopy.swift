@@ -46,17 +46,22 @@ package struct StoreCopy {
         try connection.savepoint {
             var summary = Summary()
             let pruned = isOfNewRules ? nil : try expectSameRules()
-            var dimensions = DimensionCopy(connection, cluster)
+            let outbox = Outbox(cluster)
+            var dimensions = DimensionCopy(connection, outbox)
             try dimensions.run(&summary)
             // Reports of days that were pruned do not come back: their totals could not be added up again.
             summary.days = try days().filter { $0 > pruned ?? .min }
-            try RollUpDays(cluster).mark(summary.days, at: clock())
-            var reports = ReportCopy(connection, cluster, dimensions.keys, behind: pruned)
+            try RollUpDays(cluster).mark(summary.days, at: clock(), outbox)
+            try outbox.flush()
+            var reports = ReportCopy(connection, outbox, dimensions.keys, behind: pruned)
             try reports.run(&summary)
-            var counts = CountCopy(connection, cluster, dimensions.keys)
+            var counts = CountCopy(connection, outbox, dimensions.keys)
             try counts.run(&summary)
+            try outbox.flush()
             // Last: who sees a position asks for nothing before it any more.
-            try SourcePositions(cluster).write(of: connection, &summary)
+            try SourcePositions(cluster).write(of: connection, outbox, &summary)
+            try outbox.flush()
+            summary.byteCount = outbox.byteCount
             return summary
         }
     }

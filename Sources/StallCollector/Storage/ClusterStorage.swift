@@ -78,7 +78,7 @@ package final class ClusterStorage: PushStorage {
     ) throws -> [PushOutcome] {
         try staged.run(of: Array(Set(batches.map(\.range.store))), renews: false, grouper: grouper)
         { path in
-            let storage = try SQLiteStorage(path, rules: .builtIn)
+            let storage = try SQLiteStorage(path, rules: .builtIn, holdsOnlyNews: true)
             defer { storage.close() }
             return storage.take(batches)
         }.answer

@@ -29,10 +29,12 @@ package final class SQLiteStorage: PushStorage {
         try self.init(path, rules: .of(store: path))
     }
 
-    init(_ path: String, rules: GroupingRules) throws {
+    /// - Parameter holdsOnlyNews: The store begins with positions, and its reports are then copied elsewhere.
+    init(_ path: String, rules: GroupingRules, holdsOnlyNews: Bool = false) throws {
         self.path = path
         Ingest.prepareProcess()
-        ingest = try Ingest(into: path, grouper: DefaultGrouper(rules: rules))
+        ingest = try Ingest(
+            into: path, grouper: DefaultGrouper(rules: rules), holdsOnlyNews: holdsOnlyNews)
     }
 
     package static func read(

@@ -24,7 +24,9 @@ import Testing
         "StallHTTP": system.union(["CMemoryFile"]),
         "StallPush": system.union(["StallModel", "StallHTTP", "Foundation"]),
         // Another kind of store. SQLite stays the codec at both ends, so it sees the store's modules.
-        "StallClickHouse": system.union(["StallModel", "StallHTTP", "StallStore", "StallArchive"]),
+        "StallClickHouse": system.union([
+            "StallModel", "StallHTTP", "StallStore", "StallArchive", "Dispatch",
+        ]),
         "StallAgent": system.union([
             "StallModel", "CLinux", "StallRunLoop", "StallDetection", "StallCapture",
             "StallSymbols", "StallCause", "StallStore", "Logging", "Dispatch", "Foundation",

@@ -18,8 +18,20 @@ final class PlayedCluster: HTTPSender {
     /// The inserts that fail, by their number.
     var failures: Set<Int> = []
     private var insertCount = 0
+    /// How often it was spoken to, several requests at once or one.
+    private(set) var turnCount = 0
+
+    func send(together requests: [HTTPRequest], isCancelled: () -> Bool) -> [HTTPReply] {
+        turnCount += 1
+        return requests.map { answer($0) }
+    }
 
     func send(_ request: HTTPRequest, isCancelled: () -> Bool) -> HTTPReply {
+        turnCount += 1
+        return answer(request)
+    }
+
+    private func answer(_ request: HTTPRequest) -> HTTPReply {
         let host = request.url.split(separator: "/")[1].split(separator: ":")[0]
         let body = String(decoding: request.body ?? [], as: UTF8.self)
         guard let table = table(in: request.url) else {

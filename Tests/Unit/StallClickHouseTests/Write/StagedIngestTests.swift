@@ -99,6 +99,31 @@ import Testing
         #expect(played.rows(of: "source").isEmpty)
     }
 
+    /// A sender waits for all of them: each turn starts a process, and waits for the slowest shard.
+    @Test func `what need not wait for other rows is sent together`() throws {
+        let staged = directory.appending(path: "central.sqlite").path
+        let ingest = try Ingest(into: staged, grouper: PlainGrouper())
+        _ = try ingest.run([agentStore()])
+        try ingest.close()
+        _ = try StagedIngest(played.cluster(), pause: { _ in }).copy(staged, renews: false)
+        #expect(played.inserts.count > 24)
+        // The cluster; its rules, asked once and told to both; what is shared in three turns; reports; positions, asked and told.
+        #expect(played.turnCount <= 10)
+        try FileManager.default.removeItem(at: directory)
+    }
+
+    @Test func `totals are left to the cluster`() throws {
+        let path = directory.appending(path: "staged.sqlite").path
+        let ingest = try Ingest(into: path, grouper: PlainGrouper(), holdsOnlyNews: true)
+        #expect(try ingest.run([agentStore()]).addedCount == 40)
+        try ingest.close()
+        let connection = try Connection(to: path, as: path, .readOnly)
+        #expect(try connection.prepare("select count(*) from report").number() == 40)
+        #expect(try connection.prepare("select count(*) from rollup").number() == 0)
+        #expect(try connection.prepare("select count(*) from report_day").number() > 0)
+        try FileManager.default.removeItem(at: directory)
+    }
+
     @Test func `an ingest begins behind the positions of the cluster`() throws {
         let path = try agentStore()
         let store = try ReportStore.open(path: path)
