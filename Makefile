@@ -58,8 +58,9 @@ bench-fleet: collector
 truth-fleet: collector
 	@scripts/truth-fleet
 
-# Two shards of ClickHouse on loopback against SQLite with the same reports: STORES agents' stores (200), or CENTRAL=FILE; each
-# batch three times while shards are killed. SABOTAGE=1 changes a row. scripts/clickhouse-cluster fetches Debian's server.
+# Two shards of ClickHouse on loopback against SQLite with the same reports: STORES agents' stores (200), some minutes; with
+# REPORTS=10000000 so many reports besides, an hour. Each batch three times while shards are killed. SABOTAGE=1 changes a row.
+# scripts/clickhouse-cluster fetches Debian's server.
 truth-clickhouse: setup
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-clickhouse

@@ -6,19 +6,18 @@ import sqlite3
 
 def questions(world):
     """The questions, of ids and groups that are there."""
-    listed = world.run(world.central, "list", "--json", "--limit", "40")
-    reports = [json.loads(line) for line in listed.stdout.decode().splitlines()]
+    def asked_of_file(*words):
+        return [json.loads(line) for line in world.run(world.central, *words, "--json").stdout.decode().splitlines()]
+    # The newest ones, and some of the app that has most.
+    app = asked_of_file("top", "--group", "app", "--limit", "1")[0]["title"]
+    reports = asked_of_file("list", "--limit", "40")[::10] + asked_of_file("list", "--app", app, "--limit", "3")
     ids = [report["id"] for report in reports]
-    top = world.run(world.central, "top", "--json", "--limit", "3")
-    groups = [json.loads(line) for line in top.stdout.decode().splitlines()]
-    apps = sorted({report["app"] for report in reports})
+    groups = asked_of_file("top", "--limit", "3")
     database = sqlite3.connect(f"file:{world.central}?immutable=1", uri=True)
     versions = [version for version, in database.execute("select distinct version from process_run order by 1")]
-    hosts = sorted({report["host"] for report in reports})
-    app, host = apps[0], hosts[0]
+    host = asked_of_file("top", "--group", "host", "--limit", "1")[0]["title"]
     first, second = versions[0], versions[-1]
-    trend = world.run(world.central, "trend", "--json")
-    days = [json.loads(line)["begin"][:10] for line in trend.stdout.decode().splitlines()]
+    days = [day["begin"][:10] for day in asked_of_file("trend")]
     since, until = days[len(days) // 3], days[2 * len(days) // 3]
     asked = [
         ["top"], ["top", "--limit", "3"], ["top", "--by", "p95"], ["top", "--by", "count"], ["top", "--app", app],
@@ -32,7 +31,7 @@ def questions(world):
         ["list", "--sort", "lasted", "--app", app], ["list", groups[0]["signature"]],
         ["status"],
     ]
-    asked += [["show", identifier] for identifier in ids[::10]]
+    asked += [["show", identifier] for identifier in ids]
     # Hours and stacks are added up from reports that are fetched: docs/scale.md, "Limits".
     asked += [["why", ids[0]], ["tree"] if world.count("report") < 2_000_000 else ["tree", "--host", host, "--app", app]]
     return [[*words, "--json"] for words in asked]

@@ -1,9 +1,9 @@
 """A store on two shards against the same reports in one file of SQLite: see scripts/truth-clickhouse.
 
-usage: truth_clickhouse.py STALLCTL SCRATCH [--stores N] [--central FILE] [--seed N] [--sabotage]
+usage: truth_clickhouse.py STALLCTL SCRATCH [--stores N] [--reports N --maker STORE_BENCHMARK] [--central FILE] [--seed N] [--sabotage]
 
-Agents' stores are those of Tests/Truth/TotalsTruth. They are ingested in batches, each three times, while shards are killed;
-then every question is asked of both."""
+Agents' stores are those of Tests/Truth/TotalsTruth; with --reports, each tenth of them comes with a central store of a tenth of a
+month's reports. They are ingested in ten batches, each three times, while shards are killed; then every question is asked of both."""
 
 import argparse
 import json
@@ -14,14 +14,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "Tests", "Truth", "TotalsTruth"))
 
 import fleet
+from batches import Batches
 from cluster import Cluster
+from costs import print_costs
 from questions import questions
 
 
@@ -34,7 +35,6 @@ class World:
         self.central = os.path.join(self.folder, "central.sqlite")
         self.random = random.Random(options.seed)
         self.faults = []
-        self.kills = 0
 
     def note(self, fault):
         self.faults.append(fault)
@@ -60,62 +60,52 @@ class World:
             store.write(template)
         return [store.path for store in made]
 
-    def ingest(self, paths, is_killed, wanted):
-        """Until it says that all of it is in, and again, as if nothing had said so."""
-        times, refused = 0, 0
-        while times < wanted:
-            killer = None
-            if times > 0:
-                for shard in (1, 2):
-                    self.cluster.ask("truncate table source", shard)
-            if is_killed and times == 0 and refused == 0:
-                shard = self.random.choice([1, 2])
-                killer = threading.Timer(self.random.uniform(0.2, 1.5), self.kill_and_start, [shard])
-                killer.start()
-            code = self.run(self.cluster.url, "ingest", *paths)
-            if killer:
-                killer.join()
-            if code.returncode == 0:
-                times += 1
-            else:
-                refused += 1
-                if refused > 20:
-                    raise SystemExit(f"ingest fails: {code.stderr.decode()}")
-        return refused
+    def make_parts(self, count):
+        """Central stores that together have so many reports: what is there from a run before stays."""
+        folder = os.path.join(self.folder, f"parts-{self.options.reports}")
+        os.makedirs(folder, exist_ok=True)
+        paths = [os.path.join(folder, f"part-{number}.sqlite") for number in range(count)]
+        for number, path in enumerate(paths):
+            words = [self.options.maker, "central", path, self.options.reports // count, number, count]
+            subprocess.run([str(word) for word in words], check=True)
+        return paths
 
-    def kill_and_start(self, shard):
-        self.cluster.kill(shard)
-        # Sometimes longer than a copy is tried again.
-        time.sleep(self.random.choice([0.5, 20]))
-        self.cluster.start(shard)
-        self.kills += 1
+    def make_batches(self):
+        """Ten of them: paths of stores."""
+        if self.options.central:
+            return [[self.central]]
+        paths = self.make_stores()
+        size = max(1, len(paths) // 10)
+        batches = [paths[begin:begin + size] for begin in range(0, len(paths), size)]
+        if self.options.reports:
+            for batch, part in zip(batches, self.make_parts(len(batches))):
+                batch.append(part)
+        return batches
 
     def fill(self):
-        began = time.monotonic()
         if self.options.central:
             self.central = self.options.central
-            paths = [self.central]
-            batches = [paths]
-        else:
-            paths = self.make_stores()
+        batches = self.make_batches()
+        if not self.options.central:
             if os.path.exists(self.central):
                 os.remove(self.central)
-            code = self.run(self.central, "ingest", *paths)
+            began = time.monotonic()
+            code = self.run(self.central, "ingest", *[path for batch in batches for path in batch])
             if code.returncode != 0:
                 raise SystemExit(code.stderr.decode())
-            size = max(1, len(paths) // 10)
-            batches = [paths[begin:begin + size] for begin in range(0, len(paths), size)]
-        print(f"SQLite: {self.count('report')} reports", flush=True)
+            seconds = time.monotonic() - began
+            print(f"SQLite: {self.count('report')} reports, {self.count('report') / seconds:.0f} a second; load {os.getloadavg()[0]:.1f}",
+                  flush=True)
         if self.run(self.cluster.url, "migrate").returncode != 0:
             raise SystemExit("migrate fails")
-        began = time.monotonic()
+        sent = Batches(self, waits_for_insert=self.options.reports > 0)
         wanted = 1 if self.options.central else 3
-        refused = sum(self.ingest(batch, number % 2 == 0 and wanted > 1, wanted) for number, batch in enumerate(batches))
+        for number, batch in enumerate(batches):
+            sent.send(batch, wanted, is_killed=number % 2 == 0 and wanted > 1)
         if wanted > 1:
-            # The positions of the batches before the last were forgotten: once more, all at once.
-            self.ingest(paths, False, 1)
-        print(f"ingested: {len(batches)} batches, each {wanted} times, in {time.monotonic() - began:.1f} s; a shard was killed "
-              f"{self.kills} times, and {refused} times ingest gave up and was run again", flush=True)
+            # All at once: nothing is new.
+            sent.send([path for batch in batches for path in batch], 1, is_killed=False)
+        sent.tell()
 
     def count(self, table):
         database = sqlite3.connect(f"file:{self.central}?immutable=1", uri=True)
@@ -254,6 +244,8 @@ def main():
     parser.add_argument("stallctl")
     parser.add_argument("scratch")
     parser.add_argument("--stores", type=int, default=200)
+    parser.add_argument("--reports", type=int, default=0)
+    parser.add_argument("--maker", help="the program StoreBenchmark, for --reports")
     parser.add_argument("--central", help="a central store whose reports are copied, in place of made ones")
     parser.add_argument("--database", default="stalls")
     parser.add_argument("--seed", type=int, default=1)
@@ -271,6 +263,7 @@ def main():
         if options.sabotage:
             world.lose_a_report()
         answers = world.compare_rows() + world.compare_answers() + world.compare_late_names()
+        print_costs(world)
         answers += world.compare_partial()
     finally:
         if not options.again:
