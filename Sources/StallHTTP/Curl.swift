@@ -63,6 +63,7 @@ package struct Curl: HTTPSender, Sendable {
             (complaint.descriptor, 2), (config.descriptor, 3),
         ]
         for transfer in transfers { files += transfer.files }
+        let began = Self.seconds
         let process = try spawn(files)
         for transfer in transfers { transfer.output.closeEnd() }
         let ending = Transfer.read(&transfers, isCancelled)
@@ -74,9 +75,14 @@ package struct Curl: HTTPSender, Sendable {
         if isCancelled() {
             failure = .failed(reason: "stopped by a signal")
         } else if case .tooLong(let limit) = ending {
-            failure = .failed(reason: "the answer is longer than \(limit) bytes")
+            // And would be the next time.
+            failure = Self.tooLong(limit)
         } else if !isExit || status >> 8 != 0 {
-            failure = Self.failure(isExit ? status >> 8 : -1, complaint.bytes(limit: 1000))
+            let limits = requests.map(\.limits)
+            failure = Self.failure(
+                isExit ? status >> 8 : -1, complaint.bytes(limit: 1000),
+                tookAll: Self.seconds - began >= limits.map(\.answer_s).max() ?? 0,
+                limits.map(\.answerBytes).max() ?? 0)
         }
         return transfers.map { failure ?? $0.reply }
     }
@@ -113,15 +119,33 @@ package struct Curl: HTTPSender, Sendable {
         return process
     }
 
+    private static func tooLong(_ limit: Int) -> HTTPReply {
+        .refused(reason: "the answer is longer than \(limit) bytes")
+    }
+
+    /// Of the monotonic clock.
+    private static var seconds: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec
+    }
+
     /// What curl's exit status means: most failures pass, some never do.
     ///
+    /// - Parameter tookAll: Whether a request had all of its time: 28 is also that of a connection that is not made.
+    ///
     /// **Source:** curl(1), "EXIT CODES".
-    static func failure(_ code: CInt, _ complaint: [UInt8]) -> HTTPReply {
-        let line = String(decoding: complaint, as: UTF8.self).prefix { !$0.isNewline }
-        let reason = line.isEmpty ? "curl ended with status \(code)" : String(line)
+    static func failure(
+        _ code: CInt, _ complaint: [UInt8], tookAll: Bool = false, _ byteLimit: Int = 0
+    ) -> HTTPReply {
+        let lines = String(decoding: complaint, as: UTF8.self).split(whereSeparator: \.isNewline)
+        let line = lines.first { $0.hasPrefix("curl: ") } ?? lines.first
+        let reason = line.map(String.init) ?? "curl ended with status \(code)"
+        if code == 63 { return tooLong(byteLimit) }
         let lasting: Set<CInt> = [
             2, 3, 4, 26, 41, 43, 48, 51, 53, 54, 58, 59, 60, 66, 77, 83, 90,
         ]
+        if code == 28, tookAll { return .timedOut(reason: reason) }
         return lasting.contains(code) ? .refused(reason: reason) : .failed(reason: reason)
     }
 }

@@ -42,6 +42,7 @@ package struct HTTPRequest: Hashable, Sendable {
             option("proto", "=http,https"),
             option("connect-timeout", "\(limits.connect_s)"),
             option("max-time", "\(limits.answer_s)"),
+            option("max-filesize", "\(limits.answerBytes)"),
             option("user-agent", "stallctl"),
             // One answer for each request, at once.
             option("header", "Expect:"),

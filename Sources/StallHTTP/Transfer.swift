@@ -39,7 +39,8 @@ struct Transfer {
                 outputPath: "/dev/fd/\($0.firstFile + 2)")
         }
         // A failure is told by the exit status only if it ends the others.
-        let start = parts.count > 1 ? "parallel\nparallel-immediate\nfail-early\n" : ""
+        let start =
+            parts.count > 1 ? "parallel\nparallel-immediate\nfail-early\nno-progress-meter\n" : ""
         return start + parts.joined(separator: "next\n")
     }
 

@@ -17,6 +17,9 @@ struct ClusterState {
         select 'grouping', rules_hash, pruned_before_us from grouping final
         union all
         select 'shards', toInt64(count()), toInt64(0) from rollup where day < -2000000000
+        union all
+        select concat('engine ', engine_full), toInt64(0), toInt64(0)
+        from (\(TableCluster.question))
         """
 
     /// - Parameter server: Asked to do without the shards that do not answer, where there are any.
@@ -24,7 +27,12 @@ struct ClusterState {
         do throws(ClickHouseError) {
             try read(server)
         } catch  where error.isOfMissingShard {
-            missingShards = try Self.missingShards(server)
+            do throws(ClickHouseError) {
+                missingShards = try Self.missingShards(server)
+            } catch let refusal where refusal.code == ClickHouseCode.readOnly {
+                // The user may not ask for a part either.
+                throw error
+            }
             // None where it was there again by then.
             server.skipsMissingShards = !missingShards.isEmpty
             try read(server)
@@ -39,11 +47,14 @@ struct ClusterState {
         do throws(ClickHouseError) {
             var rows = try server.rows(Self.question, columnCount: 3)
             while try rows.step() {
-                switch try rows.text(at: 0) {
+                let what = try rows.text(at: 0)
+                switch what {
                 case "version": schemaVersion = try rows.integer(at: 1)
                 case "grouping":
                     grouping = GroupingRow(
                         rulesHash: try rows.integer(at: 1), pruned_us: try rows.integer(at: 2))
+                case _ where what.hasPrefix("engine "):
+                    try TableCluster.check(String(what.dropFirst(7)), server.address)
                 default: break
                 }
             }

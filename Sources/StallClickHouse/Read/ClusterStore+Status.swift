@@ -93,12 +93,17 @@ extension ClusterStore {
                     where active and database = \(database)
                     """))
         }
-        return Int64(
-            try count(
-                """
-                select toInt64(sum(bytes_on_disk)) from cluster(\(cluster), system, parts)
-                where active and database = \(database)
-                """))
+        do {
+            return Int64(
+                try count(
+                    """
+                    select toInt64(sum(bytes_on_disk)) from cluster(\(cluster), system, parts)
+                    where active and database = \(database)
+                    """))
+        } catch let error as ClickHouseError where error.code == ClickHouseCode.readOnly {
+            // Who may only read may not ask other servers' tables by name. Here all shards answer.
+            return try ClickHouseCluster(server).byteCount()
+        }
     }
 
     private func count(_ question: ClickHouseQuery) throws -> Int {

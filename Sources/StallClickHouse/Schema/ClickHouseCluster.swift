@@ -12,6 +12,7 @@ package struct ClickHouseCluster {
     /// Asks the server for the others. Each shard has one server, and all of them answer HTTP at one port.
     package init(_ server: ClickHouseServer) throws(ClickHouseError) {
         self.server = server
+        try Self.checkTables(server)
         guard let cluster = server.address.cluster else {
             shards = [server]
             return
@@ -28,6 +29,15 @@ package struct ClickHouseCluster {
             throw .badAddress(detail: "the server knows no cluster of the name \(cluster)")
         }
         self.shards = shards
+    }
+
+    private static func checkTables(_ server: ClickHouseServer) throws(ClickHouseError) {
+        do throws(ClickHouseError) {
+            var rows = try server.rows(TableCluster.question, columnCount: 1)
+            if try rows.step() { try TableCluster.check(try rows.text(at: 0), server.address) }
+        } catch  where error.code == ClickHouseCode.unknownDatabase {
+            // It is made by `migrate`.
+        }
     }
 
     /// The shard of what has this id, the same for every writer.

@@ -14,6 +14,8 @@ package struct ClickHouseAddress: Hashable, Sendable {
     package var passwordFile: String?
     /// The certificate authority to trust, instead of the system's.
     package var authorityFile: String?
+    /// Seconds that a statement may take.
+    package var timeout_s = 600
 
     package static let scheme = "clickhouse://"
 
@@ -51,9 +53,15 @@ package struct ClickHouseAddress: Hashable, Sendable {
                 case "tls" where value == "0" || value == "1": isEncrypted = value == "1"
                 case "password-file": passwordFile = value
                 case "ca-file": authorityFile = value
+                case "timeout":
+                    guard let seconds = Int(value), 1...86_400 ~= seconds else {
+                        throw bad("\(option): expected seconds from 1 to 86400")
+                    }
+                    timeout_s = seconds
                 default:
                     throw bad(
-                        "\(option): expected cluster=, tls=1, password-file= or ca-file=")
+                        "\(option): expected cluster=, tls=1, password-file=, ca-file= or timeout="
+                    )
                 }
             }
         }
@@ -74,9 +82,12 @@ package struct ClickHouseAddress: Hashable, Sendable {
 
     /// The address for messages, as it was given but for its files.
     package var description: String {
-        let name = cluster.map { "?cluster=\(Self.encoded($0))" } ?? ""
+        let options =
+            (cluster.map { ["cluster=\(Self.encoded($0))"] } ?? [])
+            + (isEncrypted ? ["tls=1"] : [])
         return
-            "\(Self.scheme)\(Self.encoded(user))@\(host):\(port)/\(Self.encoded(database))\(name)"
+            "\(Self.scheme)\(Self.encoded(user))@\(host):\(port)/\(Self.encoded(database))"
+            + (options.isEmpty ? "" : "?" + options.joined(separator: "&"))
     }
 
     private static func hostAndPort(

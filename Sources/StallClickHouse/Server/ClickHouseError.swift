@@ -8,6 +8,8 @@ package enum ClickHouseError: Error, Hashable, Sendable {
     case noPassword(file: String, reason: String)
     /// No whole answer came, in none of several attempts.
     case unreachable(store: String, reason: String)
+    /// All of a statement's time passed without its answer.
+    case timedOut(store: String, seconds: Int, reason: String)
     /// No attempt will do: a certificate that is not trusted, or `curl` is missing.
     case refused(store: String, reason: String)
     /// The server could not do it. `text` is its own.
@@ -28,7 +30,11 @@ extension ClickHouseError: CustomStringConvertible {
         case .badAddress(let detail): "the address of the cluster is wrong: \(detail)"
         case .noPassword(let file, let reason): "\(file): the password cannot be read: \(reason)"
         case .unreachable(let store, let reason): "\(store): no answer: \(reason)"
+        case .timedOut(let store, let seconds, let reason):
+            "\(store): no answer within \(seconds) s (timeout=): \(reason)"
         case .refused(let store, let reason): "\(store): \(reason)"
+        case .server(let store, ClickHouseCode.readOnly, let text):
+            "\(store): the user may only read: ClickHouse error \(ClickHouseCode.readOnly): \(text)"
         case .server(let store, let code, let text):
             "\(store): ClickHouse error \(code): \(text)"
         case .badAnswer(let store, let detail): "\(store): not an answer of a store: \(detail)"
@@ -58,6 +64,7 @@ extension ClickHouseError: CustomStringConvertible {
 package enum ClickHouseCode {
     package static let unknownTable = 60
     package static let unknownDatabase = 81
+    package static let readOnly = 164
     package static let tooManyQueries = 202
     package static let socketTimeout = 209
     package static let networkError = 210

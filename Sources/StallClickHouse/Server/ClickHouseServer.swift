@@ -17,6 +17,9 @@ package struct ClickHouseServer {
     /// Also ask where shards are missing: the answer is then a part of it, which the caller has to say.
     package var skipsMissingShards = false
     private let ahead = AnswersAhead()
+    private var traits = ServerTraits()
+    /// The address for messages.
+    package private(set) var name: String
 
     /// - Parameters:
     ///   - password: Empty for none.
@@ -27,6 +30,7 @@ package struct ClickHouseServer {
     ) {
         (self.address, self.password, self.sender) = (address, password, sender)
         self.pause = pause
+        name = address.description
     }
 
     /// Another server of the same cluster: its servers answer HTTP at one port, and know the same user.
@@ -40,12 +44,15 @@ package struct ClickHouseServer {
     package func on(database: String) -> ClickHouseServer {
         var address = address
         address.database = database
-        return other(address)
+        var other = other(address)
+        other.name = name
+        return other
     }
 
     private func other(_ address: ClickHouseAddress) -> ClickHouseServer {
         var other = ClickHouseServer(address, password: password, sender: sender, pause: pause)
         other.skipsMissingShards = skipsMissingShards
+        other.traits = traits
         return other
     }
 
@@ -53,9 +60,6 @@ package struct ClickHouseServer {
     package func table(_ name: StaticString) -> ClickHouseQuery {
         "\(name: address.database).\(name: name.description)"
     }
-
-    /// The address for messages.
-    package var name: String { address.description }
 
     /// Asks a question and reads the whole answer.
     ///
@@ -65,12 +69,16 @@ package struct ClickHouseServer {
     ) throws(ClickHouseError) -> TabSeparatedRows {
         var attempt = 0
         while true {
+            if let timeOut = traits.timeOut { throw timeOut }
             attempt += 1
             do throws(ClickHouseError) {
                 let request = request(asking: question, settings)
                 let kept = ahead.take(request)
                 let answer = if let kept { kept } else { try read(send(request)) }
                 return TabSeparatedRows(answer, columnCount: columnCount, of: name)
+            } catch  where error.code == ClickHouseCode.readOnly && !traits.refusesSettings {
+                // A question does without them.
+                traits.refusesSettings = true
             } catch {
                 guard attempt < Self.attempts, error.passes else { throw error }
                 pause(Self.pauses[attempt - 1])
@@ -102,7 +110,7 @@ package struct ClickHouseServer {
     package func execute(
         _ statement: ClickHouseQuery, settings: [(String, String)] = []
     ) throws(ClickHouseError) {
-        _ = try send(statement.sql, body: nil, settings)
+        try expectNothing(send(statement.sql, body: nil, settings))
     }
 
     /// Inserts rows, once. When it fails, none, some or all of them may be there.
@@ -113,7 +121,16 @@ package struct ClickHouseServer {
     package func insert(
         into table: ClickHouseQuery, _ rows: [UInt8], settings: [(String, String)] = []
     ) throws(ClickHouseError) {
-        _ = try send("insert into \(table.sql) format TabSeparated", body: rows, settings)
+        try expectNothing(
+            send("insert into \(table.sql) format TabSeparated", body: rows, settings))
+    }
+
+    /// Statements that write answer with their status alone; what says more says that it went wrong, or is no ClickHouse.
+    private func expectNothing(_ answer: [UInt8]) throws(ClickHouseError) {
+        guard answer.contains(where: { $0 != UInt8(ascii: "\n") }) else { return }
+        let text = String(decoding: answer.prefix(2000), as: UTF8.self)
+        throw ServerComplaint(text, store: name)?.error
+            ?? .badAnswer(store: name, detail: "expected none, found \(ServerComplaint.line(text))")
     }
 
     /// Sends what servers of the same cluster are told.
@@ -148,18 +165,27 @@ package struct ClickHouseServer {
     private func request(
         _ statement: String, body: [UInt8]?, _ settings: [(String, String)]
     ) -> HTTPRequest {
-        var parameters =
-            [("database", address.database), ("max_query_size", "67108864")] + settings
+        // These two are of HTTP. All others are settings.
+        var parameters = [("database", address.database)]
         if body != nil { parameters.append(("query", statement)) }
-        if skipsMissingShards { parameters.append(("skip_unavailable_shards", "1")) }
+        var settings = settings
+        settings.append(("max_query_size", "67108864"))
+        if skipsMissingShards { settings.append(("skip_unavailable_shards", "1")) }
+        parameters += settings.filter {
+            !traits.refusesSettings || ["wait_end_of_query", "buffer_size"].contains($0.0)
+        }
         let query = parameters.map { "\($0)=\(ClickHouseAddress.encoded($1))" }
         var request = HTTPRequest(
             method: "POST", url: address.url + "?" + query.joined(separator: "&"),
             body: body ?? Array(statement.utf8), authorityFile: address.authorityFile)
         request.user = (address.user, password)
-        request.fields = [("Content-Type", "text/plain; charset=utf-8")]
+        request.fields = [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            // What is sent at once has a connection each, which the server need not keep while others wait.
+            ("Connection", "close"),
+        ]
         request.limits.connect_s = 5
-        request.limits.answer_s = 600
+        request.limits.answer_s = address.timeout_s
         request.limits.answerBytes = 1 << 30
         return request
     }
@@ -171,49 +197,42 @@ package struct ClickHouseServer {
     private func read(_ reply: HTTPReply) throws(ClickHouseError) -> [UInt8] {
         switch reply {
         case .failed(let reason): throw .unreachable(store: name, reason: reason)
-        case .refused(let reason): throw .refused(store: name, reason: reason)
-        case .answer(let answer) where answer.status == 200: return answer.body
+        case .timedOut(let reason):
+            let error = ClickHouseError.timedOut(
+                store: name, seconds: address.timeout_s, reason: reason)
+            traits.timeOut = error
+            throw error
+        case .refused(let reason):
+            throw .refused(store: name, reason: reason + hint(onRefusal: reason))
         case .answer(let answer):
             let text = String(decoding: answer.body.prefix(2000), as: UTF8.self)
-            guard let code = Self.code(text) else {
-                throw .badAnswer(
-                    store: name, detail: "HTTP status \(answer.status): \(Self.line(text))")
+            guard answer.status == 200 else {
+                if let complaint = ServerComplaint(text, store: name) { throw complaint.error }
+                let detail = Self.detail("HTTP status \(answer.status)", text)
+                // What stands before a server says so while it has none.
+                throw [429, 502, 503, 504].contains(answer.status)
+                    ? .unreachable(store: name, reason: detail)
+                    : .badAnswer(store: name, detail: detail)
             }
-            throw .server(store: name, code: code, text: Self.reason(text))
+            guard answer.fields.keys.contains(where: { $0.hasPrefix("x-clickhouse-") }) else {
+                throw .badAnswer(
+                    store: name, detail: Self.detail("no ClickHouse answers there", text))
+            }
+            guard answer.endIsKnown else {
+                throw .unreachable(store: name, reason: "the answer does not say where it ends")
+            }
+            return answer.body
         }
     }
 
-    /// The number in `Code: 60, e.displayText() = DB::Exception: ...`, and in `Code: 60. DB::Exception: ...`.
-    private static func code(_ text: String) -> Int? {
-        guard text.hasPrefix("Code: ") else { return nil }
-        return Int(text.dropFirst(6).prefix { $0.isASCII && $0.isNumber })
+    private static func detail(_ fact: String, _ text: String) -> String {
+        let line = ServerComplaint.line(text)
+        return line.isEmpty ? fact : "\(fact): \(line)"
     }
 
-    private static func reason(_ text: String) -> String {
-        let mark = "DB::Exception: "
-        var rest = text[...]
-        // What a shard said is within what was made of it.
-        while let begin = Self.end(of: mark, in: rest) { rest = rest[begin...] }
-        // What only programmers of the server want to know.
-        if let name = begin(of: ", e.what() =", in: rest) { rest = rest[..<name] }
-        return line(String(rest))
-    }
-
-    private static func begin(of mark: String, in text: Substring) -> Substring.Index? {
-        var rest = text
-        while !rest.isEmpty {
-            if rest.hasPrefix(mark) { return rest.startIndex }
-            rest = rest.dropFirst()
-        }
-        return nil
-    }
-
-    private static func end(of mark: String, in text: Substring) -> Substring.Index? {
-        begin(of: mark, in: text).map { text.index($0, offsetBy: mark.count) }
-    }
-
-    private static func line(_ text: String) -> String {
-        String(text.prefix { !$0.isNewline }.prefix(300))
+    private func hint(onRefusal reason: String) -> String {
+        guard address.authorityFile == nil, reason.contains("(60)") else { return "" }
+        return "; ca-file= names the authority to trust"
     }
 }
 

@@ -44,13 +44,27 @@ package struct TabSeparatedRows {
             }
         }
         // A server that fails half-way has said that all is well before, and then writes why in place of a row.
-        guard isWhole, columns.count == columnCount else {
+        let start = columns.first?.lowerBound ?? begin
+        // An end of line of another system is before it in later versions, and nowhere in rows: it has a backslash there.
+        let isOther = next - start > 1 && bytes[next - 2] == 13
+        if !isWhole || columns.count != columnCount || isOther
+            || columnCount == 1 && bytes[start] == UInt8(ascii: "C"),
+            let complaint = complaint(from: start)
+        {
+            throw complaint.error
+        }
+        guard isWhole, columns.count == columnCount, !isOther else {
             throw .badAnswer(
                 store: store,
                 detail: "row \(number) has \(columns.count) columns and not \(columnCount): "
                     + String(decoding: bytes[begin...].prefix(200), as: UTF8.self))
         }
         return true
+    }
+
+    private func complaint(from begin: Int) -> ServerComplaint? {
+        let text = bytes[begin...].prefix(2000)
+        return ServerComplaint(in: String(decoding: text, as: UTF8.self), store: store)
     }
 
     package func isNull(at column: Int) -> Bool {

@@ -100,7 +100,7 @@ package enum PushStep: Hashable, Sendable {
     /// What holds for every request; nil for a status that the request has to look at.
     static func common(_ reply: HTTPReply) -> PushStep? {
         switch reply {
-        case .failed(let reason): return .wait(reason: reason, seconds: nil)
+        case .failed(let reason), .timedOut(let reason): return .wait(reason: reason, seconds: nil)
         case .refused(let reason): return .stop(reason: reason)
         case .answer(let answer):
             switch answer.status {

@@ -148,7 +148,8 @@ package enum RecordStep: Hashable, Sendable {
     package init(_ reply: HTTPReply, count: Int) {
         guard case .answer(let answer) = reply else {
             switch reply {
-            case .failed(let reason): self = .wait(reason: reason, seconds: nil)
+            case .failed(let reason), .timedOut(let reason):
+                self = .wait(reason: reason, seconds: nil)
             case .refused(let reason): self = .stop(reason: reason)
             case .answer: self = .stop(reason: "no answer")
             }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct ClickHouseAddressTests {
     @Test func `all parts are read`() throws {
         let address = try ClickHouseAddress(
-            "clickhouse://re%61der@db.example:9440/stalls?cluster=two%20shards&tls=1&ca-file=/etc/ca.pem&password-file=/run/p"
+            "clickhouse://re%61der@db.example:9440/stalls?cluster=two%20shards&tls=1&ca-file=/etc/ca.pem&password-file=/run/p&timeout=30"
         )
         #expect(address.user == "reader")
         #expect((address.host, address.port) == ("db.example", 9440))
@@ -14,8 +14,9 @@ import Testing
         #expect(address.url == "https://db.example:9440/")
         #expect((address.authorityFile, address.passwordFile) == ("/etc/ca.pem", "/run/p"))
         #expect(
-            address.description == "clickhouse://reader@db.example:9440/stalls?cluster=two%20shards"
-        )
+            address.description
+                == "clickhouse://reader@db.example:9440/stalls?cluster=two%20shards&tls=1")
+        #expect(address.timeout_s == 30)
     }
 
     @Test(arguments: [
@@ -34,6 +35,7 @@ import Testing
         "clickhouse://hub/a/b", "clickhouse://[::1/",
         "clickhouse://hub/db?cluster", "clickhouse://hub/db?cluster=",
         "clickhouse://hub/db?tls=yes", "clickhouse://hub/db?x=1",
+        "clickhouse://hub/db?timeout=0", "clickhouse://hub/db?timeout=1s",
         "clickhouse://hub/%4", "clickhouse://hub/%zz", "clickhouse://hub/%ff",
         "clickhouse://hub/a%0Ab", "clickhouse://u%3Ap@hub/",
         "clickhouse://h ub/", "clickhouse://hub\"/", "clickhouse://hub#/",

@@ -56,12 +56,40 @@ import Testing
         #expect(Set(script.requests.map(\.body)).count == script.requests.count)
     }
 
+    @Test(arguments: ["two", "'two'", "`two`"])
+    func `tables of the address's cluster are read`(name: String) throws {
+        let engine = "engine Distributed(\(name), stalls, report_local)\t0\t0\n"
+        let script = ScriptedServer([ScriptedServer.answer(Self.whole + engine), Self.days])
+        #expect(try ClusterStore(script.server()).missingShards.isEmpty)
+    }
+
+    @Test func `who may only read is told that a shard is down`() throws {
+        let script = ScriptedServer([
+            Self.down, Self.days, Self.down, ScriptedServer.answer("1\t127.0.0.1:9000\n"),
+            ScriptedServer.error(164, "Table functions are forbidden in readonly mode"),
+            ScriptedServer.error(164, "Table functions are forbidden in readonly mode"),
+        ])
+        let error = try #require(throws: ClickHouseError.self) {
+            try ClusterStore(script.server())
+        }
+        #expect(error.description.hasSuffix("error 279: All connection tries failed"))
+    }
+
     @Test(arguments: [
         (ScriptedServer.error(60, "no table"), "run stallctl migrate"),
         (ScriptedServer.error(81, "no database"), "run stallctl migrate"),
         (ScriptedServer.answer("version\t0\t0\nshards\t0\t0\n"), "run stallctl migrate"),
         (ScriptedServer.answer("version\t999\t0\nshards\t0\t0\n"), "update stallwatch"),
         (ScriptedServer.answer("hello\n"), "not an answer of a store"),
+        (
+            ScriptedServer.answer(
+                whole + "engine Distributed(three, stalls, report_local)\t0\t0\n"),
+            "expected cluster=three"
+        ),
+        (
+            ScriptedServer.answer(whole + "engine Merge(stalls, '^report_local$')\t0\t0\n"),
+            "expected no cluster="
+        ),
     ])
     func `a database of another kind is refused`(reply: HTTPReply, words: String) throws {
         let error = try #require(throws: ClickHouseError.self) {

@@ -30,8 +30,11 @@ final class ScriptedServer: HTTPSender, Sendable {
         }
     }
 
+    /// What tells its answers from those of other programs.
+    static let clickHouse = ["x-clickhouse-server-display-name": "played"]
+
     static func answer(_ text: String, status: Int = 200) -> HTTPReply {
-        .answer(HTTPAnswer(status: status, body: Array(text.utf8)))
+        .answer(HTTPAnswer(status: status, fields: clickHouse, body: Array(text.utf8)))
     }
 
     /// As ClickHouse 18.16 says what is wrong.

@@ -111,7 +111,7 @@ final class ReplayedCluster: HTTPSender {
     }
 
     private func ok(_ body: [UInt8]) -> HTTPReply {
-        .answer(HTTPAnswer(status: 200, body: body))
+        .answer(HTTPAnswer(status: 200, fields: ScriptedServer.clickHouse, body: body))
     }
 
     func server() throws -> ClickHouseServer {

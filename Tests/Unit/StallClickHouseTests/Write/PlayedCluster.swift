@@ -58,7 +58,7 @@ final class PlayedCluster: HTTPSender {
     }
 
     private func ok(_ body: [UInt8]) -> HTTPReply {
-        .answer(HTTPAnswer(status: 200, body: body))
+        .answer(HTTPAnswer(status: 200, fields: ScriptedServer.clickHouse, body: body))
     }
 
     func cluster() throws -> ClickHouseCluster {
