@@ -35,8 +35,8 @@ package struct ToolReader: CollectorReader {
         let (status, output, complaint) = try run(try Self.arguments(question, store: store))
         switch status {
         case 0: break
-        // Without the reports of a shard that is down, which the key `partial` tells.
-        case 3 where question.kind != .report: break
+        // Without the reports of a shard that is down, which the key `partial` tells, and the page's first note.
+        case 3: break
         case 64: throw ReadQuestionError(complaint)
         default:
             // What is not there is the reader's concern; a store that cannot be read is the operator's.
@@ -44,7 +44,8 @@ package struct ToolReader: CollectorReader {
                 return .nothing("there is no such report or group")
             }
             // What is wrong with the store begins with its path.
-            guard complaint.contains(storeName) else { throw ReadQuestionError(complaint) }
+            guard complaint.contains(storeName) || complaint.contains("the address of the cluster")
+            else { throw ReadQuestionError(complaint) }
             throw ToolFailure(description: complaint)
         }
         if question.kind == .report {

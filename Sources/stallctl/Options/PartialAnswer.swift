@@ -28,6 +28,14 @@ enum PartialAnswer {
                 .printable)
     }
 
+    /// A sentence for documents, which outlive the message; nil for a whole answer.
+    static var label: String? {
+        let missing = missing
+        guard !missing.isEmpty else { return nil }
+        let names = missing.joined(separator: ", ")
+        return "A partial answer: no reports of \(names), which did not answer.".printable
+    }
+
     /// A line of JSON with the key `partial`, where the answer is; lines of whole answers stay as they are.
     static func labelled(_ line: String) throws -> String {
         let missing = missing

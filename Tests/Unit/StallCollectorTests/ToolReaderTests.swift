@@ -122,11 +122,19 @@ import Testing
         let broken = try Script(
             "echo 'stallctl: \(cluster): no answer' >&2; exit 1", store: cluster)
         #expect { try broken.reader.answer(question) } throws: { !($0 is ReadQuestionError) }
-        // A page does not say what it lacks.
-        let page = try Script("echo 'stallctl: partial answer' >&2; exit 3", store: cluster)
-        #expect(throws: ReadQuestionError.self) {
-            try page.reader.answer(ReadQuestion(kind: .report, parameters: [], apps: []))
+        // A page says what it lacks in its first note.
+        let text = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">"
+        let page = try Script(
+            "cat <<'END'\n\(text)\nEND\necho 'stallctl: partial answer' >&2; exit 3", store: cluster
+        )
+        guard
+            case .page(let bytes, _) = try page.reader.answer(
+                ReadQuestion(kind: .report, parameters: [], apps: []))
+        else {
+            Issue.record("no page")
+            return
         }
+        #expect(String(decoding: bytes, as: UTF8.self) == text + "\n")
     }
 
     @Test func `a query is decoded once`() {

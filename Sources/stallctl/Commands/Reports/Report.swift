@@ -60,7 +60,8 @@ struct Report: ParsableCommand {
     }
 
     func run() throws {
-        let page = try compare.isEmpty ? ranked() : compared()
+        var page = try compare.isEmpty ? ranked() : compared()
+        if let label = PartialAnswer.label { page.notes.insert(label, at: 0) }
         let bytes = try OutputBytes(output)
         try page.write { try bytes.write(Array($0.utf8)) }
         try bytes.finish()
