@@ -112,11 +112,11 @@ extension ClusterStore {
 
     package func reportID(source: Int64, seq: Int64) throws -> UniqueID? {
         guard let key = sourceDays.key(of: source) else { return nil }
+        var conditions = ReportConditions(ReportFilter())
+        conditions.add(ofKey: "day = \(key.day)")
+        conditions.add("source = \(key.source) and seq = \(seq)")
         var rows = try server.rows(
-            """
-            select id from report prewhere day = \(key.day)
-            where source = \(key.source) and seq = \(seq) limit 1
-            """, columnCount: 1)
+            "select id from \(conditions.revisions(server)) limit 1", columnCount: 1)
         return try rows.step() ? try rows.uniqueID(at: 0) : nil
     }
 

@@ -5,23 +5,43 @@ package import StallModel
 internal import StallStore
 
 extension ClusterStore {
+    /// The slowest of these takes most of the time: all are asked at once.
+    private static let questions: [ClickHouseQuery] = [
+        sources, runs, stacks, apps, hosts, reports, losses,
+    ]
+    private static let sources: ClickHouseQuery = "select uniqExact(store) from source"
+    private static let runs: ClickHouseQuery = "select uniqExact(uuid) from process_run"
+    private static let stacks: ClickHouseQuery = "select uniqExact(hash) from stack"
+    private static let apps: ClickHouseQuery = "select distinct app from process_run order by app"
+    private static let hosts: ClickHouseQuery =
+        "select distinct host from process_run order by host"
+    private static let reports: ClickHouseQuery = """
+        select verdict, state, count(), min(start_us), max(start_us) from report final
+        group by verdict, state
+        """
+    /// One process is in several sources where stores were copied, and each says what it has counted.
+    private static let losses: ClickHouseQuery = """
+        select reason, sum(most) from
+            (select run, reason, max(report_count) as most from loss final group by run, reason)
+        group by reason
+        """
+
     package func status() throws -> StoreStatus {
+        let cells = CellSource(
+            server, try KnownDays(server), ReportFilter(), Int64.min..<Int64.max)
+        server.ask(
+            ahead: Self.questions + [Self.lostByLoop(cells), Self.cellCounts(cells)],
+            keepingOthers: true)
         var status = StoreStatus(
             path: path, role: role, schemaVersion: state.schemaVersion, bytes: try bytes())
-        status.sourceCount = try count("select uniqExact(store) from source")
-        status.runCount = try count("select uniqExact(uuid) from process_run")
-        status.stackCount = try count("select uniqExact(hash) from stack")
-        status.apps = try list("select distinct app from process_run order by app")
-        status.hosts = try list("select distinct host from process_run order by host")
+        status.sourceCount = try count(Self.sources)
+        status.runCount = try count(Self.runs)
+        status.stackCount = try count(Self.stacks)
+        status.apps = try list(Self.apps)
+        status.hosts = try list(Self.hosts)
         try addReports(to: &status)
-        try addRollUps(to: &status)
-        // One process is in several sources where stores were copied, and each says what it has counted.
-        var rows = try server.rows(
-            """
-            select reason, sum(most) from
-                (select run, reason, max(report_count) as most from loss final group by run, reason)
-            group by reason
-            """, columnCount: 2)
+        try addRollUps(cells, to: &status)
+        var rows = try server.rows(Self.losses, columnCount: 2)
         while try rows.step() {
             // A reason that this program does not know is for `check` to report.
             guard let reason = LossReason(rawValue: try rows.integer(at: 0)) else { continue }
@@ -31,11 +51,7 @@ extension ClusterStore {
     }
 
     private func addReports(to status: inout StoreStatus) throws {
-        var rows = try server.rows(
-            """
-            select verdict, state, count(), min(start_us), max(start_us) from report final
-            group by verdict, state
-            """, columnCount: 5)
+        var rows = try server.rows(Self.reports, columnCount: 5)
         while try rows.step() {
             guard let verdict = StallVerdict(rawValue: try rows.integer(at: 0)),
                 let state = StallState(rawValue: try rows.integer(at: 1))
@@ -51,14 +67,25 @@ extension ClusterStore {
         }
     }
 
-    private func addRollUps(to status: inout StoreStatus) throws {
-        let source = CellSource(
-            server, try KnownDays(server), ReportFilter(), Int64.min..<Int64.max)
-        var rows = try server.rows(
-            """
+    private static func lostByLoop(_ cells: CellSource) -> ClickHouseQuery {
+        var cells = cells
+        cells.axis = .none
+        return """
             select loop_name, verdict, is_watched, sum(report_count), sum(total_ns)
-            from \(source.rolledUp) group by loop_name, verdict, is_watched
-            """, columnCount: 5)
+            from \(cells.rolledUp) group by loop_name, verdict, is_watched
+            """
+    }
+
+    private static func cellCounts(_ cells: CellSource) -> ClickHouseQuery {
+        """
+        select uniqExact(day), uniqExact(
+            day, app, version, build_id, loop_name, verdict, cause, is_watched, signature)
+        from \(cells.rolledUp)
+        """
+    }
+
+    private func addRollUps(_ cells: CellSource, to status: inout StoreStatus) throws {
+        var rows = try server.rows(Self.lostByLoop(cells), columnCount: 5)
         while try rows.step() {
             status.rollUpReportCount += try rows.integer(at: 3, as: Int.self)
             guard try rows.integer(at: 1, as: UInt8.self) == StallVerdict.stalled.rawValue else {
@@ -70,12 +97,7 @@ extension ClusterStore {
                 status.watchedLostByLoop[loop, default: .zero] += lost
             }
         }
-        rows = try server.rows(
-            """
-            select uniqExact(day), uniqExact(
-                day, app, version, build_id, loop_name, verdict, cause, is_watched, signature)
-            from \(source.rolledUp)
-            """, columnCount: 2)
+        rows = try server.rows(Self.cellCounts(cells), columnCount: 2)
         guard try rows.step() else { return }
         (status.rollUpDayCount, status.rollUpCount) = (
             try rows.integer(at: 0), try rows.integer(at: 1)

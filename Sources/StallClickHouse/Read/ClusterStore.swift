@@ -96,7 +96,7 @@ package final class ClusterStore: QueryableStore {
             """
             select intDiv(start_us - \(first), \(step)) as slot, count(), sum(duration_ns), max(duration_ns),
                 sum(pow(duration_ns / 1000000000, 2))
-            from report final \(conditions.clauses) group by slot
+            from \(conditions.reports(server)) group by slot
             """, columnCount: 5)
         var parts = Array(repeating: StallTotals(), count: bounds.count - 1)
         while try rows.step() {
@@ -143,7 +143,7 @@ package final class ClusterStore: QueryableStore {
         filter.verdicts = filter.verdicts ?? [.stalled]
         let conditions = ReportConditions(filter)
         var rows = try server.rows(
-            "select count(), min(start_us), max(start_us) from report final \(conditions.clauses)",
+            "select count(), min(start_us), max(start_us) from \(conditions.reports(server))",
             columnCount: 3)
         guard try rows.step(), try rows.integer(at: 0, as: Int64.self) > 0 else { return nil }
         return (
@@ -203,7 +203,7 @@ package final class ClusterStore: QueryableStore {
         // Which they are is asked first: that reads small columns of many reports, and the others of these alone. It finds
         // all revisions, of which those are left out again that are not the latest.
         var keys = try server.rows(
-            "select app, day, id from report \(conditions.clauses) \(order)", columnCount: 3)
+            "select app, day, id from \(conditions.revisions(server)) \(order)", columnCount: 3)
         var (apps, days, ids): (Set<String>, Set<Int64>, Set<UniqueID>) = ([], [], [])
         var keyCount = 0
         while try keys.step() {
@@ -258,7 +258,7 @@ package final class ClusterStore: QueryableStore {
     package func origins(_ filter: ReportFilter) throws -> [UniqueID: ReportOrigin] {
         var rows = try server.rows(
             """
-            select id, source, seq, revision from report final \(ReportConditions(filter).clauses)
+            select id, source, seq, revision from \(ReportConditions(filter).reports(server))
             """, columnCount: 4)
         var origins: [UniqueID: ReportOrigin] = [:]
         while try rows.step() {

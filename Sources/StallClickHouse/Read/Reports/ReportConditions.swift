@@ -70,8 +70,24 @@ struct ReportConditions {
     /// What follows `where`.
     var sql: ClickHouseQuery { Self.all(keyParts + parts) }
 
-    /// What follows `from report` or `from report final`: other columns are read of those rows alone whose keys fit. It is
-    /// most of what a question about a few of many reports costs.
+    /// What follows `from`: the reports, each as its latest revision says.
+    func reports(_ server: ClickHouseServer) -> ClickHouseQuery {
+        "\(Self.table(server)) final \(clauses)"
+    }
+
+    /// What follows `from`: the reports, in all revisions that are still there. That is cheaper.
+    func revisions(_ server: ClickHouseServer) -> ClickHouseQuery {
+        "\(Self.table(server)) \(clauses)"
+    }
+
+    /// A server on its own is asked for its own table: what stands for it knows no `prewhere` with other columns than those
+    /// that are selected.
+    private static func table(_ server: ClickHouseServer) -> ClickHouseQuery {
+        server.address.cluster == nil ? "report_local" : "report"
+    }
+
+    /// Other columns are read of those rows alone whose keys fit. It is most of what a question about a few of many reports
+    /// costs.
     var clauses: ClickHouseQuery {
         keyParts.isEmpty
             ? "where \(Self.all(parts))" : "prewhere \(Self.all(keyParts)) where \(Self.all(parts))"

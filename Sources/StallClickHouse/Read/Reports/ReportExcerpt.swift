@@ -56,7 +56,7 @@ final class ReportExcerpt {
         _ conditions: ReportConditions, _ rest: ClickHouseQuery = "", withStacks: Bool
     ) throws -> Int {
         var rows = try server.rows(
-            "select \(FetchedReport.columns) from report final \(conditions.clauses) \(rest)",
+            "select \(FetchedReport.columns) from \(conditions.reports(server)) \(rest)",
             columnCount: FetchedReport.columnCount)
         var count = 0
         var isAtEnd = false

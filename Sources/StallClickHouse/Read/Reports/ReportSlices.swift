@@ -85,7 +85,7 @@ struct ReportSlices {
         let part: ClickHouseQuery = order == .byLoop ? "loop" : "day"
         var rows = try server.rows(
             """
-            select app, toInt64(\(part)) as part, count() from report \(conditions.clauses)
+            select app, toInt64(\(part)) as part, count() from \(conditions.revisions(server))
             group by app, part order by app, part
             """, columnCount: 3)
         var spans: [Span] = []
@@ -118,7 +118,7 @@ struct ReportSlices {
     private func spansOfDays() throws -> [Span] {
         var rows = try server.rows(
             """
-            select day, count() from report \(conditions.clauses) group by day order by day desc
+            select day, count() from \(conditions.revisions(server)) group by day order by day desc
             """, columnCount: 2)
         var spans: [Span] = []
         while try rows.step() {
@@ -149,7 +149,7 @@ struct ReportSlices {
         let slot: ClickHouseQuery = "intDiv(start_us - \(start), 10000000)"
         var rows = try server.rows(
             """
-            select \(slot) as slot, count(), min(id), max(id) from report \(whole.clauses)
+            select \(slot) as slot, count(), min(id), max(id) from \(whole.revisions(server))
             group by slot order by slot desc
             """, columnCount: 4)
         var parts: [ReportConditions] = []

@@ -31,7 +31,7 @@ struct StallRows {
             server: server, conditions: conditions, order: .stored, size: Self.sliceSize
         ).forEach { part in
             var rows = try server.rows(
-                "select \(columns) from report final \(part.clauses)", columnCount: columnCount)
+                "select \(columns) from \(part.reports(server))", columnCount: columnCount)
             while try rows.step() { try body(&self, rows) }
             return true
         }

@@ -31,7 +31,7 @@ struct SummaryRows {
     mutating func read(few conditions: ReportConditions, _ rest: ClickHouseQuery = "") throws -> Int
     {
         var rows = try stalls.server.rows(
-            "select \(Self.columns(stalls.server)) from report final \(conditions.clauses) \(rest)",
+            "select \(Self.columns(stalls.server)) from \(conditions.reports(stalls.server)) \(rest)",
             columnCount: Self.columnCount)
         let before = found.count
         while try rows.step() { found.append(try Self.summary(&stalls, rows, &loops)) }
