@@ -1,4 +1,4 @@
-// Deletes what is too old: whole partitions at once, and of the partition that the time is in, its rows.
+// Deletes what is too old, or too much: whole partitions at once, and of the others the rows. Open reports stay, as in a file.
 
 internal import StallArchive
 internal import StallStore
@@ -8,39 +8,105 @@ package import StallModel
 package struct ClusterPrune {
     private let cluster: ClickHouseCluster
     private let clock: () -> UnixTime
+    private let pause: (Double) -> Void
 
-    package init(_ cluster: ClickHouseCluster, clock: @escaping () -> UnixTime = UnixTime.now) {
-        (self.cluster, self.clock) = (cluster, clock)
+    /// - Parameter pause: Waits so many seconds.
+    package init(
+        _ cluster: ClickHouseCluster, clock: @escaping () -> UnixTime = UnixTime.now,
+        pause: @escaping (Double) -> Void = ClickHouseServer.sleep(seconds:)
+    ) {
+        (self.cluster, self.clock, self.pause) = (cluster, clock, pause)
     }
 
     /// - Parameters:
     ///   - reportsSince: Reports that began before it go; what roll-ups say of them stays.
+    ///   - bytes: The oldest days' reports go until all tables are no larger on the shards' disks.
     ///   - rollUpsSince: Roll-ups of days before the one that it is in go, with the reports and watched time of those days.
     /// - Returns: How many reports were deleted.
     package func run(
-        reportsSince: UnixTime?, rollUpsSince: UnixTime?
+        reportsSince: UnixTime?, bytes: Int64? = nil, rollUpsSince: UnixTime? = nil
     ) throws(ClickHouseError) -> Int {
         let firstDay = rollUpsSince?.microseconds.day
         let start = firstDay.map { UnixTime(microseconds: $0 * Int64.microsecondsOfDay) }
-        guard let since = [reportsSince, start].compactMap({ $0 }).max() else { return 0 }
-        // Then they say all that the reports did.
-        let rollUps = RollUpDays(cluster)
-        try rollUps.renew(rollUps.stale().filter { $0 <= since.microseconds.day }, at: clock())
-        let count = try reportCount(before: since)
-        try note(since)
-        try delete("report_local", before: since)
+        var count = 0
+        if let since = [reportsSince, start].compactMap({ $0 }).max() {
+            count += try deleteReports(before: since, isNoted: start != nil)
+        }
         if let start, let firstDay {
-            try delete("exposure_local", before: start)
-            try deleteRollUps(before: firstDay)
+            try delete("exposure_local", "start_us < \(start.microseconds)", before: firstDay)
+            for axis in CellAxis.allCases {
+                try delete("\(axis.table)_local", "day < \(firstDay)", before: firstDay)
+            }
+        }
+        guard let bytes else { return count }
+        while let day = try ClusterSizes(cluster).firstDay(toKeep: bytes) {
+            let deleted = try deleteReports(
+                before: UnixTime(microseconds: day * Int64.microsecondsOfDay))
+            // Open reports alone are left of these days.
+            guard deleted > 0 else { break }
+            count += deleted
         }
         return count
     }
 
+    /// - Parameter isNoted: Also where there are none, since their roll-ups go.
+    private func deleteReports(
+        before time: UnixTime, isNoted: Bool = false
+    ) throws(ClickHouseError) -> Int {
+        // A time to come says nothing of reports to come.
+        guard let last = try lastStart() else { return 0 }
+        let time = min(time, UnixTime(microseconds: last.microseconds + 1))
+        let open = try openReports(before: time)
+        let count = try reportCount(before: time) - open.count
+        guard count > 0 || isNoted else { return 0 }
+        // Then they say all that the reports did.
+        let rollUps = RollUpDays(cluster)
+        try rollUps.renew(rollUps.stale().filter { $0 <= time.microseconds.day }, at: clock())
+        try note(time)
+        // Not by the state: the deletion of an ended report would leave an earlier revision in which it was open.
+        let isOld: ClickHouseQuery = "start_us < \(time.microseconds)"
+        let day = time.microseconds.day
+        if open.isEmpty {
+            try delete("report_local", isOld, before: day)
+        } else {
+            try delete(
+                "report_local", "\(isOld) and id not in \(list: open.map(\.id.bytes))", before: day,
+                keeping: Set(open.map { RollUpDays.span($0.day) }))
+        }
+        return count
+    }
+
+    private func lastStart() throws(ClickHouseError) -> UnixTime? {
+        var rows = try cluster.server.rows(
+            "select count(), max(start_us) from report", columnCount: 2)
+        guard try rows.step(), try rows.integer(at: 0) > 0 else { return nil }
+        return UnixTime(microseconds: try rows.integer(at: 1))
+    }
+
+    private func openReports(
+        before time: UnixTime
+    ) throws(ClickHouseError) -> [(id: UniqueID, day: Int64)] {
+        var rows = try cluster.server.rows(
+            """
+            select id, day from \(Self.before(time).reports(cluster.server))
+                and state = \(StallState.open.rawValue)
+            order by id
+            """, columnCount: 2)
+        var open: [(id: UniqueID, day: Int64)] = []
+        while try rows.step() { open.append((try rows.uniqueID(at: 0), try rows.integer(at: 1))) }
+        return open
+    }
+
     private func reportCount(before time: UnixTime) throws(ClickHouseError) -> Int {
         var rows = try cluster.server.rows(
-            "select count() from report final where start_us < \(time.microseconds)",
-            columnCount: 1)
+            "select count() from \(Self.before(time).reports(cluster.server))", columnCount: 1)
         return try rows.step() ? try rows.integer(at: 0, as: Int.self) : 0
+    }
+
+    private static func before(_ time: UnixTime) -> ReportConditions {
+        var filter = ReportFilter()
+        filter.until = time
+        return ReportConditions(filter)
     }
 
     /// First of all: from now on no job adds these days up again.
@@ -56,33 +122,24 @@ package struct ClusterPrune {
         }
     }
 
-    private func delete(
-        _ table: ClickHouseQuery, before time: UnixTime
-    ) throws(ClickHouseError) {
-        for shard in cluster.shards {
-            try delete(
-                table, "start_us < \(time.microseconds)", before: time.microseconds.day, on: shard)
-        }
-    }
-
-    /// Drops the partitions before a day's, and of that one deletes the rows that meet a condition.
+    /// Drops the partitions before a day's, deletes the rows of the others that meet a condition, and waits until they are
+    /// gone: the server would do that later.
+    ///
+    /// - Parameter kept: The partitions that have rows which are to stay.
     private func delete(
         _ table: ClickHouseQuery, _ condition: ClickHouseQuery, before day: Int64,
-        on shard: ClickHouseServer
+        keeping kept: Set<Int64> = []
     ) throws(ClickHouseError) {
-        for partition in try partitions(of: table, on: shard) {
-            guard let number = Int64(partition), number < RollUpDays.span(day) else { continue }
-            try shard.execute("alter table \(table) drop partition \(number)")
-        }
-        try shard.execute("alter table \(table) delete where \(condition)")
-    }
-
-    private func deleteRollUps(before day: Int64) throws(ClickHouseError) {
         for shard in cluster.shards {
-            for axis in CellAxis.allCases {
-                try delete("\(axis.table)_local", "day < \(day)", before: day, on: shard)
+            for partition in try partitions(of: table, on: shard) {
+                guard let number = Int64(partition), number < RollUpDays.span(day),
+                    !kept.contains(number)
+                else { continue }
+                try shard.execute("alter table \(table) drop partition \(number)")
             }
+            try shard.execute("alter table \(table) delete where \(condition)")
         }
+        for shard in cluster.shards { try Mutations(shard, pause).wait(for: table) }
     }
 
     private func partitions(

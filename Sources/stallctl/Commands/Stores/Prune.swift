@@ -12,7 +12,8 @@ struct Prune: ParsableCommand {
         discussion: """
             The roll-ups of deleted reports are kept, so that top, diff and trend still
             count them, until --rollups-older-than deletes those too. Deleted reports
-            are not imported again. A cluster is pruned by age, not by --max-size.
+            are not imported again. Of a cluster, --max-size deletes whole days, and
+            counts the tables of all shards.
 
             EXAMPLES
               stallctl prune --store central.sqlite --older-than 90d
@@ -94,13 +95,10 @@ struct Prune: ParsableCommand {
     }
 
     private func pruneCluster(_ path: String) throws {
-        guard maxSize == nil else {
-            throw ValidationError("--max-size needs a store that is a file; use --older-than.")
-        }
         let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
         let before = try cluster.byteCount()
         let deleted = try ClusterPrune(cluster).run(
-            reportsSince: olderThan, rollUpsSince: rollupsOlderThan)
+            reportsSince: olderThan, bytes: maxSize, rollUpsSince: rollupsOlderThan)
         let row = Row(
             store: path, deleted: deleted, bytesBefore: before, bytesAfter: try cluster.byteCount())
         if json { return try Output.write(json: [row]) }

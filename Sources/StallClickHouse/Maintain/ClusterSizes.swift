@@ -1,0 +1,61 @@
+// How much of the shards' disks the reports of each day take.
+
+internal import StallModel
+
+/// What there is to delete, oldest first.
+struct ClusterSizes {
+    private let cluster: ClickHouseCluster
+
+    init(_ cluster: ClickHouseCluster) { self.cluster = cluster }
+
+    /// The first day whose reports fit, by what their rows take of their partitions; nil where all do.
+    ///
+    /// - Throws: Where the other tables alone are larger: then nothing is to be deleted for it.
+    func firstDay(toKeep bytes: Int64) throws(ClickHouseError) -> Int64? {
+        let excess = try cluster.byteCount() - bytes
+        guard excess > 0 else { return nil }
+        let days = try bytesByDay()
+        let sum = days.reduce(0) { $0 + $1.bytes }
+        guard excess <= sum else {
+            throw .notSupported(
+                store: cluster.server.name,
+                what: "its tables take \(excess + bytes - sum) bytes without any reports; "
+                    + "expected a size above that")
+        }
+        var freed: Int64 = 0
+        for (day, bytes) in days {
+            freed += bytes
+            if freed >= excess { return day + 1 }
+        }
+        return nil
+    }
+
+    private func bytesByDay() throws(ClickHouseError) -> [(day: Int64, bytes: Int64)] {
+        var sums: [Int64: Int64] = [:]
+        for shard in cluster.shards {
+            var spans: [Int64: (rows: Int64, bytes: Int64)] = [:]
+            var rows = try shard.rows(
+                """
+                select toInt64(partition), toInt64(sum(rows)), toInt64(sum(bytes_on_disk)) from system.parts
+                where database = \(shard.address.database) and table = 'report_local' and active
+                group by partition
+                """, columnCount: 3)
+            while try rows.step() {
+                spans[try rows.integer(at: 0)] = (
+                    try rows.integer(at: 1), try rows.integer(at: 2)
+                )
+            }
+            rows = try shard.rows(
+                "select day, count() from report_local group by day", columnCount: 2)
+            while try rows.step() {
+                let (day, count): (Int64, Int64) = (
+                    try rows.integer(at: 0), try rows.integer(at: 1)
+                )
+                guard let span = spans[RollUpDays.span(day)], span.rows > 0 else { continue }
+                let part = Double(count) / Double(span.rows) * Double(span.bytes)
+                sums[day, default: 0] += Int64(min(part.rounded(.up), 9e15))
+            }
+        }
+        return sums.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}
