@@ -20,22 +20,9 @@ package struct ClusterCheck {
 
     private init(cluster: ClickHouseCluster) { self.cluster = cluster }
 
-    /// Tables of which every shard has all rows, with their keys.
-    private static let dimensions: [(name: String, key: ClickHouseQuery)] = [
-        ("source", "store"), ("process_run", "uuid"), ("loop", "hash"),
-        ("watched_loop", "(source, loop)"), ("image", "hash"), ("location", "hash"),
-        ("function", "hash"), ("stack", "hash"), ("signature", "key"), ("rollup_day", "day"),
-    ]
-
     private mutating func checkDimensions() throws(ClickHouseError) {
-        for (table, key) in Self.dimensions {
-            var counts: [Int64] = []
-            for shard in cluster.shards {
-                counts.append(
-                    try number(shard, "select uniqExact(\(key)) from \(name: table)"))
-            }
-            guard Set(counts).count > 1 else { continue }
-            faults.append("\(table): the shards have \(counts) rows; expected the same on each")
+        for table in SharedTable.all {
+            if let fault = try table.fault(cluster) { faults.append(fault) }
         }
     }
 
@@ -64,13 +51,7 @@ package struct ClusterCheck {
                 """)
             if missing > 0 { faults.append("shard \(number + 1): \(missing) stacks are missing") }
         }
-        let twice = try number(
-            cluster.server,
-            """
-            select count() from (
-                select app, day, id, count() as copies from report final
-                group by app, day, id having copies > 1)
-            """)
+        let twice = try DoubledReports(cluster).ids().count
         if twice > 0 { faults.append("\(twice) reports are on several shards") }
     }
 

@@ -22,6 +22,9 @@ package struct TabSeparatedRows {
         columns.reserveCapacity(columnCount)
     }
 
+    /// All rows as they came, which an insert of the same columns takes.
+    package var all: [UInt8] { bytes }
+
     /// Goes to the next row; false at the end.
     package mutating func step() throws(ClickHouseError) -> Bool {
         guard next < bytes.count else { return false }

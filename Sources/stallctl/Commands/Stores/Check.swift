@@ -13,7 +13,8 @@ struct Check: ParsableCommand {
             stack, location, image and function, and whether the roll-ups match the
             reports. --repair regroups all reports and rebuilds the roll-ups; nothing
             else can be rebuilt. The exit code is 1 if a problem was found. Of a cluster
-            it compares the shards and the roll-ups; --repair adds up the roll-ups again.
+            it compares the shards and the roll-ups; --repair gives each shard the rows
+            that it lacks, and adds up the roll-ups again.
 
             EXAMPLES
               stallctl check --store central.sqlite
@@ -58,7 +59,7 @@ struct Check: ParsableCommand {
 
     private func checkCluster(_ path: String) throws -> [String] {
         let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(path)))
-        if repair { try StagedIngest(cluster).renewAll() }
+        if repair { try ClusterRepair(cluster).run() }
         return try ClusterCheck.faults(of: cluster)
     }
 

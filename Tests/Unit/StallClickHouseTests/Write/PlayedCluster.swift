@@ -15,6 +15,8 @@ final class PlayedCluster: HTTPSender {
     private(set) var statements: [(host: String, sql: String)] = []
     /// What questions are answered whose text contains the key.
     var answers: [String: [UInt8]] = [:]
+    /// What one shard answers otherwise.
+    var answersOfHost: [String: [String: [UInt8]]] = [:]
     /// The inserts that fail, by their number.
     var failures: Set<Int> = []
     private var insertCount = 0
@@ -37,7 +39,8 @@ final class PlayedCluster: HTTPSender {
         guard let table = table(in: request.url) else {
             statements.append((String(host), body))
             if body.contains("system.clusters") { return ok(Array("1\tone\n2\ttwo\n".utf8)) }
-            return ok(answers.first { body.contains($0.key) }?.value ?? [])
+            let own = answersOfHost[String(host)]?.first { body.contains($0.key) }
+            return ok((own ?? answers.first { body.contains($0.key) })?.value ?? [])
         }
         insertCount += 1
         guard !failures.contains(insertCount) else {
@@ -54,7 +57,8 @@ final class PlayedCluster: HTTPSender {
     private func table(in url: String) -> String? {
         let begin = "query=insert%20into%20"
         guard let place = url.firstRange(of: begin) else { return nil }
-        return String(url[place.upperBound...].prefix { $0 != "%" })
+        // Without the quotes around it.
+        return String(url[place.upperBound...].replacing("%60", with: "").prefix { $0 != "%" })
     }
 
     private func ok(_ body: [UInt8]) -> HTTPReply {
