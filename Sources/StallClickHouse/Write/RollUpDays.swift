@@ -109,7 +109,7 @@ package struct RollUpDays {
                 select day, generation, toUInt64(generation < fresh) as is_old, fresh
                 from \(table) any left join (
                     select day, generation as fresh from rollup_day final where is_fresh = 1
-                ) using day
+                ) as latest using day
                 where intDiv(day, 32) = \(span))
             group by day
             """, columnCount: 4)
