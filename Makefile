@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-newer truth-clickhouse-install demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -64,6 +64,21 @@ truth-fleet: collector
 truth-clickhouse: setup
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-clickhouse
+
+# The two shards reached in right and wrong ways: certificates, passwords, rights, servers that are none, answers that break off.
+# Three minutes. SABOTAGE=1 plays a proxy that cuts nothing, and must show wrong.
+truth-clickhouse-reach: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-clickhouse-reach
+
+# The same SQL on a current ClickHouse, PyPI's chdb-core (0.9 GB, fetched once), against SQLite. SABOTAGE=1 leaves a store out.
+truth-clickhouse-newer: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-clickhouse-newer
+
+# The two commands of docs/scale.md on a fresh Debian in a network of its own. As root; needs debootstrap. SABOTAGE=1 must fail.
+truth-clickhouse-install: deb
+	@scripts/truth-clickhouse-install
 
 # Stacks of stalling programs, built in five ways, against gdb's at the same instant: STOPS of each running one, and none
 # of them may take longer than TRUTH_DEADLINE seconds (60).
