@@ -199,7 +199,7 @@ class World:
                 ("one that answers 2 GB in chunks", played.flooding(2 << 30, False), "", "longer"),
                 ("one that hangs up", played.resetting, "", "no answer")]:
             server = played.Played(talk)
-            self.fails(name, self.at(server.port, options), expected)
+            self.fails(name, self.at(server.port, options), expected, seconds=100 if "2 GB" in name else 30)
             server.close()
         for name, spoil, expected in [
                 ("answers cut within their length", played.cut_by_length, "no answer"),
@@ -214,6 +214,21 @@ class World:
         server = played.Played(played.spoiling(self.port, played.without_answer, every=3))
         self.works("a network that loses every third answer", self.at(server.port))
         server.close()
+
+    def try_shard_down(self):
+        self.cluster.kill(2)
+        page = os.path.join(self.folder, "page.html")
+        for words, text in [(["top", "--json"], '"partial":["127.0.0.2:'), (["report", "-o", page], None)]:
+            self.cases += 1
+            code = self.run(self.at(self.port), words)
+            said = code.stdout.decode() if text else open(page, encoding="utf-8").read()
+            if code.returncode != 3 or (text or "A partial answer: no reports of 127.0.0.2:") not in said:
+                self.note(f"{words[0]} with a shard down ends with {code.returncode}: {code.stderr.decode()}")
+        print("works: top and report with a shard down, labelled", flush=True)
+        self.fails("a shard that is down, for a user who may only read", self.at(self.port).replace("stall@", "reader@"),
+                   "error 279", [["top"], ["list"]])
+        self.fails("a shard that is down, to write", self.at(self.port), "127.0.0.2|connect", [["ingest", DEMO]])
+        self.cluster.start(2)
 
 
 def main():
@@ -231,6 +246,7 @@ def main():
         world.try_tls()
         world.try_users()
         world.try_servers()
+        world.try_shard_down()
         # None of it changed anything.
         world.works("the cluster afterwards", world.at(world.port))
         world.cases += 1
