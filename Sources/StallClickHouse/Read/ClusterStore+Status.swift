@@ -7,7 +7,7 @@ internal import StallStore
 extension ClusterStore {
     /// The slowest of these takes most of the time: all are asked at once.
     private static let questions: [ClickHouseQuery] = [
-        sources, runs, stacks, apps, hosts, reports, losses,
+        sources, runs, stacks, apps, hosts, revisions, losses,
     ]
     private static let sources: ClickHouseQuery = "select uniqExact(store) from source"
     private static let runs: ClickHouseQuery = "select uniqExact(uuid) from process_run"
@@ -15,9 +15,9 @@ extension ClusterStore {
     private static let apps: ClickHouseQuery = "select distinct app from process_run order by app"
     private static let hosts: ClickHouseQuery =
         "select distinct host from process_run order by host"
-    private static let reports: ClickHouseQuery = """
-        select verdict, state, count(), min(start_us), max(start_us) from report final
-        group by verdict, state
+    private static let revisions: ClickHouseQuery = """
+        select day, verdict, state, count(), min(start_us), max(start_us) from report
+        group by day, verdict, state
         """
     /// One process is in several sources where stores were copied, and each says what it has counted.
     private static let losses: ClickHouseQuery = """
@@ -30,7 +30,9 @@ extension ClusterStore {
         let cells = CellSource(
             server, try KnownDays(server), ReportFilter(), Int64.min..<Int64.max)
         server.ask(
-            ahead: Self.questions + [Self.lostByLoop(cells), Self.cellCounts(cells)],
+            ahead: Self.questions + [
+                Self.lostByLoop(cells), Self.cellCounts(cells), Self.countsByDay(cells),
+            ],
             keepingOthers: true)
         var status = StoreStatus(
             path: path, role: role, schemaVersion: state.schemaVersion, bytes: try bytes())
@@ -39,7 +41,7 @@ extension ClusterStore {
         status.stackCount = try count(Self.stacks)
         status.apps = try list(Self.apps)
         status.hosts = try list(Self.hosts)
-        try addReports(to: &status)
+        try addReports(cells, to: &status)
         try addRollUps(cells, to: &status)
         var rows = try server.rows(Self.losses, columnCount: 2)
         while try rows.step() {
@@ -50,21 +52,40 @@ extension ClusterStore {
         return status
     }
 
-    private func addReports(to status: inout StoreStatus) throws {
-        var rows = try server.rows(Self.reports, columnCount: 5)
+    private static func countsByDay(_ cells: CellSource) -> ClickHouseQuery {
+        var cells = cells
+        cells.axis = .none
+        return "select day, sum(report_count) from \(cells.rolledUp) group by day"
+    }
+
+    /// To take the latest revision of each of ten million reports takes a second. Where a day has as many rows as its roll-ups
+    /// count, each is the only one of its report.
+    private func addReports(_ cells: CellSource, to status: inout StoreStatus) throws {
+        var counts: [Int64: Int64] = [:]
+        var rows = try server.rows(Self.countsByDay(cells), columnCount: 2)
+        while try rows.step() { counts[try rows.integer(at: 0)] = try rows.integer(at: 1) }
+        rows = try server.rows(Self.revisions, columnCount: 6)
+        var groups: [Int64: [ReportCount]] = [:]
         while try rows.step() {
-            guard let verdict = StallVerdict(rawValue: try rows.integer(at: 0)),
-                let state = StallState(rawValue: try rows.integer(at: 1))
-            else { throw rows.bad(0, "a verdict and a state") }
-            let count: Int = try rows.integer(at: 2)
-            let first = UnixTime(microseconds: try rows.integer(at: 3))
-            let last = UnixTime(microseconds: try rows.integer(at: 4))
-            status.reportCount += count
-            status.reportsByVerdict[verdict, default: 0] += count
-            status.reportsByState[state, default: 0] += count
-            status.first = min(status.first ?? first, first)
-            status.last = max(status.last ?? last, last)
+            groups[try rows.integer(at: 0), default: []].append(try ReportCount(rows, at: 1))
         }
+        var rest: [Int64] = []
+        for (day, groups) in groups {
+            if groups.reduce(0, { $0 + Int64($1.count) }) == counts[day] {
+                for group in groups { group.add(to: &status) }
+            } else {
+                rest.append(day)
+            }
+        }
+        guard !rest.isEmpty else { return }
+        var conditions = ReportConditions(ReportFilter())
+        conditions.add(ofKey: "day in \(list: rest.sorted())")
+        rows = try server.rows(
+            """
+            select verdict, state, count(), min(start_us), max(start_us)
+            from \(conditions.reports(server)) group by verdict, state
+            """, columnCount: 5)
+        while try rows.step() { try ReportCount(rows, at: 0).add(to: &status) }
     }
 
     private static func lostByLoop(_ cells: CellSource) -> ClickHouseQuery {
@@ -138,5 +159,28 @@ extension ClusterStore {
         var list: [String] = []
         while try rows.step() { list.append(try rows.text(at: 0)) }
         return list
+    }
+}
+
+/// Reports of one verdict and state.
+private struct ReportCount {
+    var verdict: StallVerdict
+    var state: StallState
+    var count: Int
+    var first, last: UnixTime
+
+    init(_ row: TabSeparatedRows, at column: Int) throws {
+        (verdict, state) = (try row.verdict(at: column), try row.state(at: column + 1))
+        count = try row.integer(at: column + 2)
+        first = UnixTime(microseconds: try row.integer(at: column + 3))
+        last = UnixTime(microseconds: try row.integer(at: column + 4))
+    }
+
+    func add(to status: inout StoreStatus) {
+        status.reportCount += count
+        status.reportsByVerdict[verdict, default: 0] += count
+        status.reportsByState[state, default: 0] += count
+        status.first = min(status.first ?? first, first)
+        status.last = max(status.last ?? last, last)
     }
 }
