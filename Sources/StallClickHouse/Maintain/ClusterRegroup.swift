@@ -52,8 +52,19 @@ package struct ClusterRegroup {
         var filter = ReportFilter()
         filter.since = UnixTime(microseconds: day * Int64.microsecondsOfDay)
         filter.until = UnixTime(microseconds: (day + 1) * Int64.microsecondsOfDay)
-        return try regroup(ReportConditions(filter), known, grouper).moved
+        var moved: [RegroupedReports] = []
+        try ReportSlices(
+            server: cluster.server, conditions: ReportConditions(filter), order: .newestFirst,
+            size: Self.sliceSize
+        ).forEach { part in
+            moved += try regroup(part, known, grouper).moved
+            return true
+        }
+        return moved
     }
+
+    /// So many reports with their stacks are some hundred megabytes of a store in memory.
+    private static let sliceSize = 200_000
 
     /// Decides the groups again of reports that were grouped before names of these places arrived.
     ///
@@ -63,25 +74,38 @@ package struct ClusterRegroup {
     ) throws -> Set<Int64> {
         guard !places.isEmpty, let known = try GroupingRow(cluster.server) else { return [] }
         var days: Set<Int64> = []
-        for part in places.sorted().parts() {
-            var rows = try cluster.server.rows(
-                "select distinct hash from stack where hasAny(location, \(Self.array(part)))",
-                columnCount: 1)
-            var stacks: [Int64] = []
-            while try rows.step() { stacks.append(try rows.integer(at: 0)) }
-            for part in stacks.sorted().parts() {
-                var conditions = ReportConditions(ReportFilter())
-                conditions.add("is_unnamed = 1 and hasAny(stack, \(Self.array(part)))")
-                days.formUnion(try regroup(conditions, known, grouper).days)
-            }
+        // A store that is ingested again names all its places again; reports that wait for a name are few, or none.
+        let stacks = try unnamedStacks(showing: Set(places))
+        for part in stacks.sorted().parts() {
+            var conditions = ReportConditions(ReportFilter())
+            conditions.add("is_unnamed = 1 and \(Self.any(of: "stack", in: part))")
+            days.formUnion(try regroup(conditions, known, grouper).days)
         }
         return days
     }
 
-    /// Of one type, whatever their signs: an array of literals is of none then.
-    private static func array(_ numbers: [Int64]) -> ClickHouseQuery {
-        let text = numbers.map(String.init).joined(separator: ",")
-        return "arrayMap(x -> toInt64(x), splitByChar(',', \(text)))"
+    /// The stacks of reports that were grouped without the name of one of these places.
+    private func unnamedStacks(showing places: Set<Int64>) throws -> [Int64] {
+        var rows = try cluster.server.rows(
+            "select distinct arrayJoin(stack) as one from report where is_unnamed = 1",
+            columnCount: 1)
+        var unnamed: [Int64] = []
+        while try rows.step() { unnamed.append(try rows.integer(at: 0)) }
+        var stacks: [Int64] = []
+        for part in unnamed.sorted().parts() {
+            var rows = try cluster.server.rows(
+                "select hash, location from stack where hash in \(list: part)", columnCount: 2)
+            while try rows.step() {
+                guard try rows.integers(at: 1).contains(where: places.contains) else { continue }
+                stacks.append(try rows.integer(at: 0))
+            }
+        }
+        return Array(Set(stacks))
+    }
+
+    /// A set of literals is made once. An array of them, for `hasAny`, would be made for each row: gigabytes of a block's.
+    private static func any(of column: ClickHouseQuery, in hashes: [Int64]) -> ClickHouseQuery {
+        "arrayExists(one -> one in \(list: hashes), \(column))"
     }
 
     private func regroup(
