@@ -32,6 +32,13 @@ def questions(world):
         ["status"],
     ]
     asked += [["show", identifier] for identifier in ids]
-    # Hours and stacks are added up from reports that are fetched: docs/scale.md, "Limits".
-    asked += [["why", ids[0]], ["tree"] if world.count("report") < 2_000_000 else ["tree", "--host", host, "--app", app]]
-    return [[*words, "--json"] for words in asked]
+    # What is read in parts, or by part of the time.
+    asked += [
+        ["why", ids[0]], ["tree"], ["tree", "--host", host, "--app", app], ["trend", "--by", "hour"],
+        ["top", "--group", "inclusive", "--app", app], ["list", "--sort", "lasted", "--limit", "50", "--host", host],
+    ]
+    exports = [
+        ["--format", "csv", "--host", host], ["--format", "jsonl", "--limit", "500"], ["--format", "json", "--limit", "50"],
+        ["--format", "folded", "--app", app], ["--format", "csv", "--since", until, "--app", app],
+    ]
+    return [[*words, "--json"] for words in asked] + [["export", *words] for words in exports]
