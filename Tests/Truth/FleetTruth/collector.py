@@ -33,10 +33,10 @@ def make_certificates(folder, name):
 
 
 class Collector:
-    def __init__(self, program, folder, certificate=None, key=None, options=(), wrap=()):
+    def __init__(self, program, folder, certificate=None, key=None, options=(), wrap=(), store=None):
         self.program, self.folder, self.port = program, folder, free_port()
         os.makedirs(folder, exist_ok=True)
-        self.store, self.tokens = os.path.join(folder, "central.sqlite"), os.path.join(folder, "tokens")
+        self.store, self.tokens = store or os.path.join(folder, "central.sqlite"), os.path.join(folder, "tokens")
         tls = ["--certificate", certificate, "--key", key] if certificate else []
         self.words = [*wrap, program, "serve", "--store", self.store, "--tokens", self.tokens, "--port", str(self.port), *tls, *options]
         self.url = f"{'https' if certificate else 'http'}://localhost:{self.port}"

@@ -1,6 +1,6 @@
 """What one collector takes in a second, and what a report costs its sender and its collector in CPU time.
 
-usage: throughput.py STALLCTL COLLECTOR MIGRATIONS SCRATCH [--reports N] [--batch N] [--senders N] [--lines FILE]
+usage: throughput.py STALLCTL COLLECTOR MIGRATIONS SCRATCH [--reports N] [--batch N] [--senders N] [--lines FILE] [--store URL]
 
 Reports are made up, with one short stack each, or copies of the lines in a file, whose processes and ids are others in each copy.
 Batches are made beforehand, so that the machine is the collector's. The last line, without sender_us_per_report for --lines:
@@ -102,6 +102,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--lines")
+    parser.add_argument("--store", help="the collector's central store: clickhouse://..., with no reports yet")
     options = parser.parse_args()
     folder = options.scratch
     shutil.rmtree(folder, ignore_errors=True)
@@ -115,7 +116,9 @@ def main():
         sum(number(batch) for store in work for batch in store)
         for number in (lambda batch: batch[4], lambda batch: len(batch[3]), lambda batch: batch[5]))
     batches = sum(len(store) for store in work)
-    collector = Collector(options.collector, os.path.join(folder, "collector"), options=["--rate", "100000"])
+    beside = ["--own-store", os.path.join(folder, "own.sqlite")] if options.store else []
+    collector = Collector(
+        options.collector, os.path.join(folder, "collector"), options=["--rate", "100000", *beside], store=options.store)
     token = collector.token("write", "*")
     collector.start()
     collector.wait_until_up()
@@ -142,7 +145,7 @@ def main():
     collector.stop()
     if faults:
         sys.exit(f"not taken: {faults[:3]}")
-    some = stores[:10]
+    some = [] if options.store else stores[:10]
     sender = f" sender_us_per_report={sender_seconds(options, folder, some) / (1000 * len(some)) * 1e6:.0f}" if some else ""
     print(f"{batches} batches by {options.senders} senders, {unpacked / reports:.0f} bytes a report, {sent / reports:.0f} as sent;"
           f" {len(os.sched_getaffinity(0))} cores, load {load:.1f}; {seconds:.1f} s, of which {cpu:.1f} s of CPU are the collector's")
