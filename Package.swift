@@ -103,7 +103,9 @@ let unitTests: [Target] = [
     tests("StallAnalysis", ["StallModel", "StallSymbols"]),
     tests("StallFormats", ["StallModel"]),
     tests("StallPush", ["StallModel", "StallHTTP"]),
-    tests("StallClickHouse", ["StallModel", "StallStore", "StallArchive", "StallHTTP"]),
+    tests(
+        "StallClickHouse",
+        ["StallModel", "StallStore", "StallArchive", "StallHTTP", "StallCollector"]),
     tests(
         "StallAgent",
         ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]

@@ -58,12 +58,16 @@ package struct SourcePositions {
         return positions
     }
 
-    /// The apps that a store has rows of.
-    package func apps(of store: UniqueID) throws(ClickHouseError) -> Set<String> {
+    /// The apps that stores have rows of.
+    package func apps(of stores: [UniqueID]) throws(ClickHouseError) -> [UniqueID: Set<String>] {
+        var apps = Dictionary(stores.map { ($0, Set<String>()) }) { first, _ in first }
         var rows = try cluster.server.rows(
-            "select distinct app from source_app where source = \(store)", columnCount: 1)
-        var apps: Set<String> = []
-        while try rows.step() { apps.insert(try rows.text(at: 0)) }
+            "select source, app from source_app where source in \(list: stores.map(\.bytes))",
+            columnCount: 2)
+        while try rows.step() {
+            let source = try rows.uniqueID(at: 0)
+            apps[source, default: []].insert(try rows.text(at: 1))
+        }
         return apps
     }
 

@@ -3,7 +3,7 @@
 
 internal import StallAnalysis
 internal import StallArchive
-internal import StallClickHouse
+package import StallClickHouse
 package import StallModel
 internal import StallStore
 
@@ -28,12 +28,18 @@ package final class ClusterStorage: PushStorage {
     /// - Parameters:
     ///   - address: `clickhouse://user@host:port/database?cluster=name`.
     ///   - seconds: A clock that does not jump.
-    package init(_ address: String, seconds: @escaping () -> Double) throws {
-        Ingest.prepareProcess()
+    package convenience init(_ address: String, seconds: @escaping () -> Double) throws {
         let cluster = try ClickHouseCluster(ClickHouseServer(ClickHouseAddress(address)))
         try cluster.migrate()
-        staged = StagedIngest(cluster)
-        positions = SourcePositions(cluster)
+        self.init(StagedIngest(cluster), SourcePositions(cluster), seconds: seconds)
+    }
+
+    /// - Parameter staged: Writes to a cluster of the newest schema, of which the positions are.
+    init(
+        _ staged: StagedIngest, _ positions: SourcePositions, seconds: @escaping () -> Double
+    ) {
+        Ingest.prepareProcess()
+        (self.staged, self.positions) = (staged, positions)
         (self.seconds, lastRenewal) = (seconds, seconds())
     }
 
@@ -55,7 +61,8 @@ package final class ClusterStorage: PushStorage {
         _ batches: [(range: PushRange, rows: Rows, token: CollectorToken)]
     ) -> [PushOutcome] {
         do {
-            var outcomes = try batches.map { try foreign($0.range.store, $0.token) }
+            try lookUpApps(of: batches.map(\.range.store))
+            var outcomes = batches.map { foreign($0.range.store, $0.token) }
             let own = batches.indices.filter { outcomes[$0] == nil }
             if !own.isEmpty {
                 let taken = try copy(own.map { batches[$0] })
@@ -84,13 +91,17 @@ package final class ClusterStorage: PushStorage {
         }.answer
     }
 
+    /// Asks once for all stores that were not looked up yet.
+    private func lookUpApps(of stores: [UniqueID]) throws {
+        if apps.count >= 100_000 { apps = [:] }
+        let unknown = Set(stores).filter { apps[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        apps.merge(try positions.apps(of: Array(unknown))) { known, _ in known }
+    }
+
     /// What to say where the store has rows of an app that the token is not for.
-    private func foreign(_ store: UniqueID, _ token: CollectorToken) throws -> PushOutcome? {
-        if apps[store] == nil {
-            if apps.count >= 100_000 { apps = [:] }
-            apps[store] = try positions.apps(of: store)
-        }
-        return apps[store]?.first { !token.allows(app: $0) }.map { SQLiteStorage.foreign($0) }
+    private func foreign(_ store: UniqueID, _ token: CollectorToken) -> PushOutcome? {
+        apps[store]?.first { !token.allows(app: $0) }.map { SQLiteStorage.foreign($0) }
     }
 
     /// Totals are derived from what is stored: a sender waits for them only now and then, and is not told when they fail.
