@@ -109,13 +109,13 @@ struct CellSource {
                 case .host: key.host = try rows.text(at: 6)
                 case .none: break
                 }
-                key.day = try rows.integer(at: 7)
+                key.day = try rows.day(at: 7)
                 var cell = Cell()
                 cell.count = try rows.integer(at: 8)
                 cell.total_ns = try rows.integer(at: 9)
                 cell.min_ns = try rows.integer(at: 10)
                 cell.max_ns = try rows.integer(at: 11)
-                cell.longest = (try rows.uniqueID(at: 12), try rows.integer(at: 13))
+                cell.longest = (try rows.uniqueID(at: 12), try rows.day(at: 13))
                 cell.first_us = try rows.integer(at: 14)
                 cell.last_us = try rows.integer(at: 15)
                 cells[key, default: Cell()].add(cell)
@@ -174,7 +174,7 @@ struct CellSource {
             case .host: key.host = try rows.text(at: 1)
             case .none: break
             }
-            key.day = try rows.integer(at: 2)
+            key.day = try rows.day(at: 2)
             key.dimension = try rows.text(at: 3)
             return key
         }

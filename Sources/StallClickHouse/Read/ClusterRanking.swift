@@ -43,7 +43,7 @@ struct ClusterRanking {
                 let longest: Int64 = try rows.integer(at: 4)
                 total_ns &+= total
                 if isWatched {
-                    self.watched.count += Int(count)
+                    self.watched.count = self.watched.count.addingSaturated(Int(count))
                     self.watched.total += .nanoseconds(total)
                 }
                 let size =

@@ -161,7 +161,7 @@ extension LoopExposure {
             sum.watched += exposure.watched
             sum.busy += exposure.busy
             sum.readyDelay += exposure.readyDelay
-            sum.microStallCount += exposure.microStallCount
+            sum.microStallCount = sum.microStallCount.addingSaturated(exposure.microStallCount)
             sum.microStallTime += exposure.microStallTime
             sum.lengths.add(exposure.lengths)
             sums[key] = sum

@@ -71,7 +71,7 @@ extension ClusterStore {
         }
         var rest: [Int64] = []
         for (day, groups) in groups {
-            if groups.reduce(0, { $0 + Int64($1.count) }) == counts[day] {
+            if groups.reduce(0, { $0.addingSaturated(Int64($1.count)) }) == counts[day] {
                 for group in groups { group.add(to: &status) }
             } else {
                 rest.append(day)
@@ -108,7 +108,8 @@ extension ClusterStore {
     private func addRollUps(_ cells: CellSource, to status: inout StoreStatus) throws {
         var rows = try server.rows(Self.lostByLoop(cells), columnCount: 5)
         while try rows.step() {
-            status.rollUpReportCount += try rows.integer(at: 3, as: Int.self)
+            status.rollUpReportCount = status.rollUpReportCount.addingSaturated(
+                try rows.integer(at: 3))
             guard try rows.integer(at: 1, as: UInt8.self) == StallVerdict.stalled.rawValue else {
                 continue
             }
@@ -177,9 +178,10 @@ private struct ReportCount {
     }
 
     func add(to status: inout StoreStatus) {
-        status.reportCount += count
-        status.reportsByVerdict[verdict, default: 0] += count
-        status.reportsByState[state, default: 0] += count
+        func add(to sum: inout Int) { sum = sum.addingSaturated(count) }
+        add(to: &status.reportCount)
+        add(to: &status.reportsByVerdict[verdict, default: 0])
+        add(to: &status.reportsByState[state, default: 0])
         status.first = min(status.first ?? first, first)
         status.last = max(status.last ?? last, last)
     }

@@ -209,7 +209,7 @@ package final class ClusterStore: QueryableStore {
         while try keys.step() {
             keyCount += 1
             apps.insert(try keys.text(at: 0))
-            days.insert(try keys.integer(at: 1))
+            days.insert(try keys.day(at: 1))
             ids.insert(try keys.uniqueID(at: 2))
         }
         guard keyCount > 0 else { return 0 }

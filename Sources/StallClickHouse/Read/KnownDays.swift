@@ -16,7 +16,7 @@ struct KnownDays {
     init(_ server: ClickHouseServer) throws {
         var rows = try server.rows(Self.question, columnCount: 2)
         while try rows.step() {
-            let day: Int64 = try rows.integer(at: 0)
+            let day = try rows.day(at: 0)
             all.append(day)
             if try rows.integer(at: 1, as: UInt8.self) == 0 { stale.append(day) }
         }

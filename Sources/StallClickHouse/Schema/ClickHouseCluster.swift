@@ -1,6 +1,7 @@
 // The servers that a store is spread over: each has a share of the reports, and all of what reports share.
 
 package import StallModel
+internal import StallStore
 
 /// A cluster that is written to: all of its shards have to answer.
 package struct ClickHouseCluster {
@@ -57,7 +58,7 @@ package struct ClickHouseCluster {
                 select toInt64(sum(bytes_on_disk)) from system.parts
                 where database = \(shard.address.database) and active
                 """, columnCount: 1)
-            if try rows.step() { sum += try rows.integer(at: 0) }
+            if try rows.step() { sum = sum.addingSaturated(try rows.integer(at: 0)) }
         }
         return sum
     }

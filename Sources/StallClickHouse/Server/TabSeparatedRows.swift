@@ -93,6 +93,13 @@ package struct TabSeparatedRows {
         return number
     }
 
+    /// A day since 1970 that has microseconds of 64 bits, and so have the days beside it.
+    package func day(at column: Int) throws(ClickHouseError) -> Int64 {
+        let day: Int64 = try integer(at: column)
+        guard -106_000_000...106_000_000 ~= day else { throw bad(column, "a day") }
+        return day
+    }
+
     package func optionalInteger(at column: Int) throws(ClickHouseError) -> Int64? {
         isNull(at: column) ? nil : try integer(at: column)
     }

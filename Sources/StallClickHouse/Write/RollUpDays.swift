@@ -3,6 +3,7 @@
 
 internal import StallArchive
 package import StallModel
+internal import StallStore
 
 /// The days of a cluster's roll-ups.
 package struct RollUpDays {
@@ -37,7 +38,7 @@ package struct RollUpDays {
             select day from rollup_day final where is_fresh = 0
             """, columnCount: 1)
         var days: Set<Int64> = []
-        while try rows.step() { days.insert(try rows.integer(at: 0)) }
+        while try rows.step() { days.insert(try rows.day(at: 0)) }
         if let pruned { days = days.filter { $0 > pruned } }
         return days
     }
@@ -48,7 +49,7 @@ package struct RollUpDays {
         var rows = try cluster.server.rows(
             "select distinct day from report where day > \(pruned)", columnCount: 1)
         var days: Set<Int64> = []
-        while try rows.step() { days.insert(try rows.integer(at: 0)) }
+        while try rows.step() { days.insert(try rows.day(at: 0)) }
         return days
     }
 
@@ -117,14 +118,14 @@ package struct RollUpDays {
         var areOld: [ClickHouseQuery] = []
         while try rows.step() {
             let ofDay: Int64 = try rows.integer(at: 2)
-            oldCount += ofDay
-            count += try rows.integer(at: 3) as Int64
+            oldCount = oldCount.addingSaturated(ofDay)
+            count = count.addingSaturated(try rows.integer(at: 3))
             guard ofDay > 0 else { continue }
             areOld.append(
                 "day = \(try rows.integer(at: 0) as Int64) and generation < \(try rows.integer(at: 1) as Int64)"
             )
         }
-        guard oldCount * 2 >= count, oldCount > 0 else { return }
+        guard oldCount > 0, oldCount >= count - oldCount else { return }
         try shard.execute("alter table \(table) delete where \(.joined(areOld, by: " or "))")
     }
 }

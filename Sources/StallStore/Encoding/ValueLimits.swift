@@ -31,9 +31,9 @@ package enum ValueLimits {
     package static let lossesOfSource = 1_000_000
 }
 
-extension Int64 {
+extension FixedWidthInteger {
     /// The sum, or the number that is nearest to it.
-    package func addingSaturated(_ other: Int64) -> Int64 {
+    package func addingSaturated(_ other: Self) -> Self {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other > 0 ? .max : .min) : sum
     }

@@ -89,4 +89,13 @@ import Testing
         #expect(try rows.step())
         #expect(throws: ClickHouseError.self) { try rows.text(at: 0) }
     }
+
+    /// Goal: what is computed of a day, its beginning and its end in microseconds, is a number.
+    @Test(arguments: ["106000001", "-106000001", "9223372036854775807", "-9223372036854775808", ""])
+    func `a day that the calendar has not is refused`(text: String) throws {
+        var rows = TabSeparatedRows(Array("20405\t\(text)\n".utf8), columnCount: 2, of: "hub")
+        #expect(try rows.step())
+        #expect(try rows.day(at: 0) == 20_405)
+        #expect(throws: ClickHouseError.self) { try rows.day(at: 1) }
+    }
 }

@@ -3,6 +3,7 @@
 
 internal import StallArchive
 internal import StallModel
+internal import StallStore
 
 /// The reports that conditions select, in parts of about one size.
 struct ReportSlices {
@@ -66,7 +67,7 @@ struct ReportSlices {
         /// One span for both, where nothing else is between them.
         func joined(_ next: Span) -> Span? {
             var joined = self
-            joined.count += next.count
+            joined.count = count.addingSaturated(next.count)
             if let days, let other = next.days, apps == next.apps {
                 joined.days = days.joined(other)
             } else if let loops, let other = next.loops, apps == next.apps {
@@ -92,7 +93,7 @@ struct ReportSlices {
         var (app, parts): (String?, [Span]) = (nil, [])
         func addApp() {
             guard let app else { return }
-            let count = parts.reduce(0) { $0 + $1.count }
+            let count = parts.reduce(0) { $0.addingSaturated($1.count) }
             spans +=
                 count <= size ? [Span(apps: Apps(first: app, last: app), count: count)] : parts
             parts = []
@@ -122,7 +123,7 @@ struct ReportSlices {
             """, columnCount: 2)
         var spans: [Span] = []
         while try rows.step() {
-            let day: Int64 = try rows.integer(at: 0)
+            let day = try rows.day(at: 0)
             spans.append(Span(days: day...day, count: try rows.integer(at: 1)))
         }
         return spans
