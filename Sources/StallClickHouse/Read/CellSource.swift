@@ -264,10 +264,10 @@ struct CellSource {
         let stale = days.stale.filter(range.contains)
         guard !stale.isEmpty else { return nil }
         var conditions = ReportConditions(filter, hasTime: false)
-        conditions.add("day in \(list: stale)")
+        conditions.add(ofKey: "day in \(list: stale)")
         if let signatures { conditions.add("signature in \(list: signatures)") }
         conditions.add("signature != 0")
-        return "report final where \(conditions.sql)"
+        return conditions.reports(server)
     }
 }
 

@@ -152,7 +152,7 @@ struct LightReport {
             select id, app, version, host, loop_name,
                 \(server.isOfWatchedLoop), verdict, cause, start_us,
                 duration_ns, signature
-            from report final where \(conditions.sql) order by source, seq
+            from \(conditions.reports(server)) order by source, seq
             """, columnCount: 11)
         while try rows.step() {
             let build = Build(

@@ -119,11 +119,11 @@ struct TotalsQuestion {
         if let range, !range.isEmpty {
             let (first, end) = (range.lowerBound, range.upperBound)
             if first == .min {
-                conditions.add("day >= \(end)")
+                conditions.add(ofKey: "day >= \(end)")
             } else if end == .max {
-                conditions.add("day < \(first)")
+                conditions.add(ofKey: "day < \(first)")
             } else {
-                conditions.add("(day < \(first) or day >= \(end))")
+                conditions.add(ofKey: "(day < \(first) or day >= \(end))")
             }
         }
         try LightReport.all(server, conditions) { try totals.add($0) }
