@@ -85,6 +85,8 @@ struct CellSource {
     var signatures: [Int64]?
     /// The whole days that are asked for.
     var range: Range<Int64>
+    /// Reports of the parts of days before and behind them are in cells as well.
+    var hasEnds = false
 
     init(
         _ server: ClickHouseServer, _ days: KnownDays, _ filter: ReportFilter,
@@ -262,9 +264,13 @@ struct CellSource {
     /// The table and conditions of the others; nil without any.
     var reports: ClickHouseQuery? {
         let stale = days.stale.filter(range.contains)
-        guard !stale.isEmpty else { return nil }
-        var conditions = ReportConditions(filter, hasTime: false)
-        conditions.add(ofKey: "day in \(list: stale)")
+        guard hasEnds || !stale.isEmpty else { return nil }
+        var conditions = ReportConditions(filter, hasTime: hasEnds)
+        if hasEnds {
+            conditions.add(outside: range, or: stale)
+        } else {
+            conditions.add(ofKey: "day in \(list: stale)")
+        }
         if let signatures { conditions.add("signature in \(list: signatures)") }
         conditions.add("signature != 0")
         return conditions.reports(server)

@@ -99,7 +99,9 @@ struct TotalsExcerpt {
         reportCount += 1
         try addReport.run(
             source, reportCount, report.id, loop, report.verdict, report.start_us,
-            report.duration_ns, report.cause, excerpt.signatures[report.signature])
+            report.duration_ns, report.cause,
+            // Groups are there only where they matter; that it has one does everywhere.
+            report.signature == 0 ? nil : excerpt.signatures[report.signature] ?? 0)
         try addDay.run(report.start_us.day, source, reportCount, reportCount)
     }
 

@@ -11,6 +11,10 @@ struct TotalsQuestion {
     let grouping: GroupingRow
     let days: KnownDays
 
+    /// The time begins or ends within a day, and reports of these days are few enough to be read one by one: then a group
+    /// that has no others has its exact quantiles, as in a file.
+    private let readsEnds: Bool
+
     private var filter: ReportFilter { question.filter }
     private var key: GroupKey { question.key }
 
@@ -19,13 +23,28 @@ struct TotalsQuestion {
     {
         (self.server, self.question, self.grouping) = (server, question, grouping)
         days = try KnownDays(server)
+        readsEnds = try question.hasEdges && Self.countOfEnds(server, question) <= Self.endLimit
+    }
+
+    /// More than so many are added up by the cluster.
+    private static let endLimit: Int64 = 100_000
+
+    /// How many reports began in the parts of days at the ends of the time.
+    private static func countOfEnds(
+        _ server: ClickHouseServer, _ question: AggregateQuestion
+    ) throws -> Int64 {
+        var conditions = ReportConditions(question.filter)
+        conditions.add(outside: question.wholeDays)
+        var rows = try server.rows(
+            "select count() from \(conditions.revisions(server))", columnCount: 1)
+        return try rows.step() ? try rows.integer(at: 0) : 0
     }
 
     /// What is asked of roll-ups before anything else, whatever the days are; nothing where that depends on them.
     static func firstStatements(
         _ server: ClickHouseServer, _ question: AggregateQuestion
     ) -> [ClickHouseQuery] {
-        guard question.ranksFirst else { return [] }
+        guard question.canRankFirst, !question.hasEdges else { return [] }
         return statements(
             ranking: CellSource(server, KnownDays(), question.filter, question.wholeDays),
             by: question.key)
@@ -45,11 +64,12 @@ struct TotalsQuestion {
     ) throws -> AggregateAnswer {
         var source = CellSource(server, days, filter, question.wholeDays)
         source.axis = question.areHosts ? .host : key.isOfFunctions ? .signature : .none
+        source.hasEnds = question.hasEdges && !readsEnds
         guard !question.areOfHostsAndFunctions else {
             return try excerpt(source, withCells: false)
                 .store.aggregates(question, grouper: grouper)
         }
-        guard let largest = question.largest, question.ranksFirst else {
+        guard let largest = question.largest, question.canRankFirst, !readsEnds else {
             return try excerpt(source).store.aggregates(asked, grouper: grouper)
         }
         server.ask(ahead: Self.statements(ranking: source, by: key) + next)
@@ -70,8 +90,9 @@ struct TotalsQuestion {
         source.axis = question.areHosts ? .host : .none
         source.isDaily = true
         source.isCoarse = true
+        source.hasEnds = question.hasEdges && !readsEnds
         // What the store in memory holds is selected, and cells do not tell by what.
-        var asked = question.hasEdges ? filter : filter.always
+        var asked = readsEnds ? filter : filter.always
         (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
         return try excerpt(source).store.dailyTotals(asked)
     }
@@ -84,7 +105,7 @@ struct TotalsQuestion {
     /// The question as the store in memory is asked it: it holds nothing of another time.
     private var asked: AggregateQuestion {
         var asked = question
-        if !question.hasEdges { asked.filter = filter.always }
+        if !readsEnds { asked.filter = filter.always }
         return asked
     }
 
@@ -92,7 +113,8 @@ struct TotalsQuestion {
 
     /// - Parameter withCells: Otherwise all reports of the time are counted one by one.
     private func excerpt(_ source: CellSource, withCells: Bool = true) throws -> Excerpt {
-        let parts = withCells && !source.range.isEmpty ? parts(of: source) : []
+        let hasCells = source.hasEnds || !source.range.isEmpty
+        let parts = withCells && hasCells ? parts(of: source) : []
         server.ask(
             ahead: (key.isOfFunctions ? GroupSource.questions(source.signatures) : [])
                 + parts.flatMap {
@@ -107,7 +129,7 @@ struct TotalsQuestion {
                 }
             }
             for part in parts { try add(part, to: &totals) }
-            if !withCells || question.hasEdges {
+            if !withCells || readsEnds {
                 try addReports(to: &totals, besides: withCells ? source.range : nil)
             }
         }
@@ -116,16 +138,7 @@ struct TotalsQuestion {
 
     private func addReports(to totals: inout TotalsExcerpt, besides range: Range<Int64>?) throws {
         var conditions = ReportConditions(filter)
-        if let range, !range.isEmpty {
-            let (first, end) = (range.lowerBound, range.upperBound)
-            if first == .min {
-                conditions.add(ofKey: "day >= \(end)")
-            } else if end == .max {
-                conditions.add(ofKey: "day < \(first)")
-            } else {
-                conditions.add(ofKey: "(day < \(first) or day >= \(end))")
-            }
-        }
+        if let range { conditions.add(outside: range) }
         try LightReport.all(server, conditions) { try totals.add($0) }
     }
 
@@ -149,12 +162,12 @@ struct TotalsQuestion {
 
     private func parts(of cells: CellSource) -> [Part] {
         // Between two times single days are cells where no 32 of them fit, and only beside cells where they do.
-        let hasBoth = question.hasEdges && question.withDays && question.largest != nil
+        let hasBoth = readsEnds && question.withDays && question.largest != nil
         return (hasBoth ? CellPlace.parts(of: cells.range) : [cells.range]).map { range in
             var source = cells
             source.range = range
             let place = CellPlace(
-                range, asksForDays: question.withDays, isAlways: !question.hasEdges,
+                range, asksForDays: question.withDays, isAlways: !readsEnds,
                 listsAll: question.largest == nil)
             source.isDaily = place.isDaily
             var part = Part(place: place, cells: source)
@@ -338,10 +351,11 @@ extension AggregateQuestion {
     /// No cell tells both the group and the host of a stall.
     fileprivate var areOfHostsAndFunctions: Bool { areHosts && key.isOfFunctions }
 
-    /// Whether a few numbers of all groups tell which are listed, so that the rest is read of these only.
-    fileprivate var ranksFirst: Bool {
+    /// Whether a few numbers of all groups tell which are listed, so that the rest is read of these only: where all are in
+    /// cells.
+    fileprivate var canRankFirst: Bool {
         guard let largest else { return false }
-        return key.isOfFunctions && !areHosts && largest.order != .p95 && !hasEdges
+        return key.isOfFunctions && !areHosts && largest.order != .p95
     }
 }
 

@@ -31,6 +31,10 @@ def questions(world):
         ["list", "--sort", "lasted", "--app", app], ["list", groups[0]["signature"]],
         ["status"],
     ]
+    # Roll-ups tell the days between, and reports the parts of days.
+    ends = ["--since", f"{since}T05:00:00Z", "--until", f"{until}T17:00:00Z"]
+    asked += [["top", *ends], ["top", "--group", "version", "--app", app, *ends], ["top", "--group", "cause", *ends],
+              ["trend", "--by", "day", "--app", app, *ends], ["diff", first, second, *ends]]
     asked += [["show", identifier] for identifier in ids]
     # What is read in parts, or by part of the time.
     asked += [

@@ -56,6 +56,14 @@ struct ReportConditions {
         if days.upperBound < Self.lastDay { keyParts.append("day < \(days.upperBound)") }
     }
 
+    /// Rows of other days, and of some of these.
+    mutating func add(outside days: Range<Int64>, or some: [Int64] = []) {
+        guard !days.isEmpty else { return }
+        var inside = ReportConditions(ReportFilter())
+        inside.add(days: days)
+        keyParts.append("(day in \(list: some) or not (\(inside.sql)))")
+    }
+
     mutating func add(from start_us: Int64) {
         // The day as well: it is what partitions and parts are left out by.
         keyParts.append("day >= \(Self.clamped(start_us.day))")
