@@ -17,7 +17,7 @@ def questions(world):
     versions = [version for version, in database.execute("select distinct version from process_run order by 1")]
     host = asked_of_file("top", "--group", "host", "--limit", "1")[0]["title"]
     first, second = versions[0], versions[-1]
-    days = [day["begin"][:10] for day in asked_of_file("trend")]
+    days = [day["begin"][:10] for day in asked_of_file("trend") if day["count"] > 0]
     since, until = days[len(days) // 3], days[2 * len(days) // 3]
     asked = [
         ["top"], ["top", "--limit", "3"], ["top", "--by", "p95"], ["top", "--by", "count"], ["top", "--app", app],
