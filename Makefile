@@ -6,7 +6,7 @@ comma := ,
 ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -70,6 +70,11 @@ truth-clickhouse: setup
 truth-clickhouse-reach: setup
 	$(SWIFT) build -c release --product stallctl
 	@scripts/truth-clickhouse-reach
+
+# What the two shards answer, changed on its way to each command: none may crash or hang. Five minutes. SABOTAGE=1 must show.
+truth-clickhouse-mutated: setup
+	$(SWIFT) build -c release --product stallctl
+	@scripts/truth-clickhouse-mutated
 
 # The same SQL on a current ClickHouse, PyPI's chdb-core (0.9 GB, fetched once), against SQLite. SABOTAGE=1 leaves a store out.
 truth-clickhouse-newer: setup

@@ -5,7 +5,7 @@ message is right.
 usage: mutated_answers.py STALLCTL ADDRESS [--rounds N] [--seed N] [--sabotage]
 
 ADDRESS is a store of scripts/clickhouse-cluster, with its password in STALLCTL_CLICKHOUSE_PASSWORD.
-Last line: mutated answers runs=N refused=N crashed=N hung=N"""
+See scripts/truth-clickhouse-mutated. Last line: truth clickhouse mutated runs=N refused=N crashed=N hung=N"""
 
 import argparse
 import http.client
@@ -82,6 +82,9 @@ def serve(host, port, upstream, mutation):
             if answer.status == 200:
                 text = mutation.change(text)
             self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower().startswith("x-clickhouse"):
+                    self.send_header(name, value)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
@@ -152,7 +155,7 @@ def main():
                 crashed += 1
                 places = [line for line in answer.stderr.splitlines() if "Fatal error" in line or " in " in line]
                 print(f"crashed: {' '.join(words)}, answer {target}, seed {seed}", *places[:6], sep="\n    ", flush=True)
-    print(f"mutated answers runs={runs} refused={refused} crashed={crashed} hung={hung}")
+    print(f"truth clickhouse mutated runs={runs} refused={refused} crashed={crashed} hung={hung}")
     sys.exit(1 if crashed or hung else 0)
 
 
