@@ -55,7 +55,7 @@ package struct ClusterPrune {
     ) throws(ClickHouseError) -> Int {
         // A time to come says nothing of reports to come.
         guard let last = try lastStart() else { return 0 }
-        let time = min(time, UnixTime(microseconds: last.microseconds + 1))
+        let time = min(time, UnixTime(microseconds: last.microseconds.addingSaturated(1)))
         let open = try openReports(before: time)
         let count = try reportCount(before: time) - open.count
         guard count > 0 || isNoted else { return 0 }

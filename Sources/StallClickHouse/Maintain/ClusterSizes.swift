@@ -1,6 +1,7 @@
 // How much of the shards' disks the reports of each day take.
 
 internal import StallModel
+internal import StallStore
 
 /// What there is to delete, oldest first.
 struct ClusterSizes {
@@ -12,19 +13,19 @@ struct ClusterSizes {
     ///
     /// - Throws: Where the other tables alone are larger: then nothing is to be deleted for it.
     func firstDay(toKeep bytes: Int64) throws(ClickHouseError) -> Int64? {
-        let excess = try cluster.byteCount() - bytes
+        let excess = try max(0, cluster.byteCount()) - max(0, bytes)
         guard excess > 0 else { return nil }
         let days = try bytesByDay()
-        let sum = days.reduce(0) { $0 + $1.bytes }
+        let sum = days.reduce(Int64(0)) { $0.addingSaturated($1.bytes) }
         guard excess <= sum else {
             throw .notSupported(
                 store: cluster.server.name,
-                what: "its tables take \(excess + bytes - sum) bytes without any reports; "
+                what: "its tables take \(excess - sum + max(0, bytes)) bytes without any reports; "
                     + "expected a size above that")
         }
         var freed: Int64 = 0
         for (day, bytes) in days {
-            freed += bytes
+            freed = freed.addingSaturated(bytes)
             if freed >= excess { return day + 1 }
         }
         return nil
@@ -48,12 +49,11 @@ struct ClusterSizes {
             rows = try shard.rows(
                 "select day, count() from report_local group by day", columnCount: 2)
             while try rows.step() {
-                let (day, count): (Int64, Int64) = (
-                    try rows.integer(at: 0), try rows.integer(at: 1)
-                )
+                let (day, count) = (try rows.day(at: 0), try rows.integer(at: 1))
                 guard let span = spans[RollUpDays.span(day)], span.rows > 0 else { continue }
                 let part = Double(count) / Double(span.rows) * Double(span.bytes)
-                sums[day, default: 0] += Int64(min(part.rounded(.up), 9e15))
+                sums[day] = (sums[day] ?? 0).addingSaturated(
+                    Int64(min(max(part.rounded(.up), 0), 9e15)))
             }
         }
         return sums.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
