@@ -103,8 +103,7 @@ struct ClusterRanking {
         isByLongest: Bool
     ) throws -> Set<Int> {
         guard sums.contains(where: { !$0.isWhole }) else { return [] }
-        let families = Set(special.values.filter(\.isCut).map(\.family))
-        let known = try groups.groups(ofFamilies: families)
+        let known = try groups.ofCutFamilies()
         var indexes: [Int] = []
         var joinable: [JoinableGroup] = []
         for index in sums.indices {

@@ -17,9 +17,20 @@ extension ClusterStore {
 
     enum Stretches { case whole, divided }
 
-    static func exposureQuestion(
-        _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
-    ) -> ClickHouseQuery {
+    /// What `watchedLoops` and `suppressedStalls` ask of all time, to be asked ahead.
+    static func exposureQuestions(
+        _ filter: ReportFilter, withSuppressions: Bool
+    ) -> [ClickHouseQuery] {
+        [exposureQuestion(filter, false, of: .whole)]
+            + ReportExcerpt.questions(ofLoopsIn: loops(filter, of: .whole))
+            + (withSuppressions
+                ? [suppressionQuestion]
+                    + ReportExcerpt.questions(ofLoopsIn: loopsOfSuppressions) : [])
+    }
+
+    private static func conditions(
+        _ filter: ReportFilter, of stretches: Stretches
+    ) -> ReportConditions {
         var named = filter
         (named.since, named.until, named.verdicts, named.causes) = (nil, nil, nil, nil)
         var conditions = ReportConditions(named)
@@ -35,6 +46,19 @@ extension ClusterStore {
         }
         let inside: ClickHouseQuery = isInside.isEmpty ? "1" : .joined(isInside, by: " and ")
         conditions.add(stretches == .whole ? "(\(inside))" : "not (\(inside))")
+        return conditions
+    }
+
+    /// The hashes of the loops.
+    private static func loops(
+        _ filter: ReportFilter, of stretches: Stretches
+    ) -> ClickHouseQuery {
+        "select loop from exposure where \(conditions(filter, of: stretches).sql)"
+    }
+
+    private static func exposureQuestion(
+        _ filter: ReportFilter, _ withLengths: Bool, of stretches: Stretches
+    ) -> ClickHouseQuery {
         // Each divided stretch is a sum of its own.
         let key: ClickHouseQuery = stretches == .whole ? "loop" : "loop, source, revision"
         let lengths: ClickHouseQuery =
@@ -48,7 +72,7 @@ extension ClusterStore {
             from (select \(key), min(start_us) as first, sum(watched_ns) as watched,
                 sum(busy_ns) as busy, sum(ready_delay_ns) as delayed, sum(micro_stall_count) as stalls,
                 sum(micro_stall_ns) as stalled, sum(iteration_count) as iterations, \(sums) as sums
-                from exposure final where \(conditions.sql) group by \(key))
+                from exposure final where \(conditions(filter, of: stretches).sql) group by \(key))
             order by loop, first
             """
     }
@@ -87,7 +111,7 @@ extension ClusterStore {
             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         try excerpt.excerpt.fill {
-            try excerpt.fetchLoops(Set(found.map(\.loop)))
+            try excerpt.fetchLoops(in: Self.loops(filter, of: stretches))
             let source = try excerpt.excerpt.source(UniqueID((0, 1)))
             for (index, row) in found.enumerated() {
                 guard let loop = excerpt.excerpt.loops[row.loop] else {
@@ -106,8 +130,10 @@ extension ClusterStore {
         return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
     }
 
-    static let suppressionQuestion: ClickHouseQuery =
+    private static let suppressionQuestion: ClickHouseQuery =
         "select source, loop, place, reason, stall_count, total_ns from suppression final"
+
+    private static let loopsOfSuppressions: ClickHouseQuery = "select loop from suppression"
 
     package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
         var rows = try server.rows(Self.suppressionQuestion, columnCount: 6)
@@ -128,7 +154,7 @@ extension ClusterStore {
             values (?, 0, ?, ?, ?, ?, ?)
             """)
         try excerpt.excerpt.fill {
-            try excerpt.fetchLoops(Set(found.map(\.loop)))
+            try excerpt.fetchLoops(in: Self.loopsOfSuppressions)
             for row in found {
                 guard let loop = excerpt.excerpt.loops[row.loop] else { continue }
                 let values = row.values

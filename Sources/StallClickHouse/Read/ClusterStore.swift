@@ -70,9 +70,9 @@ package final class ClusterStore: QueryableStore {
     ) -> [ClickHouseQuery] {
         guard question.largest != nil else { return [] }
         let filter = question.filter
-        let hasSuppressions = filter.since == nil && filter.until == nil && filter.causes == nil
-        return [exposureQuestion(filter, false, of: .whole)]
-            + (hasSuppressions ? [suppressionQuestion] : [])
+        return exposureQuestions(
+            filter,
+            withSuppressions: filter.since == nil && filter.until == nil && filter.causes == nil)
     }
 
     package func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals? {

@@ -29,19 +29,19 @@ struct GroupSource {
         return keys.parts().map { ("key in \(list: $0)", "signature in \(list: $0)") }
     }
 
-    /// The groups of these families.
-    func groups(ofFamilies families: Set<Int64>) throws -> [Int64: ReportGroup] {
-        var groups: [Int64: ReportGroup] = [:]
-        for part in families.sorted().parts() {
-            let condition: ClickHouseQuery = "family in \(list: part)"
-            groups.merge(
-                try self.groups(
-                    where: condition,
-                    framesOf: "signature in (select key from signature where \(condition))")
-            ) { known, _ in known }
-        }
-        return groups
+    /// The groups of the families that groups of truncated stacks are of: what those may be the beginnings of.
+    func ofCutFamilies() throws -> [Int64: ReportGroup] {
+        try groups(where: Self.isOfCutFamily, framesOf: Self.framesOfCutFamilies)
     }
+
+    static var questionsOfCutFamilies: [ClickHouseQuery] {
+        [question(where: isOfCutFamily), question(framesOf: framesOfCutFamilies)]
+    }
+
+    private static let isOfCutFamily: ClickHouseQuery =
+        "family in (select family from signature where is_cut = 1)"
+    private static let framesOfCutFamilies: ClickHouseQuery =
+        "signature in (select key from signature where \(isOfCutFamily))"
 
     /// The keys of groups with these signatures.
     func keys(of signatures: Set<Int64>) throws -> Set<Int64> {

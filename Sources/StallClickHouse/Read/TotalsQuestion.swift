@@ -55,7 +55,8 @@ struct TotalsQuestion {
         ranking source: CellSource, by key: GroupKey
     ) -> [ClickHouseQuery] {
         ClusterRanking.questions(source) + StallTally.questions(source)
-            + (key == .signature ? [GroupSource.questionOfSpecial] : [])
+            + (key == .signature
+                ? [GroupSource.questionOfSpecial] + GroupSource.questionsOfCutFamilies : [])
     }
 
     /// - Parameter next: What is asked next: where much is asked at once, it is as well.

@@ -104,7 +104,7 @@ package struct ClickHouseServer {
     }
 
     /// How many questions a server is asked at once.
-    private static let togetherLimit = 12
+    private static let togetherLimit = 20
 
     /// Runs a statement that answers nothing, once.
     package func execute(

@@ -38,7 +38,7 @@ def questions(world):
     asked += [["show", identifier] for identifier in ids]
     # What is read in parts, or by part of the time.
     asked += [
-        ["why", ids[0]], ["tree", "--min-share", "0"], ["tree", "--host", host, "--app", app], ["trend", "--by", "hour"],
+        ["why", ids[0]], ["tree", "--min-share", "0"], ["tree", "--host", host, "--app", app], ["trend", "--by", "hour", "--since", days[-min(300, len(days))]],
         ["top", "--group", "inclusive", "--app", app], ["list", "--sort", "lasted", "--limit", "50", "--host", host],
     ]
     exports = [

@@ -170,11 +170,24 @@ final class ReportExcerpt {
         }
     }
 
-    private struct LoopQuestions {
-        let ofRuns, ofLoops, ofWatched: ClickHouseQuery
-        var all: [ClickHouseQuery] { [ofRuns, ofLoops, ofWatched] }
+    /// Fetches loops, but not whether they recorded their watched time.
+    ///
+    /// - Parameter question: Selects the hashes.
+    func fetchLoops(in question: ClickHouseQuery) throws {
+        try fetchLoops(LoopQuestions(where: "hash in (\(question))", withWatched: false))
+    }
 
-        init(where condition: ClickHouseQuery) {
+    /// What `fetchLoops` asks, to be asked ahead.
+    static func questions(ofLoopsIn question: ClickHouseQuery) -> [ClickHouseQuery] {
+        LoopQuestions(where: "hash in (\(question))", withWatched: false).all
+    }
+
+    private struct LoopQuestions {
+        let ofRuns, ofLoops: ClickHouseQuery
+        let ofWatched: ClickHouseQuery?
+        var all: [ClickHouseQuery] { [ofRuns, ofLoops] + (ofWatched.map { [$0] } ?? []) }
+
+        init(where condition: ClickHouseQuery, withWatched: Bool = true) {
             ofRuns = """
                 select uuid, app, version, build_id, host, pid, boot_id, start_ticks, started_us
                 from process_run where uuid in (select run from loop where \(condition))
@@ -183,10 +196,12 @@ final class ReportExcerpt {
                 select distinct hash, run, name, threshold_ns from loop where \(condition)
                 order by hash
                 """
-            ofWatched = """
+            ofWatched =
+                withWatched
+                ? """
                 select source, loop from watched_loop
                 where loop in (select hash from loop where \(condition))
-                """
+                """ : nil
         }
     }
 
@@ -210,7 +225,8 @@ final class ReportExcerpt {
             _ = try excerpt.loop(
                 hash, run: excerpt.run(run), name: name, threshold_ns: rows.integer(at: 3))
         }
-        rows = try server.rows(questions.ofWatched, columnCount: 2)
+        guard let ofWatched = questions.ofWatched else { return }
+        rows = try server.rows(ofWatched, columnCount: 2)
         while try rows.step() {
             guard let loop = excerpt.loops[try rows.integer(at: 1)] else { continue }
             try addWatched.run(excerpt.source(rows.uniqueID(at: 0)), loop)
