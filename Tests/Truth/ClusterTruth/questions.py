@@ -1,5 +1,6 @@
 """What is asked of both stores. Each is a list of stallctl's words behind --store."""
 
+import datetime
 import json
 import sqlite3
 
@@ -36,9 +37,11 @@ def questions(world):
     asked += [["top", *ends], ["top", "--group", "version", "--app", app, *ends], ["top", "--group", "cause", *ends],
               ["trend", "--by", "day", "--app", app, *ends], ["diff", first, second, *ends]]
     asked += [["show", identifier] for identifier in ids]
-    # What is read in parts, or by part of the time.
+    # What is read in parts, or by part of the time. There are no more than 10,000 hours.
+    last = datetime.date.fromisoformat(days[-1])
+    recent = next(day for day in days if (last - datetime.date.fromisoformat(day)).days < 300)
     asked += [
-        ["why", ids[0]], ["tree", "--min-share", "0"], ["tree", "--host", host, "--app", app], ["trend", "--by", "hour", "--since", days[-min(300, len(days))]],
+        ["why", ids[0]], ["tree", "--min-share", "0"], ["tree", "--host", host, "--app", app], ["trend", "--by", "hour", "--since", recent],
         ["top", "--group", "inclusive", "--app", app], ["list", "--sort", "lasted", "--limit", "50", "--host", host],
     ]
     exports = [
