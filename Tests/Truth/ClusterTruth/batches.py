@@ -44,7 +44,7 @@ class Batches:
         return [row[0] for row in self.world.cluster.ask("select hex(store) from source final")]
 
     def forget_all_but(self, known):
-        """The positions of what came since: it is as if nobody had been told that it is in."""
+        """The positions of what came since: as if no acknowledgement of it had arrived."""
         kept = ", ".join(f"unhex('{store}')" for store in known) or "''"
         for shard in (1, 2):
             self.world.cluster.ask(f"alter table source delete where store not in ({kept})", shard)

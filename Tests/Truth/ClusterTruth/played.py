@@ -1,4 +1,4 @@
-"""Servers that are no ClickHouse, or a real one behind somebody who spoils its answers, over TCP and over TLS.
+"""Servers that are no ClickHouse, or a real one behind a proxy that spoils its answers, over TCP and over TLS.
 
 Each listens on the addresses of both shards, at one port, as the servers of a cluster do."""
 
