@@ -63,9 +63,8 @@ struct TotalsQuestion {
     func answer(
         _ grouper: any ReportGrouper, askingAhead next: [ClickHouseQuery]
     ) throws -> AggregateAnswer {
-        var source = CellSource(server, days, filter, question.wholeDays)
+        var source = cells
         source.axis = question.areHosts ? .host : key.isOfFunctions ? .signature : .none
-        source.hasEnds = question.hasEdges && !readsEnds
         guard !question.areOfHostsAndFunctions else {
             return try excerpt(source, withCells: false)
                 .store.aggregates(question, grouper: grouper)
@@ -85,13 +84,19 @@ struct TotalsQuestion {
         return answer
     }
 
+    /// The cells of the whole days, and of their ends where these are not read one by one.
+    private var cells: CellSource {
+        var cells = CellSource(server, days, filter, question.wholeDays)
+        cells.hasEnds = question.hasEdges && !readsEnds
+        return cells
+    }
+
     /// The stalls by day, whatever their group.
     func dailyTotals() throws -> DailyTotals? {
-        var source = CellSource(server, days, filter, question.wholeDays)
+        var source = cells
         source.axis = question.areHosts ? .host : .none
         source.isDaily = true
         source.isCoarse = true
-        source.hasEnds = question.hasEdges && !readsEnds
         // What the store in memory holds is selected, and cells do not tell by what.
         var asked = readsEnds ? filter : filter.always
         (asked.apps, asked.versions, asked.loops, asked.causes) = ([], [], [], nil)
