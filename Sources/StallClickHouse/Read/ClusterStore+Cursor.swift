@@ -92,7 +92,8 @@ extension ClusterStore {
             }
     }
 
-    private static func newest(_ count: Int) -> ClickHouseQuery {
+    /// What follows conditions where so many reports are wanted.
+    static func newest(_ count: Int) -> ClickHouseQuery {
         "order by start_us desc, id desc limit \(count)"
     }
 }

@@ -39,7 +39,7 @@ package final class ClusterStore: QueryableStore {
         var statements = [ClusterState.question, KnownDays.question]
         if let question {
             statements += TotalsQuestion.firstStatements(server, question)
-            statements += Self.statements(after: question, server)
+            statements += Self.statements(after: question)
         }
         server.ask(ahead: statements)
         state = try ClusterState(&server)
@@ -61,13 +61,11 @@ package final class ClusterStore: QueryableStore {
     ) throws -> AggregateAnswer {
         guard let grouping else { return AggregateAnswer() }
         return try TotalsQuestion(server, question, grouping)
-            .answer(grouper, askingAhead: Self.statements(after: question, server))
+            .answer(grouper, askingAhead: Self.statements(after: question))
     }
 
     /// Who ranks groups asks next how long their loops were watched, and what was not reported of them.
-    private static func statements(
-        after question: AggregateQuestion, _ server: ClickHouseServer
-    ) -> [ClickHouseQuery] {
+    private static func statements(after question: AggregateQuestion) -> [ClickHouseQuery] {
         guard question.largest != nil else { return [] }
         let filter = question.filter
         return exposureQuestions(
@@ -198,7 +196,7 @@ package final class ClusterStore: QueryableStore {
     private func newest(
         _ conditions: ReportConditions, _ count: Int, _ rows: inout SummaryRows
     ) throws -> Int {
-        let order: ClickHouseQuery = "order by start_us desc, id desc limit \(count)"
+        let order = Self.newest(count)
         guard count <= Self.keyLimit else { return try rows.read(few: conditions, order) }
         // Which they are is asked first: that reads small columns of many reports, and the others of these alone. It finds
         // all revisions, of which those are left out again that are not the latest.
@@ -231,7 +229,7 @@ package final class ClusterStore: QueryableStore {
     package func reports(_ filter: ReportFilter, limit: Int?) throws -> [StallReport] {
         let reports = try keptReports()
         let rest: ClickHouseQuery =
-            limit.map { "order by start_us desc, id desc limit \(max(0, $0))" } ?? ""
+            limit.map { Self.newest(max(0, $0)) } ?? ""
         try reports.fetch(ReportConditions(filter), rest, withStacks: true)
         return try reports.excerpt.store.reports(filter, limit: limit)
     }

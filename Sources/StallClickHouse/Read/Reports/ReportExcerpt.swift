@@ -174,18 +174,22 @@ final class ReportExcerpt {
     ///
     /// - Parameter question: Selects the hashes.
     func fetchLoops(in question: ClickHouseQuery) throws {
-        try fetchLoops(LoopQuestions(where: "hash in (\(question))", withWatched: false))
+        try fetchLoops(LoopQuestions(in: question))
     }
 
     /// What `fetchLoops` asks, to be asked ahead.
     static func questions(ofLoopsIn question: ClickHouseQuery) -> [ClickHouseQuery] {
-        LoopQuestions(where: "hash in (\(question))", withWatched: false).all
+        LoopQuestions(in: question).all
     }
 
     private struct LoopQuestions {
         let ofRuns, ofLoops: ClickHouseQuery
         let ofWatched: ClickHouseQuery?
         var all: [ClickHouseQuery] { [ofRuns, ofLoops] + (ofWatched.map { [$0] } ?? []) }
+
+        init(in question: ClickHouseQuery) {
+            self.init(where: "hash in (\(question))", withWatched: false)
+        }
 
         init(where condition: ClickHouseQuery, withWatched: Bool = true) {
             ofRuns = """
