@@ -479,6 +479,20 @@ def waits_for_disk(process):
     return False
 
 
+def written(paths, writer):
+    """The inputs as they come; ends where their writer ended without the last one, as on a full disk."""
+    while True:
+        try:
+            path = paths.get(timeout=1)
+        except queue.Empty:
+            if writer.exitcode:
+                sys.exit("hostile: the inputs could not be written: status %d" % writer.exitcode)
+            continue
+        if path is None:
+            return
+        yield path
+
+
 class Run:
     """One run of a program, and what became of it."""
 
@@ -555,12 +569,12 @@ class Trial:
                 what, path, run.hung, run.signal, run.max_mb, run.output.strip()[-200:], run.where), file=sys.stderr)
 
     def play(self, sabotage):
-        # They mostly wait, for disks and for the stalls that they are to see.
-        agents = [threading.Thread(target=self.play_agent, args=(number,)) for number in range(AGENTS)]
+        # They mostly wait, for disks and for the stalls that they are to see. Daemons: an error here must end the program.
+        agents = [threading.Thread(target=self.play_agent, args=(number,), daemon=True) for number in range(AGENTS)]
         for agent in agents:
             agent.start()
         good, batch = list(self.good), []
-        for path in iter(self.corpus.get, None):
+        for path in self.corpus:
             self.inputs += 1
             # A pipe that is named is read as lines, and waited for; one that is found is not. And SIGTERM is for those.
             if any(word in os.path.basename(os.path.dirname(path)) for word in SPECIAL):
@@ -738,7 +752,7 @@ def main():
         paths = multiprocessing.get_context("fork").Queue(100)
         writer = multiprocessing.get_context("fork").Process(target=corpus.feed, args=(paths,), daemon=True)
         writer.start()
-        trial = Trial(tools, work, paths, good)
+        trial = Trial(tools, work, written(paths, writer), good)
         trial.play(os.environ.get("SABOTAGE") == "1")
         with open(os.path.join(work, "lines.jsonl"), "w") as file:
             file.write("".join(line + "\n" for line in lines[:2]))

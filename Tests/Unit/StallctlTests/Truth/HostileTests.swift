@@ -26,6 +26,17 @@ import Testing
         let (line, output) = try lastLine(environment: ["SABOTAGE": "1"])
         #expect(line.contains(/poisoned=[1-9]/), "\(output)")
     }
+
+    @Test func `inputs that cannot be written end it`() throws {
+        let script = try BuiltProgram(
+            "bash",
+            ["-c", "ulimit -f 2000; exec '\(scripts.appending(path: "hostile").path)' --short"],
+            environment: ["HOSTILE_BIN": BuiltProgram.directory.path],
+            in: URL(filePath: "/bin"))
+        let (status, _, errors) = script.finish()
+        #expect(status == 1)
+        #expect(errors.contains("hostile: the inputs could not be written"), "\(errors)")
+    }
 }
 
 /// Goal: every number that stallctl says is true of the stores that it was given.
