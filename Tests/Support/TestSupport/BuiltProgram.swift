@@ -26,7 +26,7 @@ package final class BuiltProgram {
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = output
         process.standardError = try FileHandle(forWritingTo: errors)
-        try process.run()
+        try process.start()
     }
 
     deinit {

@@ -2,6 +2,7 @@ import Foundation
 import StallAnalysis
 import StallModel
 import StallSymbols
+import TestSupport
 import Testing
 
 /// Goal: a function groups the same whether its name came demangled in full (most tools) or simplified (the agent).
@@ -76,7 +77,7 @@ enum Toolchain {
         let output = Pipe()
         nm.standardOutput = output
         nm.standardError = FileHandle.nullDevice
-        try nm.run()
+        try nm.start()
         let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
         nm.waitUntilExit()
         var symbols: Set<String> = []

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallCollector
@@ -85,7 +86,7 @@ import Testing
         process.executableURL = URL(filePath: "/bin/gzip")
         process.arguments = ["-nc", file.path]
         process.standardOutput = pipe
-        try process.run()
+        try process.start()
         let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return Array(output)

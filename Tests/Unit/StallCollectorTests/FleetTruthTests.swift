@@ -12,7 +12,7 @@ import Testing
         process.arguments = ["--short"]
         process.standardOutput = output
         process.standardError = output
-        try process.run()
+        try process.start()
         let text = String(
             decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()

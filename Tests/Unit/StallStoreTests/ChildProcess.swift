@@ -1,6 +1,7 @@
 // The StoreFaults program as a child, killed where the test wants it to be.
 
 import Foundation
+import TestSupport
 import Testing
 
 struct ChildProcess {
@@ -16,7 +17,7 @@ struct ChildProcess {
         process.executableURL = tests.deletingLastPathComponent().appending(path: "StoreFaults")
         process.arguments = arguments
         process.standardOutput = output
-        try process.run()
+        try process.start()
     }
 
     /// Reads this many lines, which the child writes one at a time.

@@ -1,6 +1,7 @@
 import Foundation
 import StallModel
 import StallSymbols
+import TestSupport
 import Testing
 
 /// Goal: every address of this process belongs to the binary that the loader put there.
@@ -142,7 +143,7 @@ func output(of tool: String, _ arguments: String...) throws -> String {
     let pipe = Pipe()
     process.standardOutput = pipe
     process.standardError = FileHandle.nullDevice
-    try process.run()
+    try process.start()
     let bytes = try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     return String(decoding: bytes, as: UTF8.self)

@@ -41,7 +41,7 @@ enum Oracle {
             process.standardInput = try FileHandle(forReadingFrom: files[0])
             process.standardOutput = try FileHandle(forWritingTo: files[1])
             process.standardError = try FileHandle(forWritingTo: files[2])
-            try process.run()
+            try process.start()
             process.waitUntilExit()
             let texts = try files.dropFirst().map {
                 String(decoding: try Data(contentsOf: $0), as: UTF8.self)

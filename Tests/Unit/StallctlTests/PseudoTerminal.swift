@@ -43,7 +43,7 @@ final class PseudoTerminal {
         process.standardInput = other
         process.standardOutput = other
         process.standardError = other
-        try process.run()
+        try process.start()
         return process
     }
 

@@ -114,7 +114,7 @@ import Testing
             "-L", built, "-lStallAgentC", "-Wl,-rpath,\(built)",
             "-o", directory.appending(path: name).path,
         ]
-        try clang.run()
+        try clang.start()
         clang.waitUntilExit()
         #expect(clang.terminationStatus == 0)
         return directory

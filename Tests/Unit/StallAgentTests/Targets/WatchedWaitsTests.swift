@@ -90,7 +90,7 @@ import Testing
         process.arguments = command
         process.currentDirectoryURL = directory
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "\(command[0])")
     }
@@ -108,7 +108,7 @@ import Testing
         nm.arguments = ["nm", BuiltProgram.directory.appending(path: program).path]
         let pipe = Pipe()
         nm.standardOutput = pipe
-        try nm.run()
+        try nm.start()
         let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         nm.waitUntilExit()
         #expect(nm.terminationStatus == 0)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Goal: `make faults` in short finds nothing, and finds what is broken on purpose.
@@ -23,7 +24,7 @@ import Testing
         process.arguments = ["rounds", "0"]
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = output
-        try process.run()
+        try process.start()
         let text = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return String(decoding: text, as: UTF8.self).split(separator: "\n").last.map(String.init)

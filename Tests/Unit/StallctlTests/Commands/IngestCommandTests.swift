@@ -220,7 +220,7 @@ import Testing
             let (output, errors) = (Pipe(), Pipe())
             daemon.standardOutput = output
             daemon.standardError = errors
-            try daemon.run()
+            try daemon.start()
             // It prints what it imported once that is durable.
             let line = output.fileHandleForReading.availableData
             #expect(String(decoding: line, as: UTF8.self).contains("imported 2 new reports"))
@@ -255,7 +255,7 @@ import Testing
             job.currentDirectoryURL = directory
             let (input, output) = (Pipe(), Pipe())
             (job.standardInput, job.standardOutput) = (input, output)
-            try job.run()
+            try job.start()
             let lock = directory.appending(path: "central-lock").path
             _ = eventually { FileManager.default.fileExists(atPath: lock) ? true : nil }
             job.terminate()

@@ -45,7 +45,7 @@ import Testing
         process.arguments = command
         let pipe = Pipe()
         process.standardOutput = pipe
-        try process.run()
+        try process.start()
         let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return String(decoding: data, as: UTF8.self)
