@@ -48,4 +48,7 @@ def questions(world):
         ["--format", "csv", "--host", host], ["--format", "jsonl", "--limit", "500"], ["--format", "json", "--limit", "50"],
         ["--format", "folded", "--app", app], ["--format", "csv", "--since", until, "--app", app],
     ]
-    return [[*words, "--json"] for words in asked] + [["export", *words] for words in exports]
+    loop = asked_of_file("top", "--group", "loop", "--limit", "1")[0]["title"]
+    # With the lines under the table, which tell the watched time and the stalls without a report.
+    texts = [["top"], ["top", "--app", app, "--version", second], ["top", "--host", host, "--loop", loop], ["top", "--by", "rate"]]
+    return [[*words, "--json"] for words in asked] + [["export", *words] for words in exports] + texts
