@@ -97,6 +97,10 @@ extension ReportStore {
             return stalls
         }
     }
+
+    package func suppressedTotals(_ filter: ReportFilter) throws -> [SuppressedTotals] {
+        try suppressedStalls(filter).map(SuppressedTotals.init)
+    }
 }
 
 extension LoopExposure {

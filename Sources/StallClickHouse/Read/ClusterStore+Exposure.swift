@@ -17,15 +17,12 @@ extension ClusterStore {
 
     enum Stretches { case whole, divided }
 
-    /// What `watchedLoops` and `suppressedStalls` ask of all time, to be asked ahead.
+    /// What `watchedTimes` asks of all time and, where they are asked for, `suppressedTotals`, to be asked ahead.
     static func exposureQuestions(
-        _ filter: ReportFilter, withSuppressions: Bool
+        _ server: ClickHouseServer, _ filter: ReportFilter, withSuppressions: Bool
     ) -> [ClickHouseQuery] {
-        [exposureQuestion(filter, false, of: .whole)]
-            + ReportExcerpt.questions(ofLoopsIn: loops(filter, of: .whole))
-            + (withSuppressions
-                ? [suppressionQuestion]
-                    + ReportExcerpt.questions(ofLoopsIn: loopsOfSuppressions) : [])
+        [watchedTimeQuestion(filter)]
+            + (withSuppressions ? [suppressionQuestion(server, filter)] : [])
     }
 
     private static func conditions(
@@ -130,40 +127,81 @@ extension ClusterStore {
         return try excerpt.excerpt.store.watchedLoops(asked, withLengths: withLengths)
     }
 
-    private static let suppressionQuestion: ClickHouseQuery =
-        "select source, loop, place, reason, stall_count, total_ns from suppression final"
+    // MARK: What rankings need of it
 
-    private static let loopsOfSuppressions: ClickHouseQuery = "select loop from suppression"
-
-    package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
-        var rows = try server.rows(Self.suppressionQuestion, columnCount: 6)
-        typealias Row = (source: UniqueID, loop: Int64, values: [Int64])
-        var found: [Row] = []
+    /// Of all time, as rows have it; of a part of it, from loops.
+    package func watchedTimes(_ filter: ReportFilter) throws -> [WatchedLoopTime] {
+        guard filter.since == nil, filter.until == nil else {
+            return try watchedLoops(filter, withLengths: false).map(WatchedLoopTime.init)
+        }
+        var rows = try server.rows(Self.watchedTimeQuestion(filter), columnCount: 6)
+        var times: [WatchedLoopTime] = []
         while try rows.step() {
-            found.append(
-                (
-                    try rows.uniqueID(at: 0), try rows.integer(at: 1),
-                    try (2...5).map { try rows.integer(at: $0) }
-                ))
+            times.append(
+                WatchedLoopTime(
+                    app: try rows.text(at: 0), version: try rows.text(at: 1),
+                    host: try rows.text(at: 2), loop: try rows.text(at: 3),
+                    watched: .seconds(try rows.integer(at: 4, as: Int64.self))
+                        + .nanoseconds(try rows.integer(at: 5, as: Int64.self))))
         }
-        guard !found.isEmpty else { return [] }
-        let excerpt = try ReportExcerpt(server, grouping)
-        let add = try excerpt.excerpt.connection.prepare(
-            """
-            insert or replace into suppression (source, revision, loop, place, reason, stall_count, total_ns)
-            values (?, 0, ?, ?, ?, ?, ?)
-            """)
-        try excerpt.excerpt.fill {
-            try excerpt.fetchLoops(in: Self.loopsOfSuppressions)
-            for row in found {
-                guard let loop = excerpt.excerpt.loops[row.loop] else { continue }
-                let values = row.values
-                try add.run(
-                    excerpt.excerpt.source(row.source), loop, values[0], values[1], values[2],
-                    values[3])
+        return times
+    }
+
+    /// A thousand loops of one name are watched for longer in a year than 64 bits have nanoseconds.
+    private static func watchedTimeQuestion(_ filter: ReportFilter) -> ClickHouseQuery {
+        """
+        select app, version, host, loop_name, sum(intDiv(watched_ns, 1000000000)),
+            sum(watched_ns % 1000000000)
+        from exposure final where \(conditions(filter, of: .whole).sql)
+        group by app, version, host, loop_name
+        """
+    }
+
+    package func suppressedTotals(_ filter: ReportFilter) throws -> [SuppressedTotals] {
+        var rows = try server.rows(Self.suppressionQuestion(server, filter), columnCount: 4)
+        var totals: [SuppressedTotals] = []
+        while try rows.step() {
+            guard let reason = SuppressionReason(rawValue: try rows.integer(at: 1)) else {
+                continue
             }
+            totals.append(
+                SuppressedTotals(
+                    place: try rows.integer(at: 0), reason: reason,
+                    // Less than nothing where stalls were taken back that another reason had counted.
+                    count: Int(
+                        min(max(try rows.integer(at: 2), -ValueLimits.count), ValueLimits.count)),
+                    total: .nanoseconds(
+                        min(
+                            max(try rows.integer(at: 3), -ValueLimits.duration_ns),
+                            ValueLimits.duration_ns))))
         }
-        return try excerpt.excerpt.store.suppressedStalls(filter)
+        return totals
+    }
+
+    /// Of one process that several sources report, as copies do, the most counts. Only totals are kept: times and verdicts of
+    /// the filter do not matter.
+    private static func suppressionQuestion(
+        _ server: ClickHouseServer, _ filter: ReportFilter
+    ) -> ClickHouseQuery {
+        var runs = ReportFilter()
+        (runs.apps, runs.versions, runs.hosts) = (filter.apps, filter.versions, filter.hosts)
+        var ofLoops: [ClickHouseQuery] = []
+        if !filter.loops.isEmpty { ofLoops.append("name in \(list: filter.loops)") }
+        if runs != ReportFilter() {
+            let selected = ReportConditions(runs).sql
+            ofLoops.append(
+                "run in (select uuid from \(server.table("process_run")) where \(selected))")
+        }
+        let isSelected: ClickHouseQuery =
+            ofLoops.isEmpty
+            ? "1"
+            : """
+            loop in (select hash from \(server.table("loop")) where \(.joined(ofLoops, by: " and ")))
+            """
+        return """
+            select place, reason, max(stall_count), max(total_ns) from suppression final
+            where \(isSelected) group by loop, place, reason
+            """
     }
 }
 

@@ -39,7 +39,7 @@ package final class ClusterStore: QueryableStore {
         var statements = [ClusterState.question, KnownDays.question]
         if let question {
             statements += TotalsQuestion.firstStatements(server, question)
-            statements += Self.statements(after: question)
+            statements += Self.statements(server, after: question)
         }
         server.ask(ahead: statements)
         state = try ClusterState(&server)
@@ -61,16 +61,16 @@ package final class ClusterStore: QueryableStore {
     ) throws -> AggregateAnswer {
         guard let grouping else { return AggregateAnswer() }
         return try TotalsQuestion(server, question, grouping)
-            .answer(grouper, askingAhead: Self.statements(after: question))
+            .answer(grouper, askingAhead: Self.statements(server, after: question))
     }
 
     /// Who ranks groups asks next how long their loops were watched, and what was not reported of them.
-    private static func statements(after question: AggregateQuestion) -> [ClickHouseQuery] {
-        guard question.largest != nil else { return [] }
+    private static func statements(
+        _ server: ClickHouseServer, after question: AggregateQuestion
+    ) -> [ClickHouseQuery] {
         let filter = question.filter
-        return exposureQuestions(
-            filter,
-            withSuppressions: filter.since == nil && filter.until == nil && filter.causes == nil)
+        guard question.largest != nil, filter.since == nil, filter.until == nil else { return [] }
+        return exposureQuestions(server, filter, withSuppressions: filter.causes == nil)
     }
 
     package func dailyTotals(_ filter: ReportFilter) throws -> DailyTotals? {

@@ -123,8 +123,11 @@ package protocol QueryableStore {
     /// - Parameter withLengths: Also add up the iteration lengths, which is most of the work.
     func watchedLoops(_ filter: ReportFilter, withLengths: Bool) throws -> [LoopExposure]
 
-    /// The stalls without reports that the filter selects.
-    func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls]
+    /// How long the selected loops were watched, in unspecified order.
+    func watchedTimes(_ filter: ReportFilter) throws -> [WatchedLoopTime]
+
+    /// The stalls without reports of the selected loops, in unspecified order.
+    func suppressedTotals(_ filter: ReportFilter) throws -> [SuppressedTotals]
 
     /// All loops with their processes, with or without reports.
     func loops() throws -> [(run: ProcessRun, name: String)]
@@ -134,6 +137,10 @@ package protocol QueryableStore {
 }
 
 extension QueryableStore {
+    package func watchedTimes(_ filter: ReportFilter) throws -> [WatchedLoopTime] {
+        try watchedLoops(filter, withLengths: false).map(WatchedLoopTime.init)
+    }
+
     package func totals(
         _ filter: ReportFilter, between bounds: [UnixTime]
     ) throws -> [StallTotals]? { nil }

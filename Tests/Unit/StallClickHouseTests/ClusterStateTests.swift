@@ -50,7 +50,7 @@ import Testing
             withDays: true, largest: LargestGroups(count: 20, by: .total))
         let store = try ClusterStore(script.server(), expecting: question)
         let atOnce = script.requests.count
-        #expect(atOnce == 13)
+        #expect(atOnce == 9)
         #expect(try store.aggregates(question, grouper: PlainGrouper()).groups.isEmpty)
         #expect(script.requests.count > atOnce)
         #expect(Set(script.requests.map(\.body)).count == script.requests.count)

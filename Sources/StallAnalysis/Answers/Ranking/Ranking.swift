@@ -16,7 +16,7 @@ package struct Ranking: Sendable {
     /// The watched time of the loops, ranked or not.
     package var watched = WatchedTime()
     /// Suppressed stalls, which have no reports. Empty with a time range or a cause filter, because they have neither.
-    package var suppressed: [SuppressedStalls] = []
+    package var suppressed: [SuppressedTotals] = []
 
     package init(
         overview: Overview, groups: [StallAggregate], restCount: Int = 0,
@@ -40,7 +40,7 @@ package struct Ranking: Sendable {
         for index in groups.indices { groups[index].ratePerHour = watched.rate(of: groups[index]) }
         if order == .rate { groups = sorted(groups, by: .rate) }
         if filter.since == nil, filter.until == nil, filter.causes == nil {
-            suppressed = try store.suppressedStalls(filter)
+            suppressed = try store.suppressedTotals(filter)
         }
     }
 

@@ -19,7 +19,7 @@ package struct StatusAnswer: Sendable {
             exposure: ExposureSummary(
                 exposure: store.watchedLoops(ReportFilter(), withLengths: true),
                 lost: status.lostByLoop, watchedLost: status.watchedLostByLoop,
-                suppressed: store.suppressedStalls(ReportFilter())))
+                suppressed: store.suppressedTotals(ReportFilter())))
     }
 }
 
@@ -59,7 +59,7 @@ package struct ExposureSummary: Sendable {
     ///   - watchedLost: The part of it in loops with recorded watched time.
     package init(
         exposure: [LoopExposure], lost: [String: Duration] = [:],
-        watchedLost: [String: Duration] = [:], suppressed: [SuppressedStalls]
+        watchedLost: [String: Duration] = [:], suppressed: [SuppressedTotals]
     ) {
         loops = Dictionary(grouping: exposure, by: \.loop).sorted { $0.key < $1.key }
             .map { loop, stretches in
@@ -72,7 +72,7 @@ package struct ExposureSummary: Sendable {
 }
 
 extension SuppressedRow {
-    package init(_ stalls: [SuppressedStalls]) {
+    package init(_ stalls: [SuppressedTotals]) {
         self.init(
             count: stalls.reduce(0) { $0 + $1.count },
             totalMs: stalls.reduce(Duration.zero) { $0 + $1.total }.milliseconds,

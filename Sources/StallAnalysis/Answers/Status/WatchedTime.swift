@@ -10,14 +10,14 @@ package struct WatchedTime: Sendable {
     private var byName: [String: Duration]?
 
     init(_ store: any QueryableStore, _ filter: ReportFilter, by key: GroupKey) throws {
-        let loops = try store.watchedLoops(filter, withLengths: false)
+        let loops = try store.watchedTimes(filter)
         guard !loops.isEmpty else { return }
         total = loops.reduce(.zero) { $0 + $1.watched }
-        let name: (LoopExposure) -> String
+        let name: (WatchedLoopTime) -> String
         switch key {
-        case .app: name = { $0.run.app }
-        case .version: name = { "\($0.run.app) \($0.run.version)" }
-        case .host: name = { $0.run.host }
+        case .app: name = { $0.app }
+        case .version: name = { "\($0.app) \($0.version)" }
+        case .host: name = { $0.host }
         case .loop: name = { $0.loop }
         case .signature, .family, .function, .inclusive, .cause: return
         }

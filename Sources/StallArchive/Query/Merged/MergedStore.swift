@@ -75,8 +75,8 @@ package final class MergedStore: QueryableStore {
         try parts.flatMap { try $0.watchedLoops(filter, withLengths: withLengths) }
     }
 
-    package func suppressedStalls(_ filter: ReportFilter) throws -> [SuppressedStalls] {
-        try parts.flatMap { try $0.suppressedStalls(filter) }
+    package func suppressedTotals(_ filter: ReportFilter) throws -> [SuppressedTotals] {
+        try parts.flatMap { try $0.suppressedTotals(filter) }
     }
 
     package func loops() throws -> [(run: ProcessRun, name: String)] {

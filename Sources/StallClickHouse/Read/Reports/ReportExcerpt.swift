@@ -177,11 +177,6 @@ final class ReportExcerpt {
         try fetchLoops(LoopQuestions(in: question))
     }
 
-    /// What `fetchLoops` asks, to be asked ahead.
-    static func questions(ofLoopsIn question: ClickHouseQuery) -> [ClickHouseQuery] {
-        LoopQuestions(in: question).all
-    }
-
     private struct LoopQuestions {
         let ofRuns, ofLoops: ClickHouseQuery
         let ofWatched: ClickHouseQuery?

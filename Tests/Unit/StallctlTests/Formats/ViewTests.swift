@@ -104,9 +104,7 @@ import Testing
             }
         }
         view.ranking.suppressed = [
-            SuppressedStalls(
-                run: SampleReports.run(), loop: "main", place: 1, reason: .place, count: 21,
-                total: .seconds(12))
+            SuppressedTotals(place: 1, reason: .place, count: 21, total: .seconds(12))
         ]
         view.holders = [
             SampleReports.id(1): NamedLockHolder(
@@ -155,10 +153,8 @@ import Testing
                 microStallCount: 2, microStallTime: .milliseconds(310),
                 lengths: LengthHistogram(counts: [3: 990, 40: 10]))
         }
-        func held(_ place: Int64, _ reason: SuppressionReason) -> SuppressedStalls {
-            SuppressedStalls(
-                run: run, loop: "main", place: place, reason: reason, count: 7,
-                total: .seconds(4))
+        func held(_ place: Int64, _ reason: SuppressionReason) -> SuppressedTotals {
+            SuppressedTotals(place: place, reason: reason, count: 7, total: .seconds(4))
         }
         return ExposureSummary(
             exposure: [stretch(.seconds(6)), stretch(.seconds(12))], lost: ["main": .seconds(9)],
