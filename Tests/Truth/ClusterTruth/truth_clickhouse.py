@@ -155,6 +155,8 @@ class World:
         answer = self.run(store, *words)
         milliseconds = (time.monotonic() - began) * 1000
         text = answer.stdout.decode("utf-8", "replace").replace(json.dumps(store)[1:-1], "STORE")
+        # Suggested commands quote a URL for the shell.
+        text = text.replace("'STORE'", "STORE")
         if words[0] == "status":
             # By nature another one: what the store takes on disks, and the number of its own schema.
             text = re.sub(r'"(bytes|schema_version)":\d+', "", text)
