@@ -11,11 +11,52 @@ struct Verdict {
     var successorsKilled = 0
     var blind = 0
     var stopLate = 0
+    /// Descriptors of the app that the agent closed or wrote.
+    var descriptorsTouched = 0
+    /// How often the app found no free descriptor.
+    var openFailed = 0
+    var exitLate = 0
+    /// Waits of the app that a capture ended, and how many it was tried on.
+    var interrupted = (ended: 0, of: 0)
 
-    var isGood: Bool { crashed + hung + successorsKilled + blind + stopLate == 0 }
+    var isGood: Bool {
+        crashed + hung + successorsKilled + blind + stopLate == 0
+            && descriptorsTouched + openFailed + exitLate == 0
+    }
     var line: String {
         "host safety plays=\(plays) crashed=\(crashed) hung=\(hung) "
-            + "successors_killed=\(successorsKilled) blind=\(blind) stop_late=\(stopLate)"
+            + "successors_killed=\(successorsKilled) blind=\(blind) stop_late=\(stopLate) "
+            + "descriptors_touched=\(descriptorsTouched) app_open_failed=\(openFailed) "
+            + "exit_late=\(exitLate) eintr=\(interrupted.ended) of=\(interrupted.of)"
+    }
+
+    /// Counts what a play printed. Returns whether the line is a fault.
+    mutating func count(_ line: Substring) -> Bool {
+        let words = line.split(separator: " ")
+        func number(at index: Int) -> Int { words.count > index ? Int(words[index]) ?? 0 : 0 }
+        if line.contains("late=1") {
+            stopLate += 1
+        } else if line.hasPrefix("crashed") {
+            crashed += 1
+        } else if line.hasPrefix("blind") {
+            blind += 1
+        } else if line.hasPrefix("successor killed") {
+            successorsKilled += 1
+        } else if line.hasPrefix("descriptors touched") {
+            descriptorsTouched += number(at: 2)
+            return number(at: 2) > 0
+        } else if line.hasPrefix("open failed") {
+            openFailed += 1
+        } else if line.hasPrefix("exit late") {
+            exitLate += 1
+        } else if line.hasPrefix("eintr") {
+            interrupted.ended += number(at: 1)
+            interrupted.of += number(at: 3)
+            return false
+        } else {
+            return false
+        }
+        return true
     }
 }
 
@@ -76,14 +117,7 @@ private func judge(_ play: Play, _ directory: String, _ verdict: inout Verdict) 
     }
     let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
     for line in text.split(separator: "\n") {
-        if line.contains("late=1") { verdict.stopLate += 1 }
-        if line.hasPrefix("crashed") { verdict.crashed += 1 }
-        if line.hasPrefix("blind") { verdict.blind += 1 }
-        if line.hasPrefix("successor killed") { verdict.successorsKilled += 1 }
-        let words = ["crashed", "blind", "successor"]
-        if line.contains("late=1") || words.contains(where: line.hasPrefix) {
-            faults.append(String(line))
-        }
+        if verdict.count(line) { faults.append(String(line)) }
         if line.hasPrefix("skipped") { print("\(play.name): \(line)") }
     }
     let missing = missingStalls(directory)

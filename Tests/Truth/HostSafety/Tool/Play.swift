@@ -98,7 +98,9 @@ struct Play {
     var environment: [String: String] = [:]
     let body: (Stage) throws -> Void
 
-    static let all = lifecycles + hosts + identities + targets + files
+    static let all =
+        lifecycles + hosts + identities + targets + files
+        + faults + exits + signals + descriptors + schedules + environments + doors
 }
 
 /// The machine does not allow a play.

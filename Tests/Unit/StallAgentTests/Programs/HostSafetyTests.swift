@@ -18,7 +18,9 @@ import Testing
     @Test func `no play harms its host`() throws {
         let (line, output) = try lastLine(["run", "1"])
         #expect(
-            line.hasSuffix("crashed=0 hung=0 successors_killed=0 blind=0 stop_late=0"), "\(output)")
+            line.contains(
+                " crashed=0 hung=0 successors_killed=0 blind=0 stop_late=0 descriptors_touched=0 "
+                    + "app_open_failed=0 exit_late=0 eintr="), "\(output)")
     }
 
     @Test func `an old fault is seen`() throws {
