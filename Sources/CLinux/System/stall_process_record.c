@@ -4,8 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "process_ending.h"
 #include "stall_clock.h"
+#include "stall_crash_note.h"
 
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_process_record) <= PAGE, "one page");
@@ -28,7 +28,6 @@ typedef struct {
 
 enum { ENTRY_LIMIT = 8, CLAIMED = -1 };
 static entry entries[ENTRY_LIMIT];
-static uint64_t process_ending;  // the process << 32 | STALL_PROCESS_*
 static uint32_t is_exiting;
 
 void stall_process_record_path(uint64_t high, uint64_t low, char *path) {
@@ -172,9 +171,8 @@ void stall_process_record_remove(int32_t monitor) {
     release_entry(entry);
 }
 
-static void note(uint64_t ending) {
+void stall_process_note_ending(uint64_t ending) {
     const uint64_t now_ns = stall_monotonic_ns();
-    __atomic_store_n(&process_ending, (uint64_t)(uint32_t)getpid() << 32 | ending, __ATOMIC_RELEASE);
     for (int i = 0; i < ENTRY_LIMIT; i++) {
         stall_process_record *record = is_own(&entries[i]) ? page_of(&entries[i]) : NULL;
         if (!record) continue;
@@ -184,70 +182,18 @@ static void note(uint64_t ending) {
 }
 
 bool stall_process_record_is_ending(void) {
-    const uint64_t ending = __atomic_load_n(&process_ending, __ATOMIC_ACQUIRE);
-    return (uint32_t)ending != STALL_PROCESS_LIVES && (pid_t)(ending >> 32) == getpid();
+    return stall_process_record_is_exiting() || stall_crash_note_covers(0);
 }
+
 bool stall_process_record_is_exiting(void) { return __atomic_load_n(&is_exiting, __ATOMIC_RELAXED) != 0; }
 
 void stall_process_record_note_exit(void) {
     __atomic_store_n(&is_exiting, 1, __ATOMIC_RELAXED);
-    note(STALL_PROCESS_EXITED);
-}
-
-// Fatal signals. The handler only stores two words, then passes the signal to the previous handler.
-static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
-static struct sigaction previous[NSIG];
-
-// Whether the interrupted instruction fails again when it is executed once more. After a trap, or a system call refused
-// by a sandbox, the thread would continue behind it; a sent signal has no instruction.
-static bool happens_again(int number, const siginfo_t *info) {
-    if (info->si_code <= 0 || number == SIGTRAP || number == SIGSYS || number == SIGABRT) return false;
-    return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
-}
-
-static void note_crash(int number, siginfo_t *info, void *context) {
-    int saved = errno;
-    note(STALL_PROCESS_CRASHED);
-    const struct sigaction *before = &previous[number];
-    const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
-    // As the kernel does before it calls such a handler.
-    if (is_default || before->sa_flags & SA_RESETHAND) signal(number, SIG_DFL);
-    if (before->sa_flags & SA_SIGINFO) {
-        before->sa_sigaction(number, info, context);
-    } else if (!is_default) {
-        before->sa_handler(number);
-    } else if (!happens_again(number, info)) {
-        // Blocked until this handler returns.
-        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), stall_gettid(), number, info) != 0)
-            syscall(SYS_tgkill, getpid(), stall_gettid(), number);
-    }
-    // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
-    // signal, and the process lives on.
-    struct sigaction now;
-    const bool is_ours = sigaction(number, NULL, &now) == 0 && now.sa_sigaction == note_crash;
-    if (!is_default && (is_ours || !happens_again(number, info))) note(STALL_PROCESS_LIVES);
-    errno = saved;
-}
-
-static void watch_for_crashes(void) {
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction *before = &previous[fatal[i]];
-        if (sigaction(fatal[i], NULL, before) != 0) continue;
-        if (!(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_IGN) continue;
-        struct sigaction ours = {.sa_mask = before->sa_mask};
-        ours.sa_sigaction = note_crash;
-        ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (SA_NODEFER | SA_RESTART));
-        sigaction(fatal[i], &ours, NULL);
-    }
-}
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void install(void) {
-    watch_for_crashes();
+    stall_process_note_ending(STALL_PROCESS_EXITED);
 }
 
 void stall_process_record_prepare(int32_t monitor, uint64_t high, uint64_t low) {
-    pthread_once(&once, install);
+    stall_crash_note_prepare();
     entry *entry = own_entry(monitor);
     if (!entry) return;
     entry->run[0] = high;

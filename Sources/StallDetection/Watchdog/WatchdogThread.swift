@@ -30,6 +30,8 @@ struct WatchdogThread: ~Copyable {
     /// Reading a thread's files takes about 20 us. A reading that took longer was interrupted.
     private static let shortestLimitOfReading = Duration.milliseconds(1)
     private static let readings = 4
+    /// How often it is checked whether a thread is still in its crash handler.
+    private static let crashInterval = Duration.milliseconds(250)
 
     init(
         inbox: WatchdogInbox, wakeup: UnsafeMutablePointer<stall_wakeup>,
@@ -210,8 +212,9 @@ struct WatchdogThread: ~Copyable {
         let beacon = slot.loop.beacon
         let start = now()
         // The time of a crash reporter is no part of the stall, and its functions are not the app's.
-        guard !stall_process_record_is_ending() || stall_process_record_is_exiting() else {
-            return slot.nextPoll = start + .seconds(1)
+        let isCrashing = stall_crash_note_covers(beacon.read(at: start).since.nanoseconds)
+        if isCrashing, !stall_process_record_is_exiting() {
+            return slot.nextPoll = start + Self.crashInterval
         }
         // The report in the store has no stack so far.
         if responder.collectLateStack() { slot.detector.refresh() }

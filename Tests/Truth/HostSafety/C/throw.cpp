@@ -1,6 +1,11 @@
 #include <stdexcept>
 
-extern "C" int host_throw(int depth);
+extern "C" {
+int host_throw(int depth);
+void host_throw_here(void);
+void host_catch_signal(void);
+void host_raise_fault(void);
+}
 
 // A C++ error on its way through frames that the unwinder may be reading at the same moment.
 int host_throw(int depth) {
@@ -9,5 +14,15 @@ int host_throw(int depth) {
         throw std::runtime_error("planned");
     } catch (const std::exception &) {
         return 1;
+    }
+}
+
+void host_throw_here(void) { throw std::runtime_error("planned"); }
+
+// The handler throws through the signal's frame, as runtimes that turn faults into errors do. The signal stays blocked.
+void host_catch_signal(void) {
+    try {
+        host_raise_fault();
+    } catch (const std::exception &) {
     }
 }

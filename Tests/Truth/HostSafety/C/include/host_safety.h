@@ -84,3 +84,19 @@ void host_block_signals(bool all_but_none);
 
 /// The old fault: a SIGPROF that stays pending where the thread blocks it, and ends whatever program comes next.
 void host_leave_profile_signal(void);
+
+/// The ways to survive a fatal signal.
+enum { HOST_RETURN, HOST_SIGLONGJMP, HOST_LONGJMP_FROM_ABORT, HOST_SETCONTEXT, HOST_EXCEPTION, HOST_WAYS };
+
+/// Installs the handlers from which host_survive leaves, before the agent's. With `is_alternate` they run on an alternate
+/// stack, which each thread needs to have; with `is_nested` they do not block their signals.
+void host_handle_faults(bool is_alternate, bool is_nested);
+
+/// Raises a fatal signal on the calling thread and leaves its handler in one of these ways.
+void host_survive(int way);
+
+/// CLOCK_MONOTONIC in nanoseconds.
+uint64_t host_now(void);
+
+/// A thread that waits for `ns`, writes the time to a new file and exits with status 7. It allocates nothing then.
+void host_exit_soon(uint64_t ns, const char *_Nonnull path);

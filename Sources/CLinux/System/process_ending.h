@@ -1,0 +1,6 @@
+// How the process ends, in the records of all of its monitors.
+#pragma once
+#include <stdint.h>
+
+/// Writes STALL_PROCESS_* and the time. From a signal handler, too.
+void stall_process_note_ending(uint64_t ending);

@@ -1,0 +1,208 @@
+#define _GNU_SOURCE
+#include "stall_crash_note.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernel_read.h"
+#include "process_ending.h"
+#include "stall_clock.h"
+#include "stall_process_record.h"
+#include "stall_task.h"
+#include "stall_thread_files.h"
+
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+
+// The actions before ours. Written before ours is installed; a start that finds another one meanwhile uses the second
+// place, since a handler may be reading the first.
+static struct sigaction actions[NSIG][2];
+static const struct sigaction *previous[NSIG];
+
+// MARK: The note
+
+// Held by the first thread that is in a handler.
+static struct {
+    uint64_t owner;  // process << 32 | thread; 0: no note
+    uint64_t began_ns;
+    uint64_t mark;
+    uintptr_t frame;  // the address of a copy of the mark, in the handler's frame
+    uintptr_t low;    // the lowest address that the handler can reach
+    uint64_t blocked;  // the signal that the handler blocks, in a mask; 0: none
+    bool is_alternate;  // it runs on an alternate stack, which only handlers use
+} crash;
+
+#define IS_WRITTEN (UINT64_C(1) << 63)
+#define LARGEST_STACK (UINT64_C(64) << 20)
+
+static uint64_t own_name(void) { return (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)stall_gettid(); }
+
+static uint64_t owner(void) { return __atomic_load_n(&crash.owner, __ATOMIC_ACQUIRE); }
+
+static bool is_inside(uintptr_t stack_pointer) { return stack_pointer >= crash.low && stack_pointer < crash.frame; }
+
+// The mark is overwritten when its place on the stack is used again, which may not happen, above all on an alternate
+// stack. Its stack may be gone.
+static bool is_marked(void) {
+    uint64_t mark = 0;
+    return stall_kernel_read(&mark, crash.frame, sizeof mark) == sizeof mark && mark == crash.mark;
+}
+
+// False if another thread has it, or this one in an outer handler.
+static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *mark) {
+    uint64_t before = owner();
+    const bool is_inherited = (pid_t)((before & ~IS_WRITTEN) >> 32) != getpid();  // by a forked child
+    if (before != own && before != 0 && !is_inherited) return false;
+    if (before == own && is_inside((uintptr_t)mark) && is_marked()) return false;
+    if (!__atomic_compare_exchange_n(
+            &crash.owner, &before, own | IS_WRITTEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+    stack_t alternate = {0};
+    syscall(SYS_sigaltstack, NULL, &alternate);
+    crash.began_ns = stall_monotonic_ns();
+    crash.frame = (uintptr_t)mark;
+    *mark = crash.mark = crash.began_ns ^ crash.frame;
+    crash.is_alternate = alternate.ss_flags & SS_ONSTACK;
+    crash.low = crash.is_alternate ? (uintptr_t)alternate.ss_sp
+        : crash.frame > LARGEST_STACK ? crash.frame - LARGEST_STACK : 0;
+    crash.blocked = masks ? UINT64_C(1) << (number - 1) : 0;
+    __atomic_store_n(&crash.owner, own, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void drop_note(uint64_t held) {
+    if (!__atomic_compare_exchange_n(&crash.owner, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+    stall_process_note_ending(STALL_PROCESS_LIVES);
+}
+
+typedef enum { IN_HANDLER, LEFT_HANDLER, UNKNOWN } whereabouts;
+
+static whereabouts look_from_outside(int32_t thread) {
+    stall_thread_files files;
+    stall_thread_position position;
+    stall_thread_status status;
+    if (stall_thread_files_open(&files, thread, 0) != 0) return UNKNOWN;
+    const bool is_known = stall_thread_read_position(&files, &position) == 0 && !position.is_running;
+    const bool is_blocked = stall_thread_read_status(&files, &status) == 0 && status.blocked & crash.blocked;
+    stall_thread_files_close(&files);
+    if (!is_known) return UNKNOWN;
+    if (!is_inside(position.stack_pointer)) return LEFT_HANDLER;
+    return crash.is_alternate || is_blocked ? IN_HANDLER : UNKNOWN;
+}
+
+static whereabouts look(int32_t thread) {
+    if (thread == stall_gettid() && !is_inside((uintptr_t)__builtin_frame_address(0))) return LEFT_HANDLER;
+    return stall_task_exists(thread) && is_marked() ? look_from_outside(thread) : LEFT_HANDLER;
+}
+
+bool stall_crash_note_covers(uint64_t progress_ns) {
+    const uint64_t held = owner();
+    if (held == 0 || (pid_t)((held & ~IS_WRITTEN) >> 32) != getpid()) return false;
+    if (held & IS_WRITTEN) return true;
+    const uint64_t began_ns = crash.began_ns, age_ns = stall_monotonic_ns() - began_ns;
+    const whereabouts place = look((int32_t)held);
+    if (place == LEFT_HANDLER) {
+        drop_note(held);
+        return false;
+    }
+    if (age_ns > (place == UNKNOWN ? STALL_CRASH_DOUBT_NS : STALL_CRASH_LIMIT_NS)) return false;
+    return progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
+}
+
+// MARK: The handler
+
+// The kernel's own form: libc's functions need several hundred bytes more of what may be a small alternate stack.
+typedef struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+} kernel_action;
+
+static long read_action(int number, kernel_action *action) {
+    return syscall(SYS_rt_sigaction, number, NULL, action, sizeof action->mask);
+}
+
+static void set_default(int number) {
+    const kernel_action action = {.handler = SIG_DFL};
+    syscall(SYS_rt_sigaction, number, &action, NULL, sizeof action.mask);
+}
+
+// Whether the interrupted instruction fails again when it is executed once more. After a trap, or a system call refused
+// by a sandbox, the thread would continue behind it; a sent signal has no instruction.
+static bool happens_again(int number, const siginfo_t *info) {
+    if (info->si_code <= 0 || number == SIGTRAP || number == SIGSYS || number == SIGABRT) return false;
+    return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
+}
+
+static void note_crash(int number, siginfo_t *info, void *context) {
+    const int saved = errno;
+    const uint64_t own = own_name();
+    volatile uint64_t mark = 0;
+    const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);
+    const bool is_noted = take_note(own, number, !(before->sa_flags & SA_NODEFER), &mark);
+    stall_process_note_ending(STALL_PROCESS_CRASHED);
+    const bool is_default = !(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL;
+    // As the kernel does before it calls such a handler.
+    if (is_default || before->sa_flags & SA_RESETHAND) set_default(number);
+    if (before->sa_flags & SA_SIGINFO) {
+        before->sa_sigaction(number, info, context);
+    } else if (!is_default) {
+        before->sa_handler(number);
+    } else if (!happens_again(number, info)) {
+        // Blocked until this handler returns.
+        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), stall_gettid(), number, info) != 0)
+            syscall(SYS_tgkill, getpid(), stall_gettid(), number);
+    }
+    // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
+    // signal, and the process lives on.
+    kernel_action now;
+    const bool is_ours = read_action(number, &now) == 0 && (void *)now.handler == (void *)note_crash;
+    if (is_noted && !is_default && (is_ours || !happens_again(number, info))) drop_note(own);
+    errno = saved;
+}
+
+// MARK: Installation
+
+static bool is_equal(const struct sigaction *one, const struct sigaction *other) {
+    return one->sa_sigaction == other->sa_sigaction && one->sa_flags == other->sa_flags
+        && memcmp(&one->sa_mask, &other->sa_mask, sizeof(uint64_t)) == 0;
+}
+
+static bool is_ignored(const struct sigaction *action) {
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
+}
+
+// The app may set its own action at any moment. What the installation returns is what is passed on to, not what was
+// read before; and if it is another one, ours is set once more with its mask and flags.
+static void install(int number) {
+    struct sigaction before, found;
+    if (sigaction(number, NULL, &before) != 0) return;
+    for (int attempt = 0; attempt < 16; attempt++) {
+        struct sigaction ours = {.sa_mask = before.sa_mask};
+        ours.sa_sigaction = note_crash;
+        ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before.sa_flags & (SA_NODEFER | SA_RESTART));
+        if (is_ignored(&before)) {
+            if (attempt == 0) return;
+            ours = before;
+        } else {
+            struct sigaction *kept = &actions[number][attempt % 2];
+            *kept = before;
+            __atomic_store_n(&previous[number], kept, __ATOMIC_RELEASE);
+        }
+        if (sigaction(number, &ours, &found) != 0) return;
+        if (found.sa_sigaction == note_crash || is_equal(&found, &before)) return;
+        before = found;
+    }
+}
+
+static void install_all(void) {
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) install(fatal[i]);
+}
+
+void stall_crash_note_prepare(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install_all);
+}
