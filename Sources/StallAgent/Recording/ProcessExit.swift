@@ -1,50 +1,121 @@
 // At `exit` and at the return from `main`: records the true ends of stalls that are open or have just ended. The exit
 // waits for that, up to a limit.
+//
+// Another thread may hold the heap's lock for ever: that is why a supervisor exits. So what an exit needs is made when an
+// agent starts. From then on nothing here allocates, frees, or takes a lock.
 
 internal import CLinux
 internal import Glibc
 internal import StallDetection
+internal import StallModel
 internal import Synchronization
 
 /// The monitors that must be stopped when the process exits.
 enum ProcessExit {
-    private struct State {
-        /// Retained: an app may release its monitor, whose threads continue.
-        var monitors: [StallMonitor] = []
-        /// The process that registered the handler. A forked child inherits the handler, but none of the threads.
-        var process: pid_t = 0
+    /// One monitor of a list that only grows: entries are reused, never freed.
+    private final class Entry: Sendable {
+        /// The address of a retained monitor: an app may release its own reference, and the agent continues. 0: free.
+        let monitor = Atomic<UInt>(0)
+        /// The same, taken over by the exit.
+        let stopping = Atomic<UInt>(0)
+        /// The process that started the monitor's threads. A forked child inherits the list, but none of them.
+        let process = Atomic<Int32>(0)
+        let next = Atomic<UInt>(0)
     }
 
-    private static let state = Mutex(State())
+    private static let first = Atomic<UInt>(0)
+    private static let isRegistered = Atomic<Bool>(false)
+    private static let isDone = Atomic<Bool>(false)
     /// How long an exit waits for the store.
     private static let limit = Duration.milliseconds(100)
 
+    /// Whether an exit has waited long enough: the app's objects are being destroyed, so none of its code may be called.
+    static var isOver: Bool { isDone.load(ordering: .acquiring) }
+
     /// Stops the monitor when the process exits.
     static func stop(_ monitor: StallMonitor) {
-        let isFirst = state.withLock { state in
-            if state.process != getpid() { state.monitors = [] }
-            state.monitors.append(monitor)
-            defer { state.process = getpid() }
-            return state.process == 0
+        let address = UInt(bitPattern: Unmanaged.passRetained(monitor).toOpaque())
+        if !reuseEntry(for: address) { addEntry(for: address) }
+        if !isRegistered.exchange(true, ordering: .acquiringAndReleasing) {
+            atexit { ProcessExit.stopAll() }
         }
-        if isFirst { atexit { ProcessExit.stopAll() } }
     }
 
+    /// Releases the monitor, unless an exit has taken it over.
     static func forget(_ monitor: StallMonitor) {
-        state.withLock { state in state.monitors.removeAll { $0 === monitor } }
+        let pointer = Unmanaged.passUnretained(monitor)
+        let address = UInt(bitPattern: pointer.toOpaque())
+        forEach { entry in
+            let taken = entry.monitor.compareExchange(
+                expected: address, desired: 0, ordering: .acquiringAndReleasing)
+            if taken.exchanged { pointer.release() }
+        }
     }
 
     private static func stopAll() {
-        let monitors = state.withLock { state in
-            state.process == getpid() ? state.monitors : []
+        let process = getpid()
+        let deadline = MonotonicInstant(nanoseconds: stall_monotonic_ns()) + limit
+        var isStopping = false
+        forEach { entry in
+            guard entry.process.load(ordering: .acquiring) == process else { return }
+            let address = entry.monitor.exchange(0, ordering: .acquiringAndReleasing)
+            guard let monitor = monitor(at: address) else { return }
+            if !isStopping { stall_process_record_note_exit() }
+            isStopping = true
+            entry.stopping.store(address, ordering: .releasing)
+            monitor.beginStop()
         }
-        guard !monitors.isEmpty else { return }
-        stall_process_record_note_exit()
         // A stuck disk or callback must not keep the process alive. What is not in the store by then is in the process
         // record.
-        let thread = AgentThread(name: "stall-exit") {
-            for monitor in monitors { monitor.stop() }
+        forEach { entry in
+            let address = entry.stopping.load(ordering: .acquiring)
+            if let monitor = monitor(at: address) { _ = monitor.waitForEnd(until: deadline) }
         }
-        if let thread, !thread.join(within: limit) { thread.detach() }
+        isDone.store(true, ordering: .releasing)
+    }
+
+    // MARK: The list
+
+    private static func forEach(_ body: (Entry) -> Void) {
+        var address = first.load(ordering: .acquiring)
+        while let pointer = UnsafeRawPointer(bitPattern: address) {
+            let entry = Unmanaged<Entry>.fromOpaque(pointer).takeUnretainedValue()
+            body(entry)
+            address = entry.next.load(ordering: .acquiring)
+        }
+    }
+
+    private static func monitor(at address: UInt) -> StallMonitor? {
+        UnsafeRawPointer(bitPattern: address).map {
+            Unmanaged<StallMonitor>.fromOpaque($0).takeUnretainedValue()
+        }
+    }
+
+    private static func reuseEntry(for monitor: UInt) -> Bool {
+        var isFound = false
+        forEach { entry in
+            guard !isFound else { return }
+            isFound =
+                entry.monitor.compareExchange(
+                    expected: 0, desired: monitor, ordering: .acquiringAndReleasing
+                ).exchanged
+            if isFound { entry.process.store(getpid(), ordering: .releasing) }
+        }
+        return isFound
+    }
+
+    private static func addEntry(for monitor: UInt) {
+        let entry = Entry()
+        entry.process.store(getpid(), ordering: .relaxed)
+        entry.monitor.store(monitor, ordering: .relaxed)
+        let address = UInt(bitPattern: Unmanaged.passRetained(entry).toOpaque())
+        var head = first.load(ordering: .acquiring)
+        while true {
+            entry.next.store(head, ordering: .relaxed)
+            let (exchanged, original) = first.compareExchange(
+                expected: head, desired: address, ordering: .acquiringAndReleasing)
+            if exchanged { return }
+            head = original
+        }
     }
 }

@@ -43,6 +43,8 @@ final class StallNotifier: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The thread that runs a callback; 0 for none.
+    private let caller = Atomic<Int32>(0)
     private let queue = BoundedQueue<StallReport>(capacity: 64)
     private let deadline: Duration
     private let clock: @Sendable () -> MonotonicInstant
@@ -94,9 +96,11 @@ final class StallNotifier: Sendable {
         }
     }
 
-    /// Called from a callback that stops the agent: its own thread cannot be joined.
+    /// Called from a callback that stops the agent: its own thread cannot be joined. Does not wait: another thread may
+    /// hold the lock and wait for the heap.
     func detachIfCurrent() {
-        state.withLock { state in
+        guard caller.load(ordering: .relaxed) == stall_gettid() else { return }
+        state.withLockIfAvailable { state in
             guard let thread = state.thread, thread.isCurrent else { return }
             thread.detach()
             state.thread = nil
@@ -148,8 +152,11 @@ final class StallNotifier: Sendable {
                 state.call = call
                 return true
             }
-            guard mayCall else { return false }
+            guard mayCall, !ProcessExit.isOver else { return false }
+            caller.store(stall_gettid(), ordering: .relaxed)
             handler.mask.run { handler.body(report) }
+            _ = caller.compareExchange(
+                expected: stall_gettid(), desired: 0, ordering: .relaxed)
             let isCurrent = state.withLock { state in
                 guard state.generation == generation else { return false }
                 state.call = nil
