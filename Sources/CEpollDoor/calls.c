@@ -21,7 +21,7 @@
 #define SYS_epoll_pwait2 441
 #endif
 
-#define FRAME ((uintptr_t)__builtin_frame_address(0))
+#define PLACE ((door_place){(uintptr_t)__builtin_frame_address(0), CALLER})
 #define CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0))
 // The kernel's signal sets are shorter than libc's.
 enum { KERNEL_SET_BYTES = 8 };
@@ -96,7 +96,16 @@ static int kernel_pselect(
 }
 static int kernel_select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
     struct timespec left = {0};
-    if (timeout) left = (struct timespec){timeout->tv_sec, timeout->tv_usec * 1000L};
+    if (timeout) {
+        // libc accepts microseconds of more than a second; the kernel's call does not.
+        const time_t seconds = timeout->tv_usec / 1000000;
+        if (timeout->tv_sec < 0 || timeout->tv_usec < 0) {
+            errno = EINVAL;
+            return -1;
+        }
+        left = (struct timespec){timeout->tv_sec, timeout->tv_usec % 1000000 * 1000L};
+        if (__builtin_add_overflow(left.tv_sec, seconds, &left.tv_sec)) left = (struct timespec){INT64_MAX, 999999999};
+    }
     int result = call_kernel(
         SYS_pselect6, count, POINTER(in), POINTER(out), POINTER(other), POINTER(timeout ? &left : NULL), 0);
     if (timeout) *timeout = (struct timeval){left.tv_sec, left.tv_nsec / 1000};
@@ -131,7 +140,7 @@ static bool is_zero(const struct timespec *timeout) { return timeout && timeout-
     stall_door *door = door_of_thread;                                                                          \
     if (__builtin_expect(door == NULL, 1)) return call;                                                         \
     const bool instant = (is_instant);                                                                          \
-    if (!door_enter(door, (door_identity)identity, descriptors, count, stride, instant, FRAME)) return call;    \
+    if (!door_enter(door, (door_identity)identity, descriptors, count, stride, instant, PLACE)) return call;    \
     const int result = call;                                                                                    \
     door_leave(door, instant);                                                                                  \
     return result

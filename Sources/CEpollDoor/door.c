@@ -2,8 +2,13 @@
 #include "door.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "stall_clock.h"
 #include "stall_rest.h"
@@ -69,8 +74,9 @@ static int descriptor_at(const int *descriptors, size_t index, size_t stride) {
     return *(const int *)((const char *)descriptors + index * stride);
 }
 
-static void learn(stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride) {
+static void learn(door_identity call, const int *descriptors, size_t count, size_t stride, stall_door *door) {
     door->loop = call;
+    door->anchor_count = 0;
     for (size_t i = 0; i < count && door->anchor_count < DOOR_ANCHORS; i++) {
         int descriptor = descriptor_at(descriptors, i, stride);
         if (descriptor >= 0) door->anchors[door->anchor_count++] = descriptor;
@@ -89,23 +95,63 @@ static bool has_anchor(const stall_door *door, const int *descriptors, size_t co
     return false;
 }
 
+static bool is_epoll(int descriptor) {
+    static const char kind[] = "anon_inode:[eventpoll]";
+    char path[32], target[sizeof kind];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    const ssize_t count = readlink(path, target, sizeof target);
+    // Without /proc, an open descriptor counts as the set.
+    return count < 0 || ((size_t)count == strlen(kind) && memcmp(target, kind, strlen(kind)) == 0);
+}
+
+static bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) != -1; }
+
+// Loops replace what they wait for: after a fork, after an error, when they are initialized again. Then the old
+// descriptors are closed, or the wait comes from exactly where the loop waited before.
+static bool has_replaced(const stall_door *door, door_identity call, door_place place) {
+    if (door->loop.kind != call.kind) return false;
+    if (door->place.frame == place.frame && door->place.caller == place.caller) return true;
+    if (call.kind == DOOR_EPOLL) return !is_open((int)door->loop.key) || !is_epoll((int)door->loop.key);
+    if (call.kind != DOOR_POLL || door->loop.key != call.key) return false;
+    for (int i = 0; i < door->anchor_count; i++) {
+        if (is_open(door->anchors[i])) return false;
+    }
+    return true;
+}
+
+static bool is_loops(
+    stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, door_place place) {
+    if (door->loop.kind == call.kind && door->loop.key == call.key
+        && (call.kind != DOOR_POLL || has_anchor(door, descriptors, count, stride))) return true;
+    const int saved = errno;
+    const bool is_new = door->loop.kind == 0 || has_replaced(door, call, place);
+    errno = saved;
+    if (is_new) learn(call, descriptors, count, stride, door);
+    return is_new;
+}
+
+// A signal handler that interrupts the wait is deeper in the stack, or on the alternate one. A wait that was left by
+// longjmp is not on the stack any more.
+static bool interrupts_wait(const stall_door *door, door_place place) {
+    stack_t alternate;
+    if (!door->is_inside) return false;
+    return place.frame < door->place.frame
+        || (sigaltstack(NULL, &alternate) == 0 && alternate.ss_flags & SS_ONSTACK);
+}
+
 bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
-    uintptr_t frame) {
+    door_place place) {
     if (__atomic_load_n(&door->is_closed, __ATOMIC_ACQUIRE)) {
         door_of_thread = NULL;
         pthread_setspecific(key, NULL);
         leave_thread(door);
         return false;
     }
-    if (door->loop.kind == 0) learn(door, call, descriptors, count, stride);
-    if (door->loop.kind != call.kind || door->loop.key != call.key) return false;
-    if (call.kind == DOOR_POLL && !has_anchor(door, descriptors, count, stride)) return false;
-    // A signal handler that interrupts the wait is deeper in the stack. A wait that was left by longjmp is not on the
-    // stack any more.
-    if (door->is_inside && frame < door->frame) return false;
+    if (interrupts_wait(door, place)) return false;
+    if (!is_loops(door, call, descriptors, count, stride, place)) return false;
     door->is_inside = true;
-    door->frame = frame;
+    door->place = place;
     __atomic_store_n(&door->crossings, door->crossings + 1, __ATOMIC_RELEASE);
     if (is_instant) {
         stall_beacon_publish_iteration(door->beacon, stall_monotonic_ns());

@@ -12,6 +12,13 @@ typedef struct {
     uint64_t key;   ///< the epoll descriptor, or the call site of poll or select
 } door_identity;
 
+/// Where a thread calls a wait function. A loop does so again and again with the same frame; what waits inside of one of
+/// its callouts is deeper in the stack.
+typedef struct {
+    uintptr_t frame;   ///< the frame address
+    uint64_t caller;   ///< the return address
+} door_place;
+
 enum { DOOR_EPOLL = 1, DOOR_POLL, DOOR_SELECT, DOOR_ANCHORS = 16 };
 
 struct stall_door {
@@ -25,7 +32,7 @@ struct stall_door {
     int anchor_count;
     bool is_inside;
     uint32_t weight;  ///< how many iterations the last one stands for
-    uintptr_t frame;  ///< the frame address at the beginning of the wait
+    door_place place;  ///< of the loop's last wait
 };
 
 /// The calling thread's door; NULL for nearly all threads.
@@ -35,6 +42,6 @@ extern __thread stall_door *door_of_thread __attribute__((tls_model("initial-exe
 /// called. `descriptors` are those of a poll, `stride` bytes apart.
 bool door_enter(
     stall_door *door, door_identity call, const int *descriptors, size_t count, size_t stride, bool is_instant,
-    uintptr_t frame) __attribute__((visibility("hidden")));
+    door_place place) __attribute__((visibility("hidden")));
 /// The loop's wait is over. Preserves errno.
 void door_leave(stall_door *door, bool is_instant) __attribute__((visibility("hidden")));

@@ -33,13 +33,31 @@ __attribute__((noinline)) void door_loop_wait(door_loop *loop, int call, int mil
     }
 }
 
+void door_loop_replace_set(door_loop *loop, int keeps) {
+    int before = loop->set;
+    loop->set = epoll_create1(0);
+    if (!keeps) close(before);
+}
+
+__attribute__((noinline)) void door_loop_wait_elsewhere(int milliseconds) {
+    volatile char room[256] = {0};
+    struct epoll_event event;
+    int set = epoll_create1(0);
+    epoll_wait(set, &event, 1, milliseconds);
+    close(set);
+    room[0] = room[1];
+}
+
 static void poll_a_little(int number) {
     (void)number;
     poll(NULL, 0, 20);
 }
 
-void door_loop_poll_in_handler(void) {
+void door_loop_poll_in_handler(int is_alternate) {
+    static char alternate[1 << 16];
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
     struct sigaction action = {.sa_handler = poll_a_little, .sa_flags = SA_RESTART};
+    if (is_alternate && sigaltstack(&stack, NULL) == 0) action.sa_flags |= SA_ONSTACK;
     sigaction(SIGALRM, &action, NULL);
 }
 

@@ -1,8 +1,10 @@
 // Waits by every call through the interposed functions, in several threads and until a cancellation. WatchedWaitsTests
 // builds it in several ways: as it is, static, and with each sanitizer.
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "door_loop.h"
@@ -83,9 +85,18 @@ static void wait_in_threads(void) {
     printf(" %s\n", read <= UINT64_MAX ? "read" : "");
 }
 
+// Arguments of select that libc accepts and the kernel's call does not, and the other way round.
+static void select_oddly(void) {
+    struct timeval second = {0, 1000001}, none = {0, 0}, negative = {0, -1};
+    int results[] = {select(0, NULL, NULL, NULL, &second), select(0, NULL, NULL, NULL, &none)};
+    int error = select(0, NULL, NULL, NULL, &negative) == -1 ? errno : 0;
+    printf("selected %d %d %d\n", results[0], results[1], error);
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     for (int call = DOOR_LOOP_EPOLL; call <= DOOR_LOOP_SELECT; call++) play(call);
+    select_oddly();
 #if !__has_feature(thread_sanitizer)  // which reports a thread that is cancelled in poll, also without the door
     cancel();
 #endif

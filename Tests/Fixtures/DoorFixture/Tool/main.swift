@@ -31,9 +31,17 @@ func play(_ scenario: String, _ monitor: StallMonitor) {
             wait(0)
             usleep(1000)
         }
-    case "signal":
+    case "replaced", "kept":
+        wait(50)
+        door_loop_replace_set(&loop, scenario == "kept" ? 1 : 0)
+        for _ in 0..<3 { wait(300) }
+    case "other-set":
+        wait(50)
+        door_loop_wait_elsewhere(500)
+        wait(50)
+    case "signal", "signal-alternate":
         // A handler that polls in the middle of the wait.
-        door_loop_poll_in_handler()
+        door_loop_poll_in_handler(scenario == "signal" ? 0 : 1)
         for _ in 0..<2 {
             alarm(1)
             wait(1400)

@@ -25,16 +25,27 @@ import Testing
     }
 
     @Test func `another wait on the loop's thread is work`() throws {
-        let (output, reports) = try #require(play(["other-wait"]).values.first)
-        #expect(output == "waits 2 of 3\ndone\n")
-        try #require(reports.count == 1)
-        let functions = reports[0].samples.flatMap(\.frames).compactMap(\.function)
-        #expect(functions.contains("door_loop_wait"))
+        let played = try play(["other-wait", "other-set"])
+        for (scenario, waits, function) in [
+            ("other-wait", "waits 2 of 3", "door_loop_wait"),
+            ("other-set", "waits 2 of 2", "door_loop_wait_elsewhere"),
+        ] {
+            let (output, reports) = try #require(played[scenario])
+            #expect(output == "\(waits)\ndone\n", "\(scenario)")
+            try #require(reports.count == 1, "\(scenario)")
+            let functions = reports[0].samples.flatMap(\.frames).compactMap(\.function)
+            #expect(functions.contains(function), "\(scenario)")
+        }
     }
 
-    @Test func `spinning, signals, the end of a watch and a fork are no stalls`() throws {
-        let played = try play(["spin", "signal", "stopped", "fork"])
+    @Test func `spinning, signals, a new set, the end of a watch and a fork are no stalls`() throws
+    {
+        let played = try play([
+            "spin", "signal", "signal-alternate", "replaced", "kept", "stopped", "fork",
+        ])
         for (scenario, said) in [
+            ("signal-alternate", "waits 4 of 4"), ("replaced", "waits 4 of 4"),
+            ("kept", "waits 4 of 4"),
             ("spin", "waits 1000 of 1000"), ("signal", "waits 4 of 4"), ("stopped", "waits 1 of 2"),
             ("fork", "child 0\nwaits 2 of 2"),
         ] {
@@ -53,8 +64,9 @@ import Testing
             let waits = ["epoll_wait", "epoll_pwait", "poll", "ppoll", "select"].map {
                 "\($0) 3 1\n"
             }
+            let selected = "selected 0 0 22\n"
             let cancelled = option == "-fsanitize=thread" ? "" : "cancelled 1, then 0\n"
-            #expect(output == waits.joined() + cancelled + "0000 read\n")
+            #expect(output == waits.joined() + selected + cancelled + "0000 read\n")
             #expect(status == 0, "\(errors)")
         }
     }
@@ -68,6 +80,9 @@ import Testing
             "Sources/CEpollDoor/door.c", "Sources/CEpollDoor/calls.c",
             "Sources/CLinux/Targets/stall_beacon.c",
             "Sources/CLinux/System/stall_process_record.c",
+            "Sources/CLinux/System/stall_crash_note.c", "Sources/CLinux/Proc/stall_task.c",
+            "Sources/CLinux/Proc/stall_numbers.c", "Sources/CLinux/Proc/stall_descriptors.c",
+            "Sources/CLinux/Proc/stall_thread_files.c",
         ].map { root.appending(path: $0).path }
         let headers = [
             "Sources/CLinux/include", "Sources/CEpollDoor/include", "\(fixture)/C/include",
