@@ -74,7 +74,7 @@ extension StallMonitor {
         ///
         /// **Source:** systemd.exec(5), "StateDirectory=": `STATE_DIRECTORY`, absolute paths joined with colons.
         public static var defaultStore: String {
-            store(inStateDirectories: getenv("STATE_DIRECTORY").map { String(cString: $0) })
+            store(inStateDirectories: processEnvironment(["STATE_DIRECTORY"])["STATE_DIRECTORY"])
         }
 
         static func store(inStateDirectories directories: String?) -> String {

@@ -1,13 +1,15 @@
 // System queries at the agent's start: paths, variables, small files. Through libc, because the first use of
 // Foundation's equivalents creates locales, bundles and a file manager, in an app that may never need them.
 
+internal import CLinux
 internal import Glibc
 
-/// The values of those environment variables that are set.
+/// The values of those environment variables that are set. None in a program with more rights than its caller (setuid,
+/// file capabilities): the agent would make and read files with those rights wherever the caller says.
 func processEnvironment(_ names: [String]) -> [String: String] {
     var values: [String: String] = [:]
     for name in names {
-        if let value = getenv(name) { values[name] = String(cString: value) }
+        if let value = stall_environment(name) { values[name] = String(cString: value) }
     }
     return values
 }
