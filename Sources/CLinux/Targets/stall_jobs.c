@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../System/kernel_read.h"
 #include "stall_clock.h"
@@ -36,13 +37,15 @@ static enqueue_function runtime_enqueue;    // the runtime's path without a hook
 static enqueue_hook earlier;                // the hook that was set before
 static stall_worker_handler new_worker;
 static bool is_started;
-static bool is_hooked;                      // the hook was set and not removed
+static uint64_t hook_lock;                  // process << 32 | thread, while the hook is changed; 0: free
+static __thread swift_job *passed_on;       // a job that this thread is passing to the earlier hook
 
 static stall_worker workers[STALL_WORKER_LIMIT];
 static int32_t worker_count;
 static pthread_key_t worker_key;
 static bool has_worker_key;
 static __thread stall_worker *this_worker;
+static __thread bool has_left;  // the thread is ending: jobs that destructors run are not marked
 
 // The location of each thread's current task: a private thread-local variable of Swift, found by searching for a known
 // task.
@@ -59,6 +62,9 @@ extern void *__tls_get_addr(tls_index *) WEAK;
 
 static void leave(void *context) {
     stall_worker *worker = context;
+    // Another thread may take the entry from here on.
+    this_worker = NULL;
+    has_left = true;
     __atomic_store_n(&worker->task_word, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&worker->job, 0, __ATOMIC_RELAXED);
     stall_beacon_publish(worker->beacon, STALL_LOOP_IDLE, stall_monotonic_ns());
@@ -174,7 +180,7 @@ static const swift_executor global_executor = {NULL, 0};
 
 static void stall_jobs_run(void *context) {
     swift_job *job = context;
-    stall_worker *worker = this_worker ? this_worker : take_entry();
+    stall_worker *worker = this_worker || has_left ? this_worker : take_entry();
     // A job that runs inside of another one on this thread belongs to that one.
     if (!worker || worker->job != 0) return swift_job_run(job, global_executor);
     stall_worker_begin(worker, stall_current_queue(), (uint64_t)(uintptr_t)job);
@@ -191,10 +197,40 @@ static SWIFT void stall_jobs_enqueue_marked(swift_job *job) {
 }
 
 static SWIFT void stall_jobs_enqueue(swift_job *job, enqueue_function original) {
+    // A hook that was set over this one may have become the earlier one, and call this one as its own earlier one.
+    if (passed_on == job) return stall_jobs_enqueue_marked(job);
     if (__atomic_load_n(&runtime_enqueue, __ATOMIC_RELAXED) != original)
         __atomic_store_n(&runtime_enqueue, original, __ATOMIC_RELEASE);
-    if (earlier) return earlier(job, stall_jobs_enqueue_marked);
-    stall_jobs_enqueue_marked(job);
+    const enqueue_hook next = __atomic_load_n(&earlier, __ATOMIC_ACQUIRE);
+    if (!next) return stall_jobs_enqueue_marked(job);
+    swift_job *outer = passed_on;
+    passed_on = job;
+    next(job, stall_jobs_enqueue_marked);
+    passed_on = outer;
+}
+
+// A forked child may inherit the lock from a thread that it does not have.
+static void lock_hook(void) {
+    const uint64_t own = (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)stall_gettid();
+    for (;;) {
+        uint64_t holder = __atomic_load_n(&hook_lock, __ATOMIC_RELAXED);
+        const bool is_free = holder == 0 || (pid_t)(holder >> 32) != getpid();
+        if (is_free && __atomic_compare_exchange_n(
+                &hook_lock, &holder, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+        sched_yield();
+    }
+}
+
+static void unlock_hook(void) { __atomic_store_n(&hook_lock, 0, __ATOMIC_RELEASE); }
+
+// Sets the hook, over whichever is set. Returns whether it was not set.
+static bool set_hook(void) {
+    enqueue_hook before = __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE);
+    if (before == stall_jobs_enqueue) return false;
+    do __atomic_store_n(&earlier, before, __ATOMIC_RELEASE);
+    while (!__atomic_compare_exchange_n(
+        &swift_task_enqueueGlobal_hook, &before, stall_jobs_enqueue, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return true;
 }
 
 bool stall_jobs_start(stall_worker_handler handler) {
@@ -205,23 +241,30 @@ bool stall_jobs_start(stall_worker_handler handler) {
     queue_width();
     if (!has_worker_key) has_worker_key = pthread_key_create(&worker_key, leave) == 0;
     __atomic_store_n(&new_worker, handler, __ATOMIC_RELEASE);
+    lock_hook();
     __atomic_store_n(&is_started, true, __ATOMIC_RELEASE);
-    enqueue_hook before = __atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE);
-    if (before == stall_jobs_enqueue) return true;
-    // Another hook was set over this one and may call it; as `earlier` it would call itself.
-    if (is_hooked) return true;
-    earlier = before;
-    is_hooked = true;
-    __atomic_store_n(&swift_task_enqueueGlobal_hook, stall_jobs_enqueue, __ATOMIC_RELEASE);
+    set_hook();
+    unlock_hook();
     return true;
 }
 
+bool stall_jobs_restore(void) {
+    if (!__atomic_load_n(&is_started, __ATOMIC_ACQUIRE) || stall_jobs_are_marked()) return false;
+    lock_hook();
+    const bool was_lost = __atomic_load_n(&is_started, __ATOMIC_ACQUIRE) && set_hook();
+    unlock_hook();
+    return was_lost;
+}
+
 void stall_jobs_stop(void) {
+    lock_hook();
     __atomic_store_n(&is_started, false, __ATOMIC_RELEASE);
-    if (!is_hooked) return;
     enqueue_hook ours = stall_jobs_enqueue;
-    is_hooked = !__atomic_compare_exchange_n(
-        &swift_task_enqueueGlobal_hook, &ours, earlier, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    // Under another hook it stays, and passes jobs on unmarked.
+    if (&swift_task_enqueueGlobal_hook)
+        __atomic_compare_exchange_n(
+            &swift_task_enqueueGlobal_hook, &ours, earlier, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    unlock_hook();
 }
 
 bool stall_jobs_are_marked(void) {

@@ -82,6 +82,8 @@ private struct Recording {
     private let ring: HandoverRing
     private let watchdog: Watchdog
     private var health = WatchdogHealth()
+    /// Whether it was logged that jobs of tasks were not watched for a while.
+    private var hasLostJobs = false
     /// Requests from the ring, in order of arrival.
     private var waiting: [RecorderRequest] = []
     private static let waitingLimit = 256
@@ -179,6 +181,14 @@ private struct Recording {
             store.countLosses(1, reason: .blind)
         case .isBack: configuration.logger.notice("the watchdog is back")
         case nil: break
+        }
+        if stall_jobs_restore() {
+            store.countLosses(1, reason: .blind)
+            if !hasLostJobs {
+                configuration.logger.notice(
+                    "another tool had replaced the hook for jobs of tasks; it is set again")
+            }
+            hasLostJobs = true
         }
         return health.nextPoll(delay: delay, isWaiting: watchdog.isWaiting, at: now)
     }

@@ -59,6 +59,29 @@ extension Play {
             stage.stall(monitor)
             stage.stop(monitor)
         },
+        // As withMainSerialExecutor does: another hook for a while, then none.
+        Play(name: "jobs-hook-replaced") { stage in
+            for chains in [false, true] {
+                let first = try stage.start()
+                first.watchTasks()
+                stage.rest(.milliseconds(50))
+                host_hook_jobs(chains)
+                stage.rest(.milliseconds(50))
+                let second = try StallMonitor.start(
+                    stage.configuration { $0.store = stage.directory + "/store-\(chains).sqlite" })
+                second.watchTasks()
+                stage.rest(.milliseconds(50))
+                try stage.stallInTask(second, "over another hook")
+                host_clear_jobs_hook()
+                stage.stop(second)
+                stage.stop(first)
+            }
+            let monitor = try stage.start()
+            monitor.watchTasks()
+            stage.rest(.milliseconds(50))
+            try stage.stallInTask(monitor, "after another hook")
+            stage.stop(monitor)
+        },
     ]
 
     static let files: [Play] = [
@@ -214,6 +237,22 @@ private final class LogLines: @unchecked Sendable {
         func log(event: LogEvent) {
             lines.lock.withLock { lines.lines += 1 }
             print("log: \(event.message)")
+        }
+    }
+}
+
+extension Stage {
+    /// A job that blocks its thread must be reported.
+    fileprivate func stallInTask(_ monitor: StallMonitor, _ place: String) throws {
+        let reported = DispatchSemaphore(value: 0)
+        monitor.onStall { report in
+            if report.loop == "tasks" { reported.signal() }
+        }
+        Task.detached { host_rest(300_000_000) }
+        let limit = DispatchTime.now() + 5
+        while reported.wait(timeout: .now()) == .timedOut {
+            guard DispatchTime.now() < limit else { return print("blind a job \(place)") }
+            rest(.milliseconds(20))
         }
     }
 }
