@@ -5,9 +5,12 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "kernel_read.h"
@@ -42,11 +45,77 @@ static size_t with_thread_locals(size_t stack_bytes) {
     return total;
 }
 
-int stall_thread_start(
-    unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
+// What the process was started with. The caller of `start` may have pinned itself since, or changed its priority.
+static cpu_set_t process_cpus;
+static bool knows_cpus;
+static int process_nice;
+
+__attribute__((constructor)) static void remember_process(void) {
+    knows_cpus = sched_getaffinity(0, sizeof process_cpus, &process_cpus) == 0;
+    process_nice = getpriority(PRIO_PROCESS, 0);
+}
+
+typedef struct {
+    void *(*body)(void *);
+    void *context;
+    int nice;
+} beginning;
+
+static void *begin(void *context) {
+    const beginning given = *(beginning *)context;
+    free(context);
+    if (getpriority(PRIO_PROCESS, 0) > given.nice) setpriority(PRIO_PROCESS, 0, given.nice);
+    return given.body(given.context);
+}
+
+// How far a thread leaves the scheduling of its creator behind.
+typedef enum { AHEAD, PLAIN, PLAIN_HERE, INHERITED } scheduling;
+
+enum { SHORTEST_REALTIME_US = 200000 };
+
+// One step above a real-time creator. Not where the kernel would end the process for a short use of the CPU.
+static bool set_ahead(pthread_attr_t *attributes) {
+    struct sched_param parameters;
+    struct rlimit limit;
+    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    if ((policy != SCHED_FIFO && policy != SCHED_RR) || sched_getparam(0, &parameters) != 0) return false;
+    if (getrlimit(RLIMIT_RTTIME, &limit) == 0 && limit.rlim_cur < SHORTEST_REALTIME_US) return false;
+    if (parameters.sched_priority < sched_get_priority_max(policy)) parameters.sched_priority++;
+    return pthread_attr_setschedpolicy(attributes, policy) == 0
+        && pthread_attr_setschedparam(attributes, &parameters) == 0;
+}
+
+static bool set_scheduling(pthread_attr_t *attributes, scheduling scheduling) {
+    if (scheduling == INHERITED) return true;
+    if (scheduling == AHEAD && !set_ahead(attributes)) return false;
+    if (scheduling != PLAIN_HERE && knows_cpus
+        && pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus) != 0) return false;
+    return pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) == 0;
+}
+
+static int start(pthread_t *thread, size_t stack_bytes, scheduling scheduling, beginning *beginning) {
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     if (error) return error;
+    if (!set_scheduling(&attributes, scheduling)) error = EPERM;
+    for (size_t size = with_thread_locals(stack_bytes); !error; size *= 2) {
+        error = pthread_attr_setstacksize(&attributes, size);
+        if (!error) error = pthread_create(thread, &attributes, begin, beginning);
+        if (error != EINVAL || size >= LARGEST_STACK) break;  // EINVAL: still too small
+        error = 0;
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static int start_named(
+    unsigned long *thread, const char *name, size_t stack_bytes, bool is_ahead, void *(*body)(void *), void *context) {
+    beginning *beginning = malloc(sizeof *beginning);
+    if (!beginning) return ENOMEM;
+    beginning->body = body;
+    beginning->context = context;
+    const int own_nice = getpriority(PRIO_PROCESS, 0);
+    beginning->nice = is_ahead && own_nice <= process_nice ? own_nice - 1 : process_nice;
     // A thread inherits its creator's mask: set it during the creation.
     sigset_t mask, before;
     sigfillset(&mask);
@@ -54,18 +123,29 @@ int stall_thread_start(
         sigdelset(&mask, synchronous_signals[i]);
     }
     pthread_sigmask(SIG_SETMASK, &mask, &before);
-    for (size_t size = with_thread_locals(stack_bytes);; size *= 2) {
-        error = pthread_attr_setstacksize(&attributes, size);
-        if (!error) error = pthread_create(thread, &attributes, body, context);
-        if (error != EINVAL || size >= LARGEST_STACK) break;  // EINVAL: still too small
-    }
+    int error = EPERM;
+    // The kernel may refuse a priority, a class or a CPU.
+    for (scheduling scheduling = is_ahead ? AHEAD : PLAIN; error && scheduling <= INHERITED; scheduling++)
+        error = start(thread, stack_bytes, scheduling, beginning);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error) return error;
+    if (error) {
+        free(beginning);
+        return error;
+    }
     char short_name[16] = {0};
     strncpy(short_name, name, sizeof short_name - 1);
     pthread_setname_np(*thread, short_name);
     return 0;
+}
+
+int stall_thread_start(
+    unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
+    return start_named(thread, name, stack_bytes, false, body, context);
+}
+
+int stall_thread_start_ahead(
+    unsigned long *thread, const char *name, size_t stack_bytes, void *(*body)(void *), void *context) {
+    return start_named(thread, name, stack_bytes, true, body, context);
 }
 
 // ThreadSanitizer does not intercept pthread_clockjoin_np: it would consider the thread alive even when its id is

@@ -8,7 +8,16 @@
 /// handlers for asynchronous signals do not run on it, and the app's crash handler sees a crash there. `stack_bytes`
 /// excludes thread-local variables, for which room is added. `thread` receives the pthread_t. `name` is truncated to 15
 /// bytes. Returns 0 or the errno of pthread_create.
+///
+/// Of its creator's scheduling it inherits nothing that the kernel lets go: it has the ordinary class, and the CPUs and
+/// the nice value that the process was started with.
 int stall_thread_start(
+    unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
+    void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
+
+/// The same for a thread that must run while its creator does: one step above a real-time creator, or one nice value
+/// below it, where the kernel allows that.
+int stall_thread_start_ahead(
     unsigned long *_Nonnull thread, const char *_Nonnull name, size_t stack_bytes,
     void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 

@@ -16,12 +16,16 @@ package final class AgentThread: @unchecked Sendable {
     }
 
     /// Starts the thread; nil if the system refuses.
+    ///
+    /// - Parameter isAhead: Whether it must run while its creator does, whatever the creator's priority.
     package init?(
-        name: String, stackBytes: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+        name: String, stackBytes: Int = 1 << 20, isAhead: Bool = false,
+        _ body: @escaping @Sendable () -> Void
     ) {
         let context = Unmanaged.passRetained(Body(body))
         var handle = pthread_t()
-        let error = stall_thread_start(
+        let start = isAhead ? stall_thread_start_ahead : stall_thread_start
+        let error = start(
             &handle, name, stackBytes,
             { context in
                 Unmanaged<Body>.fromOpaque(context!).takeRetainedValue().run()

@@ -30,7 +30,8 @@ package final class Watchdog: Sendable {
         }
         wakeup = Wakeup(pointer: pointer)
         self.suspensionProbe = suspensionProbe
-        let thread = AgentThread(name: "stall-watchdog") { [inbox, wakeup, pulse, processRecord] in
+        let thread = AgentThread(name: "stall-watchdog", isAhead: true) {
+            [inbox, wakeup, pulse, processRecord] in
             stall_thread_wake_on_time()
             var watch = WatchdogThread(
                 inbox: inbox, wakeup: wakeup.pointer, suspensionProbe: suspensionProbe,

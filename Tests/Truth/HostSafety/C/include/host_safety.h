@@ -100,3 +100,17 @@ uint64_t host_now(void);
 
 /// A thread that waits for `ns`, writes the time to a new file and exits with status 7. It allocates nothing then.
 void host_exit_soon(uint64_t ns, const char *_Nonnull path);
+
+/// Pins the calling thread to the CPU on which it runs.
+bool host_pin(void);
+
+/// Gives the calling thread a scheduling class: `fifo` or `rr` with a priority, `batch`, `idle`, or `nice` with a value. False
+/// where that is not allowed.
+bool host_schedule(const char *_Nonnull class, int number);
+
+/// Sets Swift's hook for jobs, as tools for tests do; with `chains` it calls the hook that was set before.
+void host_hook_jobs(bool chains);
+void host_clear_jobs_hook(void);
+
+/// Makes a copy of a program that runs with its owner's rights, whoever starts it.
+bool host_make_setuid(const char *_Nonnull program);
