@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "../process_memory.h"
+#include "thread_progress.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
 #define LONGEST_STORAGE_NS UINT64_C(10000000000)  // of an answer that is not collected
@@ -277,13 +278,17 @@ static void wait_while(signal_request *request, uint32_t state, uint64_t deadlin
     }
 }
 
-static int send(signal_request *request, uint32_t requested) {
+// EAGAIN if the thread waits by now: the signal would end its wait.
+static int send(signal_request *request, uint32_t requested, stall_thread_files *files) {
+    stall_thread_position position;
     siginfo_t info = {.si_code = SI_QUEUE, .si_errno = (int)requested};
     info.si_pid = getpid();
     info.si_uid = getuid();
     info.si_value.sival_ptr = request;
-    const pid_t thread = atomic_load(&request->thread);
-    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, request->signal, &info) == 0 ? 0 : errno;
+    const pid_t thread = atomic_load(&request->thread), own = getpid();
+    // Between this look and the signal the thread can still begin to wait, so there is nothing else between them.
+    if (stall_thread_find_position(files, &position) != 0 || !position.is_running) return EAGAIN;
+    return syscall(SYS_rt_tgsigqueueinfo, own, thread, request->signal, &info) == 0 ? 0 : errno;
 }
 
 // Whether the shared buffer is free: a handler may still be writing an answer to a request that timed out.
@@ -337,6 +342,7 @@ static signal_result give_up(signal_request *request, uint32_t requested, int er
     atomic_store(&shared_user, NULL);
     atomic_store(&is_busy, false);
     if (error == ESRCH) return SIGNAL_THREAD_ENDED;
+    if (error == EAGAIN) return SIGNAL_NOT_RUNNING;
     return error == 0 ? SIGNAL_LEFT_OPEN : SIGNAL_UNAVAILABLE;
 }
 
@@ -360,7 +366,7 @@ signal_result stall_signal_copy_request(
     atomic_store(&shared_user, request);
     request->sent_ns = monotonic_ns();
     atomic_store(&request->state, requested);
-    const int error = send(request, requested);
+    const int error = send(request, requested, parameters->files);
     if (error == 0) wait_while(request, requested, parameters->deadline_ns);
     if (atomic_load(&request->state) != requested + 2) {
         const signal_result result = give_up(request, requested, error, parameters->deadline_ns);

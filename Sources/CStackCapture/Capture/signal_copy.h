@@ -3,10 +3,12 @@
 #include <sys/types.h>
 
 #include "../Architecture/architecture.h"
+#include "stall_thread_files.h"
 
 typedef enum {
     SIGNAL_COPIED,
     SIGNAL_UNAVAILABLE,   // another sampler is active, or no request is free
+    SIGNAL_NOT_RUNNING,   // the thread has just begun to wait: no signal was sent
     SIGNAL_THREAD_ENDED,
     SIGNAL_TIMED_OUT,     // the thread was stopped while it answered
     SIGNAL_LEFT_OPEN,     // no answer in time: the request stays open, and its answer can be collected later
@@ -21,6 +23,7 @@ bool stall_signal_copy_is_available(void);
 /// Parameters of a request.
 typedef struct {
     const stall_thread *_Nonnull thread;
+    stall_thread_files *_Nonnull files;  ///< of that thread
     const void *_Nonnull owner;
     uint64_t deadline_ns;  ///< CLOCK_MONOTONIC
     uint64_t blocked;      ///< its blocked signals, signal 1 in bit 0

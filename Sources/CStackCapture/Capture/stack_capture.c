@@ -17,10 +17,11 @@
 
 enum {
     ATTEMPT_PAUSE_NS = 200000,
-    BUSY_NS = 1000000,            // CPU time without a wait after which a thread may be signalled
+    BUSY_NS = 10000000,           // CPU time without a wait after which a thread may be signalled
+    UNCOUNTED_BUSY_NS = 1000000,  // the same if the kernel does not count waits: nearly all of the time
     LONGEST_DOUBT_NS = 10000000,
     SHORTEST_UNWIND_NS = 5000000,  // minimum time for unwinding a stack that was captured late
-    REMEMBERED_THREADS = 16,
+    REMEMBERED_THREADS = 64,
 };
 
 /// Since when a thread has been running without waiting.
@@ -196,8 +197,9 @@ static void pause_briefly(void) {
 
 // A thread that wakes only briefly also counts as running, but would be in its next wait when the signal arrives, and
 // the signal would end that wait. A thread that was preempted on its way into a wait even counts as running all the
-// time. So a thread is signalled only if it has used the CPU for a while without waiting. If the kernel does not count
-// waits, it must have used nearly all of that time.
+// time. So a thread is signalled only if it has used the CPU for a while without waiting: one that waited recently will
+// wait again soon, and is then captured without a signal. If the kernel does not count waits, it must have used nearly
+// all of a shorter time.
 static bool keeps_running(const stall_thread_files *files, const stall_thread_status *status, running_since *since) {
     uint64_t cpu_ns;
     if (stall_thread_cpu_ns(files->thread, &cpu_ns) != 0) return false;
@@ -205,14 +207,15 @@ static bool keeps_running(const stall_thread_files *files, const stall_thread_st
     const bool is_known = since->thread == files->thread && cpu_ns >= since->cpu_ns;
     if (is_known && since->waits == (status ? status->waits : 0)) {
         const uint64_t used_ns = cpu_ns - since->cpu_ns;
-        if (status || used_ns >= (now_ns - since->at_ns) / 10 * 9) return used_ns >= BUSY_NS;
+        if (status) return used_ns >= BUSY_NS;
+        if (used_ns >= (now_ns - since->at_ns) / 10 * 9) return used_ns >= UNCOUNTED_BUSY_NS;
     }
     *since = (running_since){files->thread, status ? status->waits : 0, cpu_ns, now_ns};
     return false;
 }
 
-// What earlier captures know of a thread. A thread that shares its CPU may not get a millisecond of it during a
-// capture, but does between captures. Only if the kernel counts waits does that mean that it ran all the time.
+// What earlier captures know of a thread. A thread that shares its CPU may not get enough of it during a capture, but
+// does between captures. Only if the kernel counts waits does that mean that it ran all the time.
 static running_since *since_when(stall_sampler *sampler, const stall_thread_files *files) {
     for (int i = 0; i < REMEMBERED_THREADS; i++) {
         if (sampler->since[i].thread == files->thread) return &sampler->since[i];
@@ -231,8 +234,8 @@ static void withdraw_if_blocked(stall_sampler *sampler, stall_thread_files *file
 }
 
 static int capture_running(
-    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, running_since *since,
-    uint64_t deadline_ns, stall_stack *stack
+    stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline_ns,
+    stall_stack *stack
 ) {
     stall_registers registers;
     stall_stack_copy copy;
@@ -243,9 +246,10 @@ static int capture_running(
     if (earlier && !stall_signal_copy_is_answered(earlier)) return EINPROGRESS;
     if (earlier) stall_signal_copy_end(earlier, false);
     const bool knows_status = stall_thread_read_status(files, &status) == 0;
-    if (!keeps_running(files, knows_status ? &status : NULL, since)) return EAGAIN;
+    if (!keeps_running(files, knows_status ? &status : NULL, since_when(sampler, files))) return EAGAIN;
     const signal_parameters parameters = {
         .thread = thread,
+        .files = files,
         .owner = sampler,
         .deadline_ns = deadline_ns,
         .blocked = knows_status ? status.blocked : 0,
@@ -254,6 +258,7 @@ static int capture_running(
     switch (stall_signal_copy_request(&parameters, &registers, &copy, &stack->answered_ns)) {
     case SIGNAL_COPIED: break;
     case SIGNAL_UNAVAILABLE: return EAGAIN;  // another sampler is active, or an answer is late
+    case SIGNAL_NOT_RUNNING: return EAGAIN;
     case SIGNAL_THREAD_ENDED: return ESRCH;
     case SIGNAL_TIMED_OUT: return ETIMEDOUT;
     case SIGNAL_LEFT_OPEN: withdraw_if_blocked(sampler, files); return EINPROGRESS;
@@ -274,13 +279,12 @@ static bool knows_state(const stall_thread_files *files) {
 static int capture(
     stall_sampler *sampler, const stall_thread *thread, stall_thread_files *files, uint64_t deadline, stall_stack *stack
 ) {
-    running_since *since = since_when(sampler, files);
     bool was_asked = false;
     const uint64_t start = monotonic_ns();
     for (;;) {
         int error = capture_blocked(sampler, thread, files, deadline, stack);
         if (error == EBUSY) {
-            error = capture_running(sampler, thread, files, since, deadline, stack);
+            error = capture_running(sampler, thread, files, deadline, stack);
             was_asked = was_asked || error != EBUSY;
             // It may have blocked before the signal arrived, with the signal masked: try once more from outside.
             if ((error == ETIMEDOUT || error == EINPROGRESS)

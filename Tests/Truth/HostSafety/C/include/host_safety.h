@@ -114,3 +114,11 @@ void host_clear_jobs_hook(void);
 
 /// Makes a copy of a program that runs with its owner's rights, whoever starts it.
 bool host_make_setuid(const char *_Nonnull program);
+
+/// Waits of a thread, and how many of them ended with EINTR.
+typedef struct {
+    uint64_t count, ended;
+} host_waits;
+
+/// Computes in bursts of random length, with a wait of 3 ms after each: nanosleep, epoll_wait and poll in turn.
+host_waits host_work_in_bursts(uint64_t shortest_ns, uint64_t longest_ns, uint64_t for_ns);
