@@ -388,7 +388,6 @@ void stall_signal_copy_release(void) {
     end(atomic_load(&shared_user), shared_buffer);
     atomic_store(&shared_user, NULL);
     atomic_store(&is_busy, false);
-    atomic_flag_clear(&is_dropping);
 }
 
 // MARK: Late answers
