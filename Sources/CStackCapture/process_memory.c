@@ -1,5 +1,5 @@
-// Also called in a signal handler: with direct system calls, because libc's `open`, `read` and `close` are cancellation
-// points.
+// Also called in a signal handler, so it uses only direct system calls; libc's `open`, `read` and `close` are
+// cancellation points besides.
 #define _GNU_SOURCE
 #include "process_memory.h"
 
@@ -7,43 +7,51 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
+#include "system_call.h"
 
 enum { PIPE_PART = 4096 };
+
+static long call(long number, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth) {
+    return stall_system_call(number, first, second, third, fourth, 0, 0);
+}
 
 // write(2) to a pipe reads the memory in the kernel. For a process that is not dumpable, which may not open
 // /proc/self/mem.
 static size_t read_through_pipe(uint8_t *to, uint64_t address, size_t length) {
     int ends[2];
     size_t done = 0;
-    if (syscall(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;
+    if (call(SYS_pipe2, (uintptr_t)ends, O_CLOEXEC | O_NONBLOCK, 0, 0) != 0) return 0;
     while (done < length) {
         const size_t part = length - done < PIPE_PART ? length - done : PIPE_PART;
-        const long count = syscall(SYS_write, ends[1], address + done, part);
-        if (count <= 0 || syscall(SYS_read, ends[0], to + done, (size_t)count) != count) break;
+        const long count = call(SYS_write, (uint64_t)ends[1], address + done, part, 0);
+        if (count <= 0) break;
+        if (call(SYS_read, (uint64_t)ends[0], (uintptr_t)to + done, (uint64_t)count, 0) != count) break;
         done += (size_t)count;
         if ((size_t)count < part) break;
     }
-    syscall(SYS_close, ends[0]);
-    syscall(SYS_close, ends[1]);
+    call(SYS_close, (uint64_t)ends[0], 0, 0, 0);
+    call(SYS_close, (uint64_t)ends[1], 0, 0, 0);
     return done;
 }
 
 // For sandboxes that forbid process_vm_readv. Opened each time, because an open descriptor would still read the parent
 // after a fork.
-static size_t read_through_proc(void *to, uint64_t address, size_t length) {
-    const long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC, 0);
+static size_t read_through_proc(uint8_t *to, uint64_t address, size_t length) {
+    static const char path[] = "/proc/self/mem";
+    const long file = call(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) return read_through_pipe(to, address, length);
-    const long count = syscall(SYS_pread64, file, to, length, (off_t)address);
-    syscall(SYS_close, file);
+    const long count = call(SYS_pread64, (uint64_t)file, (uintptr_t)to, length, address);
+    call(SYS_close, (uint64_t)file, 0, 0, 0);
     return count > 0 ? (size_t)count : 0;
 }
 
 size_t stall_read_memory(void *to, uint64_t address, size_t length) {
     if (length == 0) return 0;
-    struct iovec local = {to, length};
-    struct iovec remote = {(void *)(uintptr_t)address, length};
-    const long count = syscall(SYS_process_vm_readv, getpid(), &local, 1UL, &remote, 1UL, 0UL);
+    const struct iovec local = {to, length};
+    const struct iovec remote = {(void *)(uintptr_t)address, length};
+    const uint64_t process = (uint64_t)call(SYS_getpid, 0, 0, 0, 0);
+    const long count = stall_system_call(
+        SYS_process_vm_readv, process, (uintptr_t)&local, 1, (uintptr_t)&remote, 1, 0);
     if (count >= 0) return (size_t)count;
-    return errno == EFAULT ? 0 : read_through_proc(to, address, length);
+    return count == -EFAULT ? 0 : read_through_proc(to, address, length);
 }

@@ -52,4 +52,4 @@ struct stall_architecture {
 extern const stall_architecture *const stall_native_architecture;
 
 /// Reads the registers from a signal handler's context (a ucontext_t). Async-signal-safe.
-void stall_registers_from_context(stall_registers *registers, const void *context);
+__attribute__((visibility("hidden"))) void stall_registers_from_context(stall_registers *registers, const void *context);

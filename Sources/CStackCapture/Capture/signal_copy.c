@@ -1,5 +1,5 @@
 // The agent's only code in a signal handler. It allocates nothing, locks nothing, prints nothing, calls no Swift, and
-// restores errno.
+// leaves errno alone. It calls no function of another image: see system_call.h.
 //
 // Two signals can carry a request. SIGURG, because its default action is to ignore it: it may stay pending in a thread
 // that executes another program, or arrive just after the app has replaced the handler. SIGPROF for threads that block
@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "../process_memory.h"
+#include "../system_call.h"
 #include "thread_progress.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
@@ -108,7 +109,7 @@ static bool claim(signal_request *request, uint32_t requested, uint32_t *claimed
 }
 
 static signal_request *claim_any(uint32_t *claimed) {
-    const pid_t thread = (pid_t)syscall(SYS_gettid);
+    const pid_t thread = (pid_t)stall_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     for (int i = 0; i < REQUEST_LIMIT; i++) {
         signal_request *request = &requests[i];
         const uint32_t state = atomic_load(&request->state);
@@ -123,7 +124,9 @@ static void answer(signal_request *request, uint32_t requested, const void *cont
     if (!claim(request, requested, &claimed)) request = claim_any(&claimed);
     if (!request) return;
     stall_registers_from_context(&request->registers, context);
-    request->answered_ns = monotonic_ns();
+    struct timespec now;
+    stall_system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&now, 0, 0, 0, 0);
+    request->answered_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     const uint64_t stack_pointer = request->registers.value[stall_native_architecture->stack_pointer];
     if (claimed & LATE) {
         copy_stack(request, stack_pointer, request->late_buffer, LATE_CAPACITY);
@@ -143,14 +146,12 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 }
 
 static void handle_signal(int number, siginfo_t *info, void *context) {
-    int saved_errno = errno;
     const uint64_t at = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)requests;
     if (info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0) {
         answer(&requests[at / sizeof *requests], (uint32_t)info->si_errno, context);
     } else {
         pass_on(number, info, context);
     }
-    errno = saved_errno;
 }
 
 // MARK: The signals
