@@ -34,6 +34,7 @@
 
 #include "../process_memory.h"
 #include "../system_call.h"
+#include "stall_pin.h"
 #include "thread_progress.h"
 
 enum { SHORTEST_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 1000000 };
@@ -215,6 +216,7 @@ int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
     if (use == STALL_SIGNAL_NEVER) return 0;
     if (atomic_flag_test_and_set(&preparing)) return 0;
     reset_after_fork();
+    stall_pin_image();
     int error = shared_buffer ? 0 : make_buffers(stack_capacity);
     for (int i = 0; i < SIGNAL_COUNT && error == 0; i++) {
         if (!atomic_load(&is_installed[i])) error = install(i, use);
