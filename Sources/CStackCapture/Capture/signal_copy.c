@@ -57,7 +57,8 @@ static const int signals[] = {SIGURG, SIGPROF};
 enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
 
 static signal_request requests[REQUEST_LIMIT];
-static struct sigaction previous_actions[SIGNAL_COUNT];
+static struct sigaction previous_actions[SIGNAL_COUNT][2];
+static _Atomic(const struct sigaction *) previous[SIGNAL_COUNT];  // one of the two; NULL: the default action
 static _Atomic(bool) is_installed[SIGNAL_COUNT];
 static _Atomic(bool) is_busy;               // a watchdog is between request and release
 static _Atomic(pid_t) process;              // a forked child starts over
@@ -138,11 +139,12 @@ static void answer(signal_request *request, uint32_t requested, const void *cont
 }
 
 static void pass_on(int number, siginfo_t *info, void *context) {
-    const struct sigaction *previous = &previous_actions[number == signals[0] ? 0 : 1];
-    if (previous->sa_flags & SA_SIGINFO) {
-        previous->sa_sigaction(number, info, context);
-    } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
-        previous->sa_handler(number);
+    const struct sigaction *action = atomic_load(&previous[number == signals[0] ? 0 : 1]);
+    if (!action) return;
+    if (action->sa_flags & SA_SIGINFO) {
+        action->sa_sigaction(number, info, context);
+    } else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
+        action->sa_handler(number);
     }
 }
 
@@ -165,19 +167,40 @@ static bool is_owned(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-static struct sigaction our_action(void) {
-    struct sigaction action = {.sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigfillset(&action.sa_mask);
-    return action;
+static bool may_replace(const struct sigaction *action, stall_signal_use use) {
+    return use == STALL_SIGNAL_CHAINED || !is_owned(action);
 }
 
+// The handler may already run on another thread, so the action in use is not written to.
+static void set_previous(int index, const struct sigaction *action) {
+    const bool is_second = atomic_load(&previous[index]) == &previous_actions[index][0];
+    previous_actions[index][is_second] = *action;
+    atomic_store(&previous[index], &previous_actions[index][is_second]);
+}
+
+static bool is_same(const struct sigaction *one, const struct sigaction *other) {
+    return one->sa_sigaction == other->sa_sigaction && one->sa_flags == other->sa_flags;
+}
+
+// Between any two calls another thread can set an action: what each call replaced decides.
 static int install(int index, stall_signal_use use) {
-    const struct sigaction action = our_action();
-    struct sigaction current;
+    struct sigaction action = {.sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction current, replaced, newer;
+    sigfillset(&action.sa_mask);
     if (sigaction(signals[index], NULL, &current) != 0) return errno;
-    if (use != STALL_SIGNAL_CHAINED && is_owned(&current)) return 0;
-    if (!is_ours(&current)) previous_actions[index] = current;
-    if (sigaction(signals[index], &action, NULL) != 0) return errno;
+    if (!may_replace(&current, use)) return 0;
+    // A handler that is chained runs on the stack that it was installed for.
+    if (is_owned(&current) && !(current.sa_flags & SA_ONSTACK)) action.sa_flags &= ~SA_ONSTACK;
+    if (!is_ours(&current)) set_previous(index, &current);
+    if (sigaction(signals[index], &action, &replaced) != 0) return errno;
+    if (!is_ours(&replaced) && !is_same(&replaced, &current)) {
+        set_previous(index, &replaced);
+        if (!may_replace(&replaced, use)) {
+            if (sigaction(signals[index], &replaced, &newer) != 0) return errno;
+            if (!is_ours(&newer)) sigaction(signals[index], &newer, NULL);
+            return 0;
+        }
+    }
     atomic_store(&is_installed[index], true);
     return 0;
 }
@@ -255,11 +278,11 @@ static int choose_signal(const signal_parameters *parameters, bool *is_blocked) 
 // Ignoring a signal discards its pending instances, including blocked ones. One watchdog at a time: a second would take
 // the first one's SIG_IGN for the app's action, restore it, and so disable the signal for good.
 static void drop_pending(int number) {
-    const struct sigaction ignore = {.sa_handler = SIG_IGN}, ours = our_action();
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before, between;
     while (atomic_flag_test_and_set(&is_dropping)) sched_yield();
     if (sigaction(number, &ignore, &before) == 0
-        && sigaction(number, is_ours(&before) ? &ours : &before, &between) == 0
+        && sigaction(number, &before, &between) == 0
         // If the app has set an action meanwhile, that one is kept.
         && (is_owned(&between) || between.sa_handler != SIG_IGN)) {
         sigaction(number, &between, NULL);
