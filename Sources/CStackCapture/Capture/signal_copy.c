@@ -18,6 +18,10 @@
 // another generation and returns, unless its thread has a new request: signals of a kind do not queue. A handler that
 // is stuck between CLAIMED and COPIED occupies the shared buffer, and requests are refused until it is done. Buffers
 // and handlers are never freed, because a signal may be pending for a thread that blocks it.
+//
+// A process may contain several copies of this code, such as a program's and a plug-in's. Their handlers form a chain:
+// the last one installed passes on requests that are another copy's. They recognize each other by 16 bytes before the
+// handler's entry.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -148,7 +152,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     }
 }
 
-static void handle_signal(int number, siginfo_t *info, void *context) {
+__attribute__((used)) static void handle_signal(int number, siginfo_t *info, void *context) {
     const uint64_t at = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)requests;
     if (info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0) {
         answer(&requests[at / sizeof *requests], (uint32_t)info->si_errno, context);
@@ -157,18 +161,52 @@ static void handle_signal(int number, siginfo_t *info, void *context) {
     }
 }
 
+// The installed handler. The bytes before it never change, so that copies of different versions recognize each other.
+#define FAMILY "stallwatch copy\n"
+enum { FAMILY_LENGTH = sizeof FAMILY - 1 };
+_Static_assert(FAMILY_LENGTH == 16, "keeps the entry aligned");
+
+__attribute__((visibility("hidden"))) void stall_signal_entry(int number, siginfo_t *info, void *context);
+__asm__(".pushsection .text\n"
+        ".balign 16\n"
+        ".ascii \"stallwatch copy\\n\"\n"
+        ".hidden stall_signal_entry\n"
+        ".globl stall_signal_entry\n"
+        ".type stall_signal_entry, %function\n"
+        "stall_signal_entry:\n"
+        ".cfi_startproc\n"
+#if defined(__x86_64__)
+        "endbr64\n"
+        "jmp handle_signal\n"
+#else
+        "hint #34\n"  // bti c
+        "b handle_signal\n"
+#endif
+        ".cfi_endproc\n"
+        ".size stall_signal_entry, . - stall_signal_entry\n"
+        ".popsection\n");
+
 // MARK: The signals
 
 static bool is_ours(const struct sigaction *action) {
-    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == handle_signal;
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == stall_signal_entry;
 }
 
 static bool is_owned(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
+// Whether the handler is this or another copy's.
+static bool is_of_family(const struct sigaction *action) {
+    char bytes[FAMILY_LENGTH];
+    if (is_ours(action)) return true;
+    if (!(action->sa_flags & SA_SIGINFO)) return false;
+    const uint64_t entry = (uintptr_t)action->sa_sigaction & stall_native_architecture->address_mask;
+    return stall_read_exactly(bytes, entry - sizeof bytes, sizeof bytes) && memcmp(bytes, FAMILY, sizeof bytes) == 0;
+}
+
 static bool may_replace(const struct sigaction *action, stall_signal_use use) {
-    return use == STALL_SIGNAL_CHAINED || !is_owned(action);
+    return use == STALL_SIGNAL_CHAINED || !is_owned(action) || is_of_family(action);
 }
 
 // The handler may already run on another thread, so the action in use is not written to.
@@ -184,7 +222,7 @@ static bool is_same(const struct sigaction *one, const struct sigaction *other) 
 
 // Between any two calls another thread can set an action: what each call replaced decides.
 static int install(int index, stall_signal_use use) {
-    struct sigaction action = {.sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = stall_signal_entry, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction current, replaced, newer;
     sigfillset(&action.sa_mask);
     if (sigaction(signals[index], NULL, &current) != 0) return errno;
@@ -250,7 +288,8 @@ int stall_signal_copy_prepare(uint32_t stack_capacity, stall_signal_use use) {
 
 static bool can_send(int index) {
     struct sigaction current;
-    return atomic_load(&is_installed[index]) && sigaction(signals[index], NULL, &current) == 0 && is_ours(&current);
+    return atomic_load(&is_installed[index]) && sigaction(signals[index], NULL, &current) == 0
+        && is_of_family(&current);
 }
 
 bool stall_signal_copy_is_available(void) {
