@@ -9,9 +9,11 @@ internal import StallModel
 final class SystemCallFile: Sendable {
     private let descriptor: Int32
 
-    init(_ thread: ThreadID) { descriptor = stall_task_open(thread.rawValue, "syscall") }
+    init(_ thread: ThreadID) {
+        descriptor = stall_descriptor_own(stall_task_open(thread.rawValue, "syscall"))
+    }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    deinit { stall_descriptor_close(descriptor) }
 
     #if arch(x86_64)
     /// epoll_wait, epoll_pwait, io_uring_enter, epoll_pwait2.

@@ -11,7 +11,7 @@
 void stall_control_group_add(stall_control_group *group, const char *path) {
     if (group->count == STALL_CONTROL_GROUP_FILES) return;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) group->files[group->count++] = file;
+    if (file >= 0) group->files[group->count++] = stall_descriptor_own(file);
 }
 
 void stall_control_group_close(stall_control_group *group) {

@@ -1,27 +1,56 @@
 #define _GNU_SOURCE
 #include "stall_descriptors.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "stall_numbers.h"
 
-/// Magic numbers of the kernel's own file systems in statfs(2); FUSE, because lxcfs provides some files in /proc to
-/// containers.
-enum { PROC = 0x9fa0, GROUP_1 = 0x27e0eb, GROUP_2 = 0x63677270, NAMELESS = 0x09041934, FUSE = 0x65735546 };
+// An app may use any of these for a file of its own, but not both without O_ASYNC.
+enum { MARK = 61 };
+static bool can_mark;
 
-bool stall_descriptor_is_kernels(int descriptor) {
-    struct statfs system;
-    if (fstatfs(descriptor, &system) != 0) return false;
-    const unsigned long kind = (unsigned long)system.f_type;
-    return kind == PROC || kind == GROUP_1 || kind == GROUP_2 || kind == NAMELESS || kind == FUSE;
+int stall_descriptor_own(int descriptor) {
+    const struct f_owner_ex owner = {.type = F_OWNER_PGRP, .pid = getpgrp()};
+    if (descriptor < 0) return descriptor;
+    const int saved = errno;
+    if (fcntl(descriptor, F_SETOWN_EX, &owner) == 0 && fcntl(descriptor, F_SETSIG, MARK) == 0)
+        __atomic_store_n(&can_mark, true, __ATOMIC_RELAXED);
+    errno = saved;
+    return descriptor;
+}
+
+bool stall_descriptor_is_own(int descriptor) {
+    struct f_owner_ex owner;
+    const int saved = errno;
+    const bool is_own = descriptor >= 0 && fcntl(descriptor, F_GETSIG) == MARK
+        && fcntl(descriptor, F_GETOWN_EX, &owner) == 0 && owner.type == F_OWNER_PGRP;
+    errno = saved;
+    return is_own;
+}
+
+bool stall_descriptor_is_foreign(int descriptor) {
+    return __atomic_load_n(&can_mark, __ATOMIC_RELAXED) && !stall_descriptor_is_own(descriptor);
 }
 
 void stall_descriptor_close(int descriptor) {
-    if (descriptor >= 0 && stall_descriptor_is_kernels(descriptor)) close(descriptor);
+    if (stall_descriptor_is_own(descriptor)) close(descriptor);
+}
+
+bool stall_descriptor_is_same(int descriptor, int other) {
+    enum { FILES = 0 };
+    const long order = syscall(SYS_kcmp, getpid(), getpid(), FILES, descriptor, other);
+    if (order >= 0) return order == 0;
+    // A sandbox may forbid the comparison. Sockets and pipes have an inode each; anonymous files share one.
+    stall_file_identity one, two;
+    struct stat facts;
+    if (fstat(descriptor, &facts) != 0 || !(S_ISSOCK(facts.st_mode) || S_ISFIFO(facts.st_mode))) return false;
+    return stall_descriptor_identity(descriptor, &one) && stall_descriptor_identity(other, &two)
+        && one.device == two.device && one.inode == two.inode;
 }
 
 bool stall_descriptor_identity(int descriptor, stall_file_identity *identity) {

@@ -80,7 +80,8 @@ void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snaps
 
 void stall_process_open(stall_process_files *files) {
     static const char *const paths[] = {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"};
-    for (int index = 0; index < 3; index++) files->pressure[index] = open(paths[index], O_RDONLY | O_CLOEXEC);
+    for (int index = 0; index < 3; index++)
+        files->pressure[index] = stall_descriptor_own(open(paths[index], O_RDONLY | O_CLOEXEC));
 }
 
 void stall_process_close(stall_process_files *files) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,25 +30,63 @@ static int open_error(int32_t thread, int error) {
 // Errors that may be over at the next poll; all others are permanent.
 static bool is_out_of_resources(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-// The descriptor of a file that is opened on first use; -1 with errno.
-static int open_number(stall_thread_files *files, stall_thread_file file) {
-    int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
-    if (kept >= 0) return kept;
-    if (file == STALL_THREAD_SYSCALL) {  // only attempted at the registration, with its privileges
-        errno = files->syscall_error;
-        return -1;
+// Descriptors are the app's to use. All watched threads together keep at most an eighth of what the process may have, and
+// at most 128; half of that is for `syscall`, which must be opened before a server drops its privileges. Files beyond
+// that are opened for each reading.
+enum { MOST_KEPT = 128, SHARE = 8 };
+static int32_t kept_count;
+
+static bool may_keep(stall_thread_file file) {
+    struct rlimit limit;
+    int32_t most = MOST_KEPT;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / SHARE < MOST_KEPT) most = (int32_t)limit.rlim_cur / SHARE;
+    if (file != STALL_THREAD_SYSCALL) most /= 2;
+    if (__atomic_add_fetch(&kept_count, 1, __ATOMIC_RELAXED) <= most) return true;
+    __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void close_kept(int number) {
+    if (number < 0) return;
+    stall_descriptor_close(number);
+    __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
+}
+
+// The id may be another thread's by now.
+static bool is_same_thread(const stall_thread_files *files) {
+    uint64_t ticks;
+    return files->start_ticks == 0
+        || (stall_thread_start_ticks(files->thread, &ticks) == 0 && ticks == files->start_ticks);
+}
+
+// Keeps the file, or reads it once and closes it.
+static int read_opened(
+    stall_thread_files *files, stall_thread_file file, int opened, char *text, size_t capacity) {
+    int32_t kept = -1;
+    if (may_keep(file)) {
+        stall_descriptor_own(opened);
+        if (__atomic_compare_exchange_n(
+                &files->numbers[file], &kept, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return read_text(opened, text, capacity);
+        close_kept(opened);
+        return read_text(kept, text, capacity);
     }
-    const int opened = stall_task_open(files->thread, names[file]);
-    if (opened < 0) return -1;
-    if (__atomic_compare_exchange_n(
-            &files->numbers[file], &kept, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return opened;
+    const int error = is_same_thread(files) ? read_text(opened, text, capacity) : ESRCH;
     close(opened);
-    return kept;
+    return error;
+}
+
+static int read_file(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
+    const int32_t kept = __atomic_load_n(&files->numbers[file], __ATOMIC_ACQUIRE);
+    if (kept >= 0) return read_text(kept, text, capacity);
+    // Only attempted at the registration, with its privileges; then it is readable, but was not kept.
+    if (file == STALL_THREAD_SYSCALL && files->syscall_error != 0) return files->syscall_error;
+    const int opened = stall_task_open(files->thread, names[file]);
+    return opened < 0 ? errno : read_opened(files, file, opened, text, capacity);
 }
 
 int stall_thread_files_read(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
-    const int number = open_number(files->shared ? files->shared : files, file);
-    return number < 0 ? errno : read_text(number, text, capacity);
+    return read_file(files->shared ? files->shared : files, file, text, capacity);
 }
 
 void stall_thread_files_begin(stall_thread_files *files, int32_t thread) {
@@ -61,7 +100,7 @@ void stall_thread_files_share(stall_thread_files *files, stall_thread_files *oth
 }
 
 int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t start_ticks) {
-    uint64_t ticks;
+    uint64_t ticks = 0;
     stall_thread_files_begin(files, 0);
     int error = stall_thread_start_ticks(thread, &ticks);
     if (error == ESRCH || is_out_of_resources(error)) return error;
@@ -73,8 +112,13 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
         if (is_out_of_resources(error)) return error;
         if (open_error(thread, error) == ESRCH) return ESRCH;
     }
-    files->numbers[STALL_THREAD_SYSCALL] = number;
+    if (number >= 0 && may_keep(STALL_THREAD_SYSCALL)) {
+        files->numbers[STALL_THREAD_SYSCALL] = stall_descriptor_own(number);
+    } else if (number >= 0) {
+        close(number);
+    }
     files->syscall_error = error;
+    files->start_ticks = ticks;
     files->thread = thread;
     return 0;
 }
@@ -82,7 +126,7 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
 void stall_thread_files_close(stall_thread_files *files) {
     if (files->thread == 0) return;
     if (files->shared) stall_thread_files_release(files->shared);
-    for (int file = 0; file < STALL_THREAD_FILE_COUNT; file++) stall_descriptor_close(files->numbers[file]);
+    for (int file = 0; file < STALL_THREAD_FILE_COUNT; file++) close_kept(files->numbers[file]);
     files->thread = 0;
 }
 

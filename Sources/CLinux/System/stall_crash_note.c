@@ -11,6 +11,7 @@
 #include "kernel_read.h"
 #include "process_ending.h"
 #include "stall_clock.h"
+#include "stall_pin.h"
 #include "stall_process_record.h"
 #include "stall_task.h"
 #include "stall_thread_files.h"
@@ -199,6 +200,7 @@ static void install(int number) {
 }
 
 static void install_all(void) {
+    stall_pin_image();
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) install(fatal[i]);
 }
 

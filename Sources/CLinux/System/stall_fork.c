@@ -2,11 +2,6 @@
 #include "stall_fork.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "stall_evidence.h"
 
 uint32_t stall_fork_count = 0;
 
@@ -18,10 +13,4 @@ static void register_once(void) { pthread_atfork(NULL, NULL, count_fork); }
 void stall_fork_prepare(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_once);
-}
-
-void stall_fork_close(int descriptor, const char *kind) {
-    stall_descriptor_snapshot snapshot;
-    if (descriptor < 0 || !stall_descriptor_read(descriptor, &snapshot)) return;
-    if (strcmp(snapshot.target, kind) == 0) close(descriptor);
 }

@@ -5,12 +5,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// Whether the number refers to a file of the kernel, as all of the agent's do: in /proc, in a control group, or
-/// anonymous (an eventfd, an epoll set, a timerfd). Cannot distinguish the app's anonymous files from the agent's.
-bool stall_descriptor_is_kernels(int descriptor);
+/// Marks an open file of the agent's, so that it can be told from any other file that has its number later. Returns the
+/// number; ignores -1.
+///
+/// The mark belongs to the open file and is shared by its duplicates and by a forked child's copy: a signal for I/O
+/// (F_SETSIG) that is never requested, with a process group as its receiver (F_SETOWN_EX).
+int stall_descriptor_own(int descriptor);
 
-/// Closes the descriptor if it still refers to a file of the kernel. Ignores -1.
+/// Whether the number still refers to a file that was marked. Costs two system calls, 0.15 us.
+bool stall_descriptor_is_own(int descriptor);
+
+/// Whether the number refers to another file, or none. False where files cannot be marked.
+bool stall_descriptor_is_foreign(int descriptor);
+
+/// Closes the descriptor if it still refers to the file that was marked. Anything else is left open: a leaked descriptor
+/// does less harm than a closed one of the app's. Ignores -1.
 void stall_descriptor_close(int descriptor);
+
+/// Whether two numbers refer to the same open file, as far as that is certain.
+bool stall_descriptor_is_same(int descriptor, int other);
 
 /// Identifies a file as long as it is open, even if it is renamed or deleted.
 typedef struct {

@@ -9,7 +9,3 @@ void stall_fork_prepare(void);
 
 /// The number of forks between the process that started counting and this one. Costs one load.
 static inline uint32_t stall_fork_generation(void) { return __atomic_load_n(&stall_fork_count, __ATOMIC_RELAXED); }
-
-/// Closes an inherited descriptor if it still refers to the same kind of file: `kind` is its link in /proc/self/fd,
-/// such as `anon_inode:[eventpoll]`. The number may belong to the app by now.
-void stall_fork_close(int descriptor, const char *_Nonnull kind);

@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "stall_descriptors.h"
 #include "stall_fork.h"
 
 /// One ready descriptor: the events from epoll, and the token of its registration.
@@ -21,7 +22,7 @@ typedef struct {
     uint64_t token;
 } stall_ready;
 
-static inline int stall_poller_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+static inline int stall_poller_create(void) { return stall_descriptor_own(epoll_create1(EPOLL_CLOEXEC)); }
 static inline int stall_poller_add(int poller, int fd, uint32_t events, uint64_t token) {
     struct epoll_event event = {.events = events, .data.u64 = token};
     return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
@@ -52,7 +53,7 @@ static inline int stall_poller_poll(int poller, stall_ready *_Nonnull ready, int
     return stall_ready_copy(ready, events, (int)count);
 }
 
-static inline int stall_eventfd_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+static inline int stall_eventfd_create(void) { return stall_descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 static inline void stall_eventfd_write(int fd) {
     uint64_t one = 1;
     ssize_t written;
@@ -72,7 +73,7 @@ static inline bool stall_descriptor_is_readable(int fd) {
 static inline int stall_descriptor_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 static inline int stall_timerfd_create(void) {
-    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return stall_descriptor_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 /// Arms for an instant of CLOCK_MONOTONIC; 0 disarms. Costs 17 us if the instant has passed already: check first.
 static inline int stall_timerfd_arm(int fd, uint64_t deadline_ns) {

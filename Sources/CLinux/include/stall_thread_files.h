@@ -1,6 +1,8 @@
 // Reads /proc entries of one thread of this process through open descriptors: a reading costs about a microsecond, and
 // a descriptor of an ended thread fails even if its id has been reused.
 //
+// Only so many descriptors are kept (may_keep in stall_thread_files.c); beyond that a file is opened for each reading.
+//
 // Each file is optional. Only the owner of the process's files may open `syscall`, so it is opened when the thread
 // registers: a server drops its privileges later. The others are opened on first use. Nothing here allocates except
 // `create`, and nothing locks; two threads may read at once.
@@ -23,7 +25,8 @@ typedef struct stall_thread_files {
     struct stall_thread_files *_Nullable shared;  ///< the owner of the files; NULL: this one
     int32_t thread;                            ///< gettid; 0: unused
     int32_t syscall_error;                     ///< why `syscall` could not be opened
-    int32_t numbers[STALL_THREAD_FILE_COUNT];  ///< -1: not opened yet, or not available
+    uint64_t start_ticks;                      ///< when the thread started; 0: unknown
+    int32_t numbers[STALL_THREAD_FILE_COUNT];  ///< -1: not kept
     int32_t user_count;                        ///< references by `create`, `retain` and `release`
 } stall_thread_files;
 
@@ -48,6 +51,11 @@ void stall_thread_files_release(stall_thread_files *_Nonnull files);
 /// Reads a file as zero-ended text. 0, ESRCH, or the errno of opening or reading.
 int stall_thread_files_read(
     stall_thread_files *_Nonnull files, stall_thread_file file, char *_Nonnull text, size_t capacity);
+
+/// Whether `syscall` was readable when it was opened. It may not be kept: then it is opened for each reading.
+static inline bool stall_thread_files_have_position(const stall_thread_files *_Nonnull files) {
+    return files->thread != 0 && files->syscall_error == 0;
+}
 
 /// `syscall`: the state of a blocked thread.
 typedef struct {

@@ -272,8 +272,9 @@ static int capture_running(
 }
 
 // Without /proc, a thread that had no CPU for so long counts as blocked.
-static bool knows_state(const stall_thread_files *files) {
-    return files->numbers[STALL_THREAD_SYSCALL] >= 0 || files->numbers[STALL_THREAD_STAT] >= 0;
+static bool knows_state(stall_thread_files *files) {
+    stall_thread_state state;
+    return stall_thread_files_have_position(files) || stall_thread_read_state(files, &state) == 0;
 }
 
 static int capture(

@@ -12,7 +12,7 @@ int stall_thread_progress(stall_thread_files *files, thread_progress *progress) 
     const int error = stall_thread_read_schedule(files, &schedule);
     *progress = (thread_progress){schedule.cpu_ns, schedule.slices};
     if (error == 0 && schedule.slices != 0) return 0;
-    if (error != 0 && files->numbers[STALL_THREAD_SCHEDSTAT] >= 0) return error;
+    if (error == ESRCH || (error != 0 && files->numbers[STALL_THREAD_SCHEDSTAT] >= 0)) return error;
     return stall_thread_cpu_ns(files->thread, &progress->cpu_ns);
 }
 
@@ -40,7 +40,7 @@ static int find_out_whether_running(stall_thread_files *files, stall_thread_posi
 }
 
 int stall_thread_find_position(stall_thread_files *files, stall_thread_position *position) {
-    if (files->numbers[STALL_THREAD_SYSCALL] < 0) return find_out_whether_running(files, position);
+    if (!stall_thread_files_have_position(files)) return find_out_whether_running(files, position);
     const int error = stall_thread_read_position(files, position);
     if (error != 0 || position->is_running) return error;
     return position->stack_pointer != 0 && position->program_counter != 0 ? 0 : ENODATA;

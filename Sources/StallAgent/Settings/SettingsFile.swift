@@ -14,8 +14,8 @@ final class SettingsFile: Sendable {
     init(
         path: String, logger: Logger, apply: @escaping @Sendable (AgentSettings) -> Void
     ) {
-        let end = eventfd(0, CInt(EFD_CLOEXEC))
-        let changes = inotify_init1(CInt(IN_CLOEXEC))
+        let end = stall_descriptor_own(eventfd(0, CInt(EFD_CLOEXEC)))
+        let changes = stall_descriptor_own(inotify_init1(CInt(IN_CLOEXEC)))
         self.end = end
         let directory = path.directoryPath
         let events = UInt32(IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE)
@@ -49,7 +49,7 @@ final class SettingsFile: Sendable {
     func stop() {
         var one: UInt64 = 1
         // The number may belong to a file of the app by now, which must not be written.
-        let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
+        let isWoken = stall_descriptor_is_own(end) && write(end, &one, 8) == 8
         guard let thread, !isWoken || !thread.join(within: .seconds(1)) else { return }
         // A thread that is stuck on the file's disk is detached, with the descriptor that it waits for.
         thread.detach()

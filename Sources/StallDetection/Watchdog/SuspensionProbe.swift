@@ -17,7 +17,7 @@ final class SuspensionProbe: Sendable {
 
     /// Starts the thread; nil if the system refuses.
     init?() {
-        end = eventfd(0, CInt(EFD_CLOEXEC))
+        end = stall_descriptor_own(eventfd(0, CInt(EFD_CLOEXEC)))
         guard end >= 0,
             let new = AgentThread(
                 name: "stall-sentinel", stackBytes: 1 << 16, { [self] in sleep() })
@@ -38,7 +38,7 @@ final class SuspensionProbe: Sendable {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         var one: UInt64 = 1
         // The number may belong to a file of the app by now, which must not be written.
-        let isWoken = stall_descriptor_is_kernels(end) && write(end, &one, 8) == 8
+        let isWoken = stall_descriptor_is_own(end) && write(end, &one, 8) == 8
         if !isWoken || !thread.join(within: .seconds(1)) { thread.detach() }
     }
 

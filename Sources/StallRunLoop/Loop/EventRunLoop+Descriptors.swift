@@ -41,11 +41,11 @@ extension EventRunLoop {
         forkGeneration = stall_fork_generation()
         for items in modes {
             if let poller = items.poller {
-                stall_fork_close(poller.epoll, "anon_inode:[eventpoll]")
+                stall_descriptor_close(poller.epoll)
             }
         }
-        stall_fork_close(timerDescriptor, "anon_inode:[timerfd]")
-        stall_fork_close(wake.descriptor, "anon_inode:[eventfd]")
+        stall_descriptor_close(timerDescriptor)
+        stall_descriptor_close(wake.descriptor)
         stall_beacon_publish_thread(beacon, stall_gettid())
         renewDescriptors()
     }
@@ -59,6 +59,13 @@ extension EventRunLoop {
         } else {
             items.poller?.isBroken = true
         }
+    }
+
+    /// Before the loop sleeps: if the app has closed the loop's descriptors and opened files of its own under their
+    /// numbers, those must be neither armed nor waited for.
+    func checkBeforeSleep(_ items: ModeItems) {
+        guard let poller = items.poller, !poller.isBroken, poller.epoll >= 0 else { return }
+        if stall_descriptor_is_foreign(poller.epoll) { checkDescriptors(items, EBADF) }
     }
 
     /// Asks without an epoll set, in short sleeps up to `wakeAt`, or not at all when it is nil.

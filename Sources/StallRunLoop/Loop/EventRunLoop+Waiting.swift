@@ -48,6 +48,7 @@ extension EventRunLoop {
             if !isAsleep {
                 isAsleep = true
                 stall_beacon_publish(beacon, UInt8(STALL_LOOP_WAITING), now)
+                checkBeforeSleep(items)
             }
             arm(wakeAt)
             let event = ask(items, forEver: true, until: wakeAt)

@@ -101,13 +101,14 @@ final class Poller {
 
     func add(_ source: DescriptorSource, slot: UInt32) throws(LoopError) {
         let slot = Int(slot)
+        checkSet()
         while registrations.count <= slot {
             registrations.append(Registration(source: nil, descriptor: -1, generation: 0))
         }
         let generation = registrations[slot].generation &+ 1
         let token = UInt64(generation) << 32 | UInt64(slot)
         var descriptor = source.descriptor
-        if stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
+        if isBroken || stall_poller_add(epoll, descriptor, source.events.rawValue, token) != 0 {
             // Without a set it is asked for by its own number, and added when there is a set again.
             guard errno == EEXIST || isBroken else {
                 throw .system(call: "epoll_ctl", errno: errno)
@@ -130,7 +131,8 @@ final class Poller {
     /// Stops watching. The descriptor may be closed already; then the kernel has forgotten it.
     func remove(slot: UInt32) {
         let slot = Int(slot)
-        _ = stall_poller_remove(epoll, registrations[slot].descriptor)
+        checkSet()
+        if !isBroken { _ = stall_poller_remove(epoll, registrations[slot].descriptor) }
         closeDuplicate(registrations[slot])
         registrations[slot].source = nil
         descriptorCount -= 1
@@ -139,6 +141,8 @@ final class Poller {
 
     func watchMainQueue(_ descriptor: CInt, _ watch: Bool) {
         guard watch != watchesMainQueue else { return }
+        checkSet()
+        guard !isBroken else { return watchesMainQueue = watch }
         watchesMainQueue = watch
         if watch {
             _ = stall_poller_add(epoll, descriptor, EPOLLIN.rawValue, Self.mainQueueToken)
@@ -164,10 +168,15 @@ final class Poller {
         }
     }
 
+    /// The number of the set may belong to a file of the app by now.
+    private func checkSet() {
+        if epoll >= 0, stall_descriptor_is_foreign(epoll) { isBroken = true }
+    }
+
     private func closeDuplicate(_ registration: Registration) {
-        guard let source = registration.source, registration.descriptor != source.descriptor else {
-            return
-        }
+        guard let source = registration.source, registration.descriptor != source.descriptor,
+            stall_descriptor_is_same(registration.descriptor, source.descriptor)
+        else { return }
         close(registration.descriptor)
     }
 }

@@ -59,7 +59,10 @@ struct WakeSignal: ~Copyable {
 
     private func write() {
         let descriptor = descriptor
-        if descriptor >= 0 { stall_eventfd_write(descriptor) }
+        // The number may belong to a file of the app by now. Then the loop renews its own when it wakes up.
+        if descriptor >= 0, !stall_descriptor_is_foreign(descriptor) {
+            stall_eventfd_write(descriptor)
+        }
     }
 
     /// Makes a sleeping loop look at its timers again. It does not count as a wake-up.

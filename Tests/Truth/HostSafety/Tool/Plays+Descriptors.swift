@@ -3,7 +3,104 @@
 import CHostSafety
 import Foundation
 import StallAgent
+import StallRunLoop
+import Synchronization
 
 extension Play {
-    static let descriptors: [Play] = []
+    static let descriptors: [Play] = [
+        Play(name: "descriptors-replaced") { stage in
+            var index: Int32 = 0
+            while let kind = host_descriptor_kind(index) {
+                index += 1
+                fflush(stdout)
+                let child = host_fork()
+                if child == 0 {
+                    runKind(String(cString: kind), stage.directory)
+                    exit(0)
+                }
+                var status: Int32 = 0
+                waitpid(child, &status, 0)
+                if status != 0 { print("crashed \(String(cString: kind)): status \(status)") }
+            }
+        },
+        descriptorLimit("descriptors-1024", limit: 1024, threads: 250, files: 750),
+        descriptorLimit("descriptors-256", limit: 256, threads: 60, files: 150),
+    ]
+
+    /// Everything that may close or write a descriptor of the agent's, after the app has replaced them all.
+    private static func runKind(_ kind: String, _ directory: String) {
+        let stage = Stage(directory)
+        guard
+            let monitor = try? stage.start({
+                $0.store = directory + "/store-\(getpid()).sqlite"
+                $0.settings = directory + "/settings.json"
+            })
+        else { return print("crashed no monitor") }
+        guard let work = try? LoopThread(name: "work") else { return print("crashed no thread") }
+        monitor.watch(work.loop, as: "work")
+        // A loop that sleeps on a set that was closed cannot be woken, nor its thread be joined.
+        _ = Unmanaged.passRetained(work)
+        let ended = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            monitor.watchCurrentThread(as: "short").begin()
+            usleep(150_000)
+            ended.signal()
+        }
+        thread.start()
+        stage.rest(.milliseconds(50))
+        guard host_replace_descriptors(kind) else { return print("skipped no \(kind)") }
+        // Posts to a sleeping loop, timers, the end of a watched thread, an own stall, a child, the end.
+        for _ in 0..<5 { work.loop.perform {} }
+        ended.wait()
+        stage.rest(.milliseconds(300))
+        EventRunLoop.main.perform { host_rest(150_000_000) }
+        stage.rest(.milliseconds(50))
+        var status: Int32 = 0
+        let child = host_fork()
+        if child == 0 {
+            EventRunLoop.main.run(until: .now + .milliseconds(20))
+            _exit(Int32(host_touched_descriptors()))
+        }
+        waitpid(child, &status, 0)
+        _ = monitor.stop(within: .seconds(2))
+        let touched = Int(host_touched_descriptors()) + Int(status >> 8 & 0xff)
+        if touched > 0 { print("descriptors touched \(touched) \(kind)") }
+    }
+
+    private static func descriptorLimit(
+        _ name: String, limit: UInt64, threads: Int, files: Int32
+    ) -> Play {
+        Play(name: name) { stage in
+            host_limit(7, limit)
+            let monitor = try stage.start()
+            let seen = Mutex(0)
+            monitor.onStall { report in
+                if report.loop == "last", report.samples.contains(where: { !$0.frames.isEmpty }) {
+                    seen.withLock { $0 += 1 }
+                }
+            }
+            let (end, begun) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            for number in 1...threads {
+                let thread = Thread {
+                    let isLast = number == threads
+                    let marks = monitor.watchCurrentThread(as: isLast ? "last" : "many")
+                    marks.begin()
+                    usleep(isLast ? 400_000 : 1_000)
+                    marks.end()
+                    begun.signal()
+                    end.wait()
+                    end.signal()
+                }
+                thread.stackSize = 1 << 17
+                thread.start()
+            }
+            for _ in 0..<threads { begun.wait() }
+            stage.stall(monitor)
+            let opened = host_open_files(files)
+            if opened < files { print("open failed after \(opened)") }
+            end.signal()
+            stage.stop(monitor)
+            if seen.withLock({ $0 }) == 0 { print("blind no stack of the last thread") }
+        }
+    }
 }

@@ -122,3 +122,15 @@ typedef struct {
 
 /// Computes in bursts of random length, with a wait of 3 ms after each: nanosleep, epoll_wait and poll in turn.
 host_waits host_work_in_bursts(uint64_t shortest_ns, uint64_t longest_ns, uint64_t for_ns);
+
+/// A kind of descriptors that host_replace_descriptors can open; NULL behind the last.
+const char *_Nullable host_descriptor_kind(int index);
+
+/// Closes all descriptors from 3 on and opens 64 of this kind. False if it cannot open any.
+bool host_replace_descriptors(const char *_Nonnull kind);
+
+/// How many of them are closed, written, armed or filled by now.
+int host_touched_descriptors(void);
+
+/// Opens so many files and closes them. Returns how many it could open.
+int host_open_files(int count);
