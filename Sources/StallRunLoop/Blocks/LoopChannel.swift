@@ -16,8 +16,33 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     public let capacity: Int
 
     private struct Queue {
-        var messages: [Message] = []
+        /// Nil where one was taken.
+        var messages: [Message?] = []
+        var head = 0
+        /// How many were taken so far: the number of the first that waits.
+        var takenCount = 0
         var isClosed = false
+        var count: Int { messages.count - head }
+
+        mutating func takeFirst() -> Message? {
+            guard head < messages.count else { return nil }
+            defer {
+                head += 1
+                takenCount += 1
+                if head * 2 > messages.count {
+                    messages.removeFirst(head)
+                    head = 0
+                }
+            }
+            return messages[head].take()
+        }
+
+        /// Takes no more. What waits is returned, to be dropped without the lock.
+        mutating func close() -> [Message?] {
+            isClosed = true
+            defer { (messages, head) = ([], 0) }
+            return messages
+        }
     }
 
     private let queue: SharedQueue
@@ -27,11 +52,19 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     /// The messages that wait. Apart from the channel, so that the source does not keep the channel.
     private final class SharedQueue: Sendable {
         let value = Locked(Queue())
-        func takeAll() -> [Message] {
-            value.withLock { queue in
-                defer { queue.messages.removeAll(keepingCapacity: false) }
-                return queue.messages
-            }
+
+        /// The number behind the last message that waits now.
+        var end: Int { value.withLock { $0.takenCount + $0.count } }
+
+        /// Takes the oldest message, if its number is below `end`. A run that is nested in a handler has taken those
+        /// before it, so all come in order.
+        func takeFirst(before end: Int) -> Message? {
+            value.withLock { $0.takenCount < end ? $0.takeFirst() : nil }
+        }
+
+        func close() {
+            let dropped = value.withLock { $0.close() }
+            withExtendedLifetime(dropped) {}
         }
     }
 
@@ -52,11 +85,12 @@ public final class LoopChannel<Message: Sendable>: Sendable {
         self.loop = loop
         self.queue = queue
         source = LoopSource(
-            order: order, onCancel: { loop, _ in queue.value.withLock { $0.isClosed = true } }
+            order: order, onCancel: { _, _ in queue.close() }
         ) { _ in
-            for message in queue.takeAll() { handler(message) }
+            let end = queue.end
+            while let message = queue.takeFirst(before: end) { handler(message) }
         }
-        if !loop.add(source, toMode: mode) { queue.value.withLock { $0.isClosed = true } }
+        if !loop.add(source, toMode: mode) { close() }
     }
 
     deinit { close() }
@@ -68,7 +102,7 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     @discardableResult
     public func send(_ message: Message) -> Bool {
         let isTaken = queue.value.withLock { queue in
-            guard !queue.isClosed, queue.messages.count < capacity else { return false }
+            guard !queue.isClosed, queue.count < capacity else { return false }
             queue.messages.append(message)
             return true
         }
@@ -79,16 +113,12 @@ public final class LoopChannel<Message: Sendable>: Sendable {
     }
 
     /// How many messages wait.
-    public var count: Int { queue.value.withLock { $0.messages.count } }
+    public var count: Int { queue.value.withLock { $0.count } }
 
-    /// Takes no more messages and drops those that wait. Letting go of the channel does the same.
+    /// Takes no more messages, drops those that wait, and lets go of the handler: when it runs, as soon as it returns.
+    /// Letting go of the channel does the same.
     public func close() {
-        let dropped = queue.value.withLock { queue in
-            queue.isClosed = true
-            defer { queue.messages = [] }
-            return queue.messages
-        }
+        queue.close()
         source.invalidate()
-        withExtendedLifetime(dropped) {}
     }
 }

@@ -34,7 +34,8 @@ public final class DescriptorSource: @unchecked Sendable {
     /// What the handler waits for.
     public let events: DescriptorEvents
 
-    let handler: (DescriptorSource, DescriptorEvents) -> Void
+    /// Nil once the source was invalidated. Guarded by the lock of `places`.
+    @exclusivity(unchecked) private var handler: ((DescriptorSource, DescriptorEvents) -> Void)?
     let validity = Atomic<Bool>(true)
     /// Where it is, one place a mode.
     let places = Locked(ItemPlaces())
@@ -52,9 +53,21 @@ public final class DescriptorSource: @unchecked Sendable {
     /// False once it was invalidated.
     public var isValid: Bool { validity.load(ordering: .acquiring) }
 
-    /// Removes it from all loops for good. Its descriptor stays open.
+    /// Calls the handler; false when the source is invalid. Without a lock.
+    @inline(__always) func serve(
+        _ events: DescriptorEvents, _ callOut: (() -> Void) -> Void
+    ) -> Bool {
+        guard isValid, let handler = places.withLock({ _ in handler }) else { return false }
+        callOut { handler(self, events) }
+        return true
+    }
+
+    /// Removes it from all loops for good, and lets go of the handler: when it runs, as soon as it returns. Its
+    /// descriptor stays open.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         while let loop = places.withLock({ $0.anyLoop }) { loop.removeFromAllModes(self) }
+        let dropped = places.withLock { _ in handler.take() }
+        withExtendedLifetime(dropped) {}
     }
 }

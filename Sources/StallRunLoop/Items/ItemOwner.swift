@@ -42,16 +42,19 @@ struct ItemOwner: ~Copyable {
         }
     }
 
-    /// Makes an item that no loop owns invalid; false when one does.
-    @inline(__always) func invalidateUnowned() -> Bool {
+    /// What `invalidateUnowned` found.
+    enum Unowned { case madeInvalid, wasInvalid, isOwned }
+
+    /// Makes an item that no loop owns invalid.
+    @inline(__always) func invalidateUnowned() -> Unowned {
         while true {
-            let current = word.load(ordering: .relaxed)
-            if current >> 2 != 0 { return false }
-            if current & Self.invalid != 0 { return true }
+            let current = word.load(ordering: .acquiring)
+            if current >> 2 != 0 { return .isOwned }
+            if current & Self.invalid != 0 { return .wasInvalid }
             if current == Self.busy { continue }
             let (done, _) = word.weakCompareExchange(
                 expected: 0, desired: Self.invalid, ordering: .acquiringAndReleasing)
-            if done { return true }
+            if done { return .madeInvalid }
         }
     }
 

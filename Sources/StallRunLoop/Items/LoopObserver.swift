@@ -15,7 +15,9 @@ public final class LoopObserver: @unchecked Sendable {
     /// Observers with a smaller order are called first; equal ones in the order they were added.
     public let order: Int
 
-    let handler: (LoopObserver, LoopActivity) -> Void
+    /// Nil once the observer was invalidated. Guarded by the lock of its loop; without one, touched by the thread that
+    /// has invalidated it alone.
+    @exclusivity(unchecked) private(set) var handler: ((LoopObserver, LoopActivity) -> Void)?
     /// Changed with its loop's lock held.
     let owner = ItemOwner()
     /// The modes it is in, `.common` for the common items, each with its slot there; guarded by its loop's lock.
@@ -39,9 +41,12 @@ public final class LoopObserver: @unchecked Sendable {
     /// False once it was invalidated, or, when it does not repeat, was called.
     public var isValid: Bool { owner.isValid }
 
-    /// Removes it from its loop for good. It is not called again, not even later in the current pass.
+    /// Removes it from its loop for good, and lets go of the handler: when it runs, as soon as it returns. It is not
+    /// called again, not even later in the current pass.
     public func invalidate() {
         guard let number = owner.invalidate() else { return }
         LivingLoops.with(number) { $0.removeFromAllModes(self) }
+        // It is in no loop, and no loop takes it any more.
+        handler = nil
     }
 }

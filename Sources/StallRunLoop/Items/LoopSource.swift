@@ -13,9 +13,12 @@ public final class LoopSource: @unchecked Sendable {
     /// Sources with a smaller order are served first.
     public let order: Int
 
-    let handler: (LoopSource) -> Void
-    let onSchedule: ((EventRunLoop, LoopMode) -> Void)?
-    let onCancel: ((EventRunLoop, LoopMode) -> Void)?
+    /// The three are nil once the source was invalidated. Guarded by the lock of `places`.
+    @exclusivity(unchecked) private var handler: ((LoopSource) -> Void)?
+    @exclusivity(unchecked) private var onSchedule: ((EventRunLoop, LoopMode) -> Void)?
+    @exclusivity(unchecked) private var onCancel: ((EventRunLoop, LoopMode) -> Void)?
+    /// Whether somebody wants to know to which modes it is added.
+    let tellsSchedule: Bool
     let validity = Atomic<Bool>(true)
     /// 0: not signalled; otherwise the position of its signal among all signals of the process.
     let signalTicket = Atomic<UInt64>(0)
@@ -39,6 +42,7 @@ public final class LoopSource: @unchecked Sendable {
         self.order = order
         self.onSchedule = onSchedule
         self.onCancel = onCancel
+        tellsSchedule = onSchedule != nil
         self.handler = handler
     }
 
@@ -67,10 +71,38 @@ public final class LoopSource: @unchecked Sendable {
     /// Takes the signal; false when there was none.
     func takeSignal() -> Bool { signalTicket.exchange(0, ordering: .acquiringAndReleasing) != 0 }
 
-    /// Removes it from all loops for good, and drops a signal that was not yet served.
+    /// Takes the signal and calls the handler. False when there was no signal, or the source is invalid.
+    @inline(__always) func serve(_ callOut: (() -> Void) -> Void) -> Bool {
+        guard takeSignal(), isValid else { return false }
+        guard let handler = places.withLock({ _ in handler }) else { return false }
+        callOut { handler(self) }
+        return true
+    }
+
+    /// Tells that it was added to a mode. Without a lock.
+    func wasScheduled(in loop: EventRunLoop, _ mode: LoopMode) {
+        places.withLock { _ in onSchedule }?(loop, mode)
+    }
+
+    /// Tells that it was removed from a mode. Without a lock.
+    func wasCancelled(in loop: EventRunLoop, _ mode: LoopMode) {
+        places.withLock { _ in onCancel }?(loop, mode)
+    }
+
+    /// Removes it from all loops for good, drops a signal that was not yet served, and lets go of the handlers: of one
+    /// that runs, when it returns.
     public func invalidate() {
         guard validity.exchange(false, ordering: .acquiringAndReleasing) else { return }
         signalTicket.store(0, ordering: .releasing)
+        leaveAllLoops()
+        // Consumed here, behind the lock.
+        let dropped = places.withLock { _ in
+            (handler.take(), onSchedule.take(), onCancel.take())
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    private func leaveAllLoops() {
         // Mostly it is in the caller's own loop, which needs no reference: it cannot go away meanwhile.
         if let own = LoopOfThread.ifAny,
             own._withUnsafeGuaranteedRef({ $0.removeFromAllModes(self) })

@@ -27,7 +27,9 @@ public final class LoopTimer: @unchecked Sendable {
     @exclusivity(unchecked) var toleranceNanoseconds: UInt64 = 0
     /// 0 for a timer that is called once.
     let intervalNanoseconds: UInt64
-    let handler: (LoopTimer) -> Void
+    /// Nil once the timer was invalidated, and from the call on when it is called once. Guarded by its loop's lock;
+    /// without one, touched by the thread that has invalidated it alone.
+    @exclusivity(unchecked) var handler: ((LoopTimer) -> Void)?
 
     /// Makes a timer that fires first after `delay`, then every `interval` unless that is nil.
     ///
@@ -107,17 +109,23 @@ public final class LoopTimer: @unchecked Sendable {
         }
     }
 
-    /// Removes it from its loop for good.
+    /// Removes it from its loop for good, and lets go of the handler: when it runs, as soon as it returns.
     public func invalidate() {
-        while !owner.invalidateUnowned() {
-            var isDone = false
-            LivingLoops.with(owner.loopNumber) { loop in
-                loop.lock.lock()
-                isDone = loop.invalidateLocked(self)
-                loop.lock.unlock()
+        var isDone = false
+        while !isDone {
+            switch owner.invalidateUnowned() {
+            case .wasInvalid: return
+            case .madeInvalid: isDone = true
+            case .isOwned:
+                LivingLoops.with(owner.loopNumber) { loop in
+                    loop.lock.lock()
+                    isDone = loop.invalidateLocked(self)
+                    loop.lock.unlock()
+                }
             }
-            if isDone { return }
         }
+        // It is in no loop, and no loop takes it any more.
+        handler = nil
     }
 
     /// Runs `body` with whatever guards the timer now. True when that was the lock of another thread's loop.

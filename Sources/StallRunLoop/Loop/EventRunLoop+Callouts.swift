@@ -28,18 +28,28 @@ extension EventRunLoop {
     }
 
     @inline(never) private func callObservers(_ activity: LoopActivity, in items: ModeItems) {
-        let observers = items.orderedObservers().filter {
-            $0.activities.contains(activity) && $0.isValid && !$0.isFiring
+        let calls = items.orderedObservers().compactMap { observer in
+            observer.activities.contains(activity) && observer.isValid && !observer.isFiring
+                ? observer.handler.map { ObserverCall(observer: observer, handler: $0) } : nil
         }
         lock.unlock()
-        call(consume observers, activity)
+        perform(consume calls, activity)
         lock.lock()
     }
 
-    private func call(_ observers: consuming [LoopObserver], _ activity: LoopActivity) {
-        for observer in observers where observer.isValid {
+    /// An observer, and the handler that it had when its turn came near.
+    private struct ObserverCall {
+        let observer: LoopObserver
+        let handler: (LoopObserver, LoopActivity) -> Void
+    }
+
+    @inline(never) private func perform(
+        _ calls: consuming [ObserverCall], _ activity: LoopActivity
+    ) {
+        for call in calls where call.observer.isValid {
+            let observer = call.observer
             observer.firing.store(true, ordering: .relaxed)
-            callOut(.observer) { observer.handler(observer, activity) }
+            callOut(.observer) { call.handler(observer, activity) }
             if !observer.repeats { observer.invalidate() }
             observer.firing.store(false, ordering: .relaxed)
         }
@@ -71,17 +81,21 @@ extension EventRunLoop {
     @inline(never) private func serveSignalledSources(in items: ModeItems, onlyOne: Bool) -> Bool {
         if let only = items.onlySignalledSource() {
             lock.unlock()
-            defer { lock.lock() }
-            return serve(consume only)
+            let isServed = serve(consume only)
+            lock.lock()
+            return isServed
         }
         guard items.mayHaveSignals else { return false }
         let signalled = items.signalledSources()
         lock.unlock()
-        defer { lock.lock() }
-        return serve(consume signalled, onlyOne: onlyOne)
+        let isServed = serve(consume signalled, onlyOne: onlyOne)
+        lock.lock()
+        return isServed
     }
 
-    private func serve(_ signalled: consuming [SignalledSource], onlyOne: Bool) -> Bool {
+    @inline(never) private func serve(
+        _ signalled: consuming [SignalledSource], onlyOne: Bool
+    ) -> Bool {
         var handled = false
         for signal in signalled where serve(signal.source) {
             handled = true
@@ -90,63 +104,67 @@ extension EventRunLoop {
         return handled
     }
 
-    @inline(__always) private func serve(_ source: consuming LoopSource) -> Bool {
-        guard source.takeSignal(), source.isValid else { return false }
-        callOut(.source) { source.handler(source) }
-        return true
+    @inline(never) private func serve(_ source: consuming LoopSource) -> Bool {
+        source.serve { callOut(.source, $0) }
     }
 
     /// Serves one event. Returns whether it counts as a handled source: a timer does not.
-    func serve(_ event: consuming LoopEvent, in items: ModeItems) -> Bool {
+    func serve(_ event: LoopEvent, in items: ModeItems) -> Bool {
         servedTimersLast = false
-        switch consume event {
+        switch event {
         case .none: return false
         case .timers:
             servedTimersLast = true
             fireTimers(in: items)
             return false
         case .mainQueue: return serveMainQueue(in: items)
-        case .descriptor(let source, let events):
+        case .descriptor(let ready):
+            // An observer, or another thread, may have removed it since the kernel reported it.
+            guard case .descriptor(let source) = items.resolve(ready) else { return false }
+            let served = Unmanaged.passRetained(source)
             lock.unlock()
-            defer { lock.lock() }
-            return call(source, events)
+            let isServed = call(served, ready.descriptorEvents)
+            lock.lock()
+            return isServed
         case .descriptors(let batch):
             lock.unlock()
-            defer {
-                lock.lock()
-                giveBack(batch)
-            }
-            return call(batch, in: items)
+            let isServed = call(batch, in: items)
+            lock.lock()
+            giveBack(batch)
+            return isServed
         }
     }
 
     private func call(_ batch: DescriptorBatch, in items: ModeItems) -> Bool {
         var handled = false
         for index in 0..<batch.count {
-            let source = batch.sources[index].takeRetainedValue()
+            let source = batch.sources[index]
             let ready = batch.ready[index]
             // Somebody may have removed this one, such as an earlier handler of the batch.
-            if items.removals != batch.removals && !isWatched(source, ready, in: items) { continue }
-            if call(consume source, ready.descriptorEvents) { handled = true }
+            if items.removals != batch.removals && !isWatched(source, ready, in: items) {
+                source.release()
+            } else if call(source, ready.descriptorEvents) {
+                handled = true
+            }
         }
         return handled
     }
 
     @inline(never) private func isWatched(
-        _ source: DescriptorSource, _ ready: stall_ready, in items: ModeItems
+        _ source: Unmanaged<DescriptorSource>, _ ready: stall_ready, in items: ModeItems
     ) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         guard case .descriptor(let watched) = items.resolve(ready) else { return false }
-        return watched === source
+        return Unmanaged.passUnretained(watched).toOpaque() == source.toOpaque()
     }
 
-    @inline(__always) private func call(
-        _ source: consuming DescriptorSource, _ events: DescriptorEvents
+    /// Consumes a reference. A function of its own, which is left without the lock: whatever the optimizer makes of
+    /// references, the last one ends here.
+    @inline(never) private func call(
+        _ source: Unmanaged<DescriptorSource>, _ events: DescriptorEvents
     ) -> Bool {
-        guard source.isValid else { return false }
-        callOut(.descriptor) { source.handler(source, events) }
-        return true
+        source.takeRetainedValue().serve(events) { callOut(.descriptor, $0) }
     }
 
     private func serveMainQueue(in items: ModeItems) -> Bool {
@@ -190,11 +208,13 @@ extension EventRunLoop {
         guard timer.isValid, !timer.isFiring, !timer.places.isEmpty, timer.deadline <= now else {
             return
         }
+        // A timer that is called once needs its handler no more.
+        guard let handler = timer.repeats ? timer.handler : timer.handler.take() else { return }
         let fired = timer.deadline
         timer.isFiring = true
         timer.places.forEach { $0.pointee.suspend($1) }
         lock.unlock()
-        callOut(.timer) { timer.handler(timer) }
+        call(consume handler, of: timer)
         lock.lock()
         guard timer.owner.loopNumber == number else {
             lock.unlock()
@@ -204,6 +224,13 @@ extension EventRunLoop {
         }
         endFiring(timer, fired)
         if !timer.repeats { _ = invalidateLocked(timer) }
+    }
+
+    /// Lets go of the handler before it returns: the caller takes the lock then.
+    @inline(never) private func call(
+        _ handler: consuming @escaping (LoopTimer) -> Void, of timer: LoopTimer
+    ) {
+        callOut(.timer) { handler(timer) }
     }
 
     /// The handler that was called at the deadline `fired` has returned. With the lock of the loop that the timer is in

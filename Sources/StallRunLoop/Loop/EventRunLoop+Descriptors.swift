@@ -79,11 +79,11 @@ extension EventRunLoop {
         }
         let ready = poller.pollWithoutSet(
             mainQueue: mainQueueDescriptor, timeout_ms: timeout, lock)
-        switch ready?.event {
+        guard let ready else { return nil }
+        switch poller.resolve(ready) {
         case .mainQueue: return .mainQueue
-        case .descriptor(let source):
-            return .descriptor(source, DescriptorEvents(rawValue: ready!.events))
-        case .nothing, nil: return nil
+        case .descriptor: return .descriptor(ready)
+        case .nothing: return nil
         }
     }
 }

@@ -3,12 +3,13 @@
 extension EventRunLoop {
     /// Adds a unit of work for when the loop has nothing else to do in `mode`. Units run in order, one before each
     /// sleep, so timers, sources and other modes are never late by more than one unit. While the loop runs in
-    /// another mode, such as tracking, they wait.
+    /// another mode, such as tracking, they wait. A loop whose thread has ended drops the unit.
     public func performWhenIdle(
         inMode mode: LoopMode = .default, _ unit: sending @escaping () -> Void
     ) {
         lock.lock()
-        idleWork[mode, default: IdleWork(mode)].units.append(unit)
+        guard !isDead else { return lock.unlock() }
+        idleWork[mode, default: IdleWork(mode)].append(unit)
         let observer = idleWork[mode]!.observer
         lock.unlock()
         add(observer, toMode: mode)
@@ -18,8 +19,8 @@ extension EventRunLoop {
     /// Runs one unit; asks for another pass while there are more.
     fileprivate func runIdleUnit(in mode: LoopMode) {
         lock.lock()
-        let unit = idleWork[mode]?.units.popFirst()
-        let hasMore = idleWork[mode]?.units.isEmpty == false
+        let unit = idleWork[mode]?.takeFirst()
+        let hasMore = idleWork[mode].map { $0.count > 0 } ?? false
         if !hasMore, let observer = idleWork[mode]?.observer { removeLocked(observer, from: mode) }
         lock.unlock()
         if hasMore { wakeUp() }
@@ -29,8 +30,10 @@ extension EventRunLoop {
 
 /// The idle work of one mode. Guarded by the loop's lock.
 struct IdleWork {
-    fileprivate var units: ArraySlice<() -> Void> = []
-    var count: Int { units.count }
+    /// Nil where a unit was taken.
+    private var units: [(() -> Void)?] = []
+    private var head = 0
+    var count: Int { units.count - head }
     /// In the mode while there are units. The last of all observers, so that it comes after what they do.
     fileprivate let observer: LoopObserver
 
@@ -38,5 +41,19 @@ struct IdleWork {
         observer = LoopObserver(activities: .beforeWaiting, order: .max) { _, _ in
             EventRunLoop.current.runIdleUnit(in: mode)
         }
+    }
+
+    fileprivate mutating func append(_ unit: @escaping () -> Void) { units.append(unit) }
+
+    /// Moves the oldest unit out: it holds what it captured for as long as it runs, and no longer.
+    fileprivate mutating func takeFirst() -> (() -> Void)? {
+        guard head < units.count else { return nil }
+        let unit = units[head].take()
+        head += 1
+        if head * 2 > units.count {
+            units.removeFirst(head)
+            head = 0
+        }
+        return unit
     }
 }

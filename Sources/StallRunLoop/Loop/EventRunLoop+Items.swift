@@ -35,11 +35,11 @@ extension EventRunLoop {
         for observer in commonObservers { addLocked(observer, to: items) }
         for timer in commonTimers { addLocked(timer, to: items) }
         for source in commonDescriptors { _ = try? addLocked(source, to: items) }
-        let scheduled = commonSources.filter { addLocked($0, to: items) && $0.onSchedule != nil }
+        let scheduled = commonSources.filter { addLocked($0, to: items) && $0.tellsSchedule }
         if !commonTimers.isEmpty { wake.nudge() }
         guard !scheduled.isEmpty else { return }
         lock.unlock()
-        for source in scheduled { source.onSchedule?(self, items.mode) }
+        for source in scheduled { source.wasScheduled(in: self, items.mode) }
         lock.lock()
     }
 
@@ -173,9 +173,7 @@ extension EventRunLoop {
             items._withUnsafeGuaranteedRef { $0.removeSource(place.slot) }
         }
         lock.unlock()
-        if let onCancel = source.onCancel {
-            left.forEach { if $0.items != nil { onCancel(self, $0.mode) } }
-        }
+        left.forEach { if $0.items != nil { source.wasCancelled(in: self, $0.mode) } }
         return isNowhere
     }
 

@@ -99,7 +99,7 @@ extension EventRunLoop {
         }
         var scheduled: [LoopMode] = []
         if let only {
-            if addLocked(source, to: only) && source.onSchedule != nil { scheduled = [mode] }
+            if addLocked(source, to: only) && source.tellsSchedule { scheduled = [mode] }
         } else {
             source.places.withLock { places in
                 guard source.isValid, !places.contains(.common, of: self) else { return }
@@ -107,14 +107,12 @@ extension EventRunLoop {
                 places.append(ItemPlace(self, .common, slot: slot, items: nil))
             }
             for items in commonModeItems
-            where addLocked(source, to: items) && source.onSchedule != nil {
+            where addLocked(source, to: items) && source.tellsSchedule {
                 scheduled.append(items.mode)
             }
         }
         lock.unlock()
-        if let onSchedule = source.onSchedule {
-            for mode in scheduled { onSchedule(self, mode) }
-        }
+        for mode in scheduled { source.wasScheduled(in: self, mode) }
         return true
     }
 
@@ -191,7 +189,7 @@ extension EventRunLoop {
             left = commonModeItems.map(\.mode).filter { removeLocked(source, from: $0) }
         }
         lock.unlock()
-        for mode in left { source.onCancel?(self, mode) }
+        for mode in left { source.wasCancelled(in: self, mode) }
     }
 
     /// Removes a descriptor from a mode, or from the common items. It may be added again.

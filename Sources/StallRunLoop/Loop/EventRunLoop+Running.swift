@@ -157,7 +157,7 @@ extension EventRunLoop {
             }
             ignoresWakeUps = true
             servedMainQueue = event.isMainQueue
-            if serve(consume event, in: items) { handled = true }
+            if serve(event, in: items) { handled = true }
             drainBlocks(in: items)
 
             if handled && returnAfterSourceHandled { return .handledSource }

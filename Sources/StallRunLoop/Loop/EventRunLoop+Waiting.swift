@@ -9,7 +9,8 @@ enum LoopEvent {
     case none
     case timers
     case mainQueue
-    case descriptor(DescriptorSource, DescriptorEvents)
+    /// Without a reference: the source is looked up again when it is served, if it is still there.
+    case descriptor(stall_ready)
     /// Several descriptors, for batch delivery.
     case descriptors(DescriptorBatch)
 
@@ -95,7 +96,7 @@ extension EventRunLoop {
             switch items.resolve(ready) {
             case .nothing: continue
             case .mainQueue: return .mainQueue
-            case .descriptor(let source): return .descriptor(source, ready.descriptorEvents)
+            case .descriptor: return .descriptor(ready)
             }
         }
         return nil

@@ -57,6 +57,7 @@ public final class EventRunLoop: @unchecked Sendable {
     /// When they were last renewed; the loop's thread only.
     @exclusivity(unchecked) var lastRenewal: UInt64 = 0
     let isMain: Bool
+    /// No reference that may be the last one is let go of while it is held: a `deinit` of the app's may need it.
     let lock = LoopLock()
 
     // Guarded by `lock`. Not checked for exclusive access at run time: the lock, and the one thread, see to that, and
@@ -202,7 +203,7 @@ public final class EventRunLoop: @unchecked Sendable {
         (commonSources, commonDescriptors) = (ItemList(), ItemList())
         (modes, modesByName, commonModeItems, idleWork) = ([], [:], [], [:])
         lock.unlock()
-        for (source, mode) in cancelled { source.onCancel?(self, mode) }
+        for (source, mode) in cancelled { source.wasCancelled(in: self, mode) }
         withExtendedLifetime((contents, idle)) { dropBlocks() }
     }
 

@@ -33,6 +33,8 @@ final class Poller {
     private(set) var watchesMainQueue = false
     /// How many descriptors it watches besides the loop's own.
     private(set) var descriptorCount = 0
+    /// The slot that `pollWithoutSet` reported last; with the main queue's token, what is above all slots.
+    private var lastPolled: UInt64 = .max
     /// How many it has stopped watching so far. Read without the lock, by handlers of a batch.
     let removals = Atomic<Int>(0)
 
@@ -66,30 +68,33 @@ final class Poller {
 
     /// What is ready, by poll(2): for a loop without a set of its own. Waits at most `timeout_ms`, without the loop's
     /// lock.
-    func pollWithoutSet(mainQueue: CInt, timeout_ms: CInt, _ lock: borrowing LoopLock) -> (
-        event: Event, events: UInt32
-    )? {
+    func pollWithoutSet(
+        mainQueue: CInt, timeout_ms: CInt, _ lock: borrowing LoopLock
+    ) -> stall_ready? {
         var requests: [pollfd] = []
-        var sources: [DescriptorSource?] = []
-        if watchesMainQueue {
-            requests.append(pollfd(fd: mainQueue, events: Int16(POLLIN), revents: 0))
-            sources.append(nil)
-        }
-        for case let registration in registrations {
+        var tokens: [UInt64] = []
+        for (slot, registration) in registrations.enumerated() {
             guard let source = registration.source else { continue }
             // The bits of poll and epoll are the same.
             let events = Int16(truncatingIfNeeded: source.events.rawValue & 0xff)
             requests.append(pollfd(fd: source.descriptor, events: events, revents: 0))
-            sources.append(source)
+            tokens.append(UInt64(registration.generation) << 32 | UInt64(slot))
+        }
+        if watchesMainQueue {
+            requests.append(pollfd(fd: mainQueue, events: Int16(POLLIN), revents: 0))
+            tokens.append(Self.mainQueueToken)
         }
         lock.unlock()
         let count = poll(&requests, nfds_t(requests.count), timeout_ms)
         lock.lock()
         guard count > 0 else { return nil }
-        for (index, request) in requests.enumerated()
-        where request.revents != 0 && Int32(request.revents) & POLLNVAL == 0 {
-            let event = sources[index].map { Event.descriptor($0) } ?? .mainQueue
-            return (event, UInt32(UInt16(bitPattern: request.revents)))
+        // The one behind the last one served comes first, so that none is always ahead of the others.
+        let first = tokens.firstIndex { $0 & 0xffff_ffff > lastPolled } ?? 0
+        for index in Array(first..<requests.count) + Array(0..<first) {
+            let events = requests[index].revents
+            guard events != 0, Int32(events) & POLLNVAL == 0 else { continue }
+            lastPolled = tokens[index] & 0xffff_ffff
+            return stall_ready(events: UInt32(UInt16(bitPattern: events)), token: tokens[index])
         }
         return nil
     }
