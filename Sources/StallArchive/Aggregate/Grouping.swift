@@ -61,6 +61,12 @@ final class Grouping {
             """)
     }
 
+    /// How many reports of a host and day were noted and are not in roll-ups yet.
+    func notedCount(host: String, day: Int64) throws -> Int64 {
+        guard let host = try dimensions.host(named: host) else { return 0 }
+        return hostRollUps.notedCount(day: day, signature: host)
+    }
+
     /// Forgets which rows there are and what was noted and not written.
     func forget() throws {
         try decider.forget()

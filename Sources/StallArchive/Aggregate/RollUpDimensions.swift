@@ -120,6 +120,9 @@ final class RollUpDimensions {
         return id
     }
 
+    /// The row of a host; nil for one of which no report was counted.
+    func host(named name: String) throws -> Int64? { try findHost.found(name) }
+
     /// Loops of a source are watched from now on.
     func forget(source: Int64, loops: Set<Int64>) {
         ids = ids.filter { $0.key.source != source || !loops.contains($0.key.loop) }

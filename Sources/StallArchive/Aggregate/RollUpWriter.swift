@@ -56,6 +56,14 @@ final class RollUpWriter {
     /// How many changes are noted: what `rollBack(to:)` returns to.
     var mark: Int { changes.count }
 
+    /// How many more reports of a day are noted than are in the rows.
+    func notedCount(day: Int64, signature: Int64) -> Int64 {
+        changes.reduce(0) { sum, change in
+            guard change.cell.day == day, change.cell.signature == signature else { return sum }
+            return sum + (change.isRemoved ? -1 : 1)
+        }
+    }
+
     /// Forgets what was noted after the mark was taken.
     func rollBack(to mark: Int) { changes.removeLast(changes.count - mark) }
 

@@ -25,7 +25,12 @@ struct PushedRows {
                 switch try writer.take(row, isCounted: false) {
                 case .added: taken.added += 1
                 case .changed: taken.changed += 1
-                case nil: break
+                case .leftOut:
+                    // Acknowledged is what the store has, or counts.
+                    throw LineFault(
+                        line: line,
+                        reason: "began in a time that was pruned, and may have been here")
+                case .pruned, nil: break
                 }
             } catch let fault as LineFault {
                 refused.note(LineFault(line: line, reason: fault.reason))

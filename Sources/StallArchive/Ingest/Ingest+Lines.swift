@@ -29,7 +29,11 @@ extension Ingest {
             if isCancelled() { return (result, true) }
             if isAtEnd { break }
         }
-        if result.lineFaultCount == 0 {
+        if verifies, path != "-" {
+            result.missingLineCount += result.leftOutCount + result.unknownLineCount
+        }
+        // A later version of this program may know the lines that this one does not.
+        if result.lineFaultCount == 0, result.missingLineCount == 0, result.unknownLines.isEmpty {
             result.finishedAs = before?.file
             if before?.isSettled(at: clock()) == true { try write { try note(path, before, $0) } }
         }
@@ -66,20 +70,24 @@ extension Ingest {
         }
         guard !batch.isEmpty else { return isAtEnd }
         try write { writer in
+            var taken: [PortableReport] = []
             for (line, row) in batch {
                 do {
                     let outcome = try writer.take(row)
                     // Of what is not a report, files tell no numbers either.
-                    guard case .report = row else { continue }
+                    guard case .report(let report) = row else { continue }
+                    if verifies, outcome != .pruned, outcome != .leftOut { taken.append(report) }
                     switch outcome {
                     case .added: counts.added += 1
                     case .changed: counts.changed += 1
-                    case nil: break
+                    case .leftOut: result.leftOutCount += 1
+                    case .pruned, nil: break
                     }
                 } catch let fault as LineFault {
                     result.note(LineFault(line: line, reason: fault.reason))
                 }
             }
+            if verifies { result.missingLineCount += try writer.missingCount(taken) }
         }
         return isAtEnd
     }

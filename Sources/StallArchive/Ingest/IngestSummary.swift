@@ -33,6 +33,10 @@ package struct IngestFileResult: Hashable, Sendable {
     package var lineFaultCount = 0
     /// Lines of kinds or versions that this program does not know, by their schema: they were left out.
     package var unknownLines: [String: Int] = [:]
+    /// Lines of reports of a time that was pruned, of which nothing says whether they were here: they were left out.
+    package var leftOutCount = 0
+    /// Lines that are not in the central store: then the file is not to go. Counted where it was to.
+    package var missingLineCount = 0
     /// The file as it was when all of it was taken.
     var finishedAs: FileFacts?
     /// All of the file was taken, it is as it was then, and no process has it open: it may go. Checked each time: a job
@@ -42,6 +46,8 @@ package struct IngestFileResult: Hashable, Sendable {
             // The last process that closes a store leaves one file.
             && !["-wal", "-shm", "-journal"].contains { FileFacts(path + $0) != nil }
     }
+
+    package var unknownLineCount: Int { unknownLines.values.reduce(0, +) }
 
     static func unchanged(_ path: String) -> IngestFileResult {
         var result = IngestFileResult(path: path, outcome: .taken(added: 0, changed: 0))
@@ -88,6 +94,7 @@ package struct IngestSummary: Hashable, Sendable {
         files.count { file in if case .skipped(.notReady) = file.outcome { true } else { false } }
     }
     package var lineFaultCount: Int { files.reduce(0) { $0 + $1.lineFaultCount } }
+    package var leftOutCount: Int { files.reduce(0) { $0 + $1.leftOutCount } }
     /// Lines of kinds or versions that this program does not know, by their schema.
     package var unknownLines: [String: Int] {
         files.reduce(into: [:]) { sums, file in sums.merge(file.unknownLines, uniquingKeysWith: +) }

@@ -155,12 +155,7 @@ final class IngestWriter {
     func take(_ row: PortableRow, isCounted: Bool = true) throws -> RowOutcome? {
         try row.checkLimits()
         switch row {
-        case .report(let report):
-            switch try singles.take(report, isCounted: isCounted) {
-            case .added: return .added
-            case .changed: return .changed
-            case nil: return nil
-            }
+        case .report(let report): return try singles.take(report, isCounted: isCounted)
         case .exposure(let row):
             let source = try singles.source(row.store)
             return try rows.take(
@@ -172,6 +167,14 @@ final class IngestWriter {
         case .watchedLoop(let row): return try rows.take(row, source: singles.source(row.store))
         case .unknown: return nil
         }
+    }
+
+    /// How many of these reports, which were taken, the central store does not have: before their file goes, each line
+    /// is compared with what was written.
+    func missingCount(_ reports: [PortableReport]) throws -> Int {
+        // Which days have reports of which source is known once it is written.
+        try flush()
+        return try reports.count { try !singles.holds($0) }
     }
 
     /// How many of the incoming store's reports the central store does not have, and should: before a file goes, what

@@ -11,8 +11,8 @@ final class LineImporter {
     private let same: SameReports
     private let families: SourceFamilies
     private let evidence: EvidenceWriter
-    private let findSource, addSource, findRevision, findState, findID, findPruned,
-        countLine: Statement
+    private let findSource, addSource, findRevision, findState, findID, countLine: Statement
+    private let pruned: PrunedReports
     private var sources: [UniqueID: Int64] = [:]
     /// Every source that once was one with a store, and the store's own.
     private var branches: [UniqueID: [SourceFamilies.Branch]] = [:]
@@ -32,6 +32,7 @@ final class LineImporter {
         self.reports = reports
         self.grouping = grouping
         families = try SourceFamilies(connection)
+        pruned = try PrunedReports(connection, grouping)
         countLine = try connection.prepare(
             "update source set line_count = line_count + 1 where id = ?")
         findSource = try connection.prepare("select id from source where store = ?")
@@ -46,13 +47,12 @@ final class LineImporter {
             "select revision from report where source = ? and seq = ?")
         findState = try connection.prepare(
             "select state from report where source = ? and seq = ?")
-        findPruned = try connection.prepare(
-            "select pruned_before_us from grouping where pruned_before_us is not null")
     }
 
     func forget() {
         sources.removeAll()
         branches.removeAll()
+        pruned.forget()
     }
 
     private func family(of store: UniqueID) throws -> [SourceFamilies.Branch] {
@@ -73,9 +73,9 @@ final class LineImporter {
     /// elsewhere.
     ///
     /// - Parameter isCounted: Its source has lines then, of which no position says how far they go.
-    /// - Returns: nil when the store has it as it is, or newer, or is to have it no more.
+    /// - Returns: nil when the store has it as it is, or newer.
     /// - Throws: `LineFault` when another report has its place.
-    func take(_ portable: PortableReport, isCounted: Bool = true) throws -> ReportRows.Outcome? {
+    func take(_ portable: PortableReport, isCounted: Bool = true) throws -> RowOutcome? {
         let report = portable.report
         // Slow, but only for lines that some other program wrote.
         if portable.origin == nil,
@@ -92,9 +92,13 @@ final class LineImporter {
                 try revision == origin.revision && report.state != .open
                 && findState.found(source, origin.seq) == Int64(StallState.open.rawValue)
             if revision >= origin.revision, !isClosed { return nil }
-        } else if let pruned = try findPruned.found(), report.start.microseconds < pruned {
-            // Roll-ups count it already: what was pruned does not come back.
-            return nil
+        } else {
+            let isAlone = try portable.origin == nil || family(of: origin.store).count <= 1
+            switch try pruned.answer(for: report, origin, source: source, isAlone: isAlone) {
+            case .wasTaken: return .pruned
+            case .isUnclear: return .leftOut
+            case .isNew, nil: break
+            }
         }
         let run = try interner.run(report.run)
         var row = ReportRow(
@@ -129,7 +133,19 @@ final class LineImporter {
         try grouping.count(row, source: source, after: outcome)
         try same.note(row, source: source)
         if isCounted { try countLine.run(source) }
-        return outcome
+        if case .added = outcome { return .added }
+        return .changed
+    }
+
+    /// Whether the report is here, under whatever source. What was written of it must have been flushed.
+    func holds(_ portable: PortableReport) throws -> Bool {
+        let (id, start) = (portable.report.id, portable.report.start.microseconds)
+        if let origin = portable.origin,
+            try families.holds(family(of: origin.store), seq: origin.seq, id: id)
+        {
+            return true
+        }
+        return try families.holdsAnywhere(id, start_us: start)
     }
 
     static func originNowhere(_ id: UniqueID) -> ReportOrigin {
@@ -141,7 +157,12 @@ final class LineImporter {
     /// The source of a store's rows.
     func source(_ store: UniqueID) throws -> Int64 {
         if let known = sources[store] { return known }
-        let source = try findSource.found(store) ?? addSource.insert(store, nil as UniqueID?)
+        var source = try findSource.found(store)
+        if source == nil {
+            source = try addSource.insert(store, nil as UniqueID?)
+            if let source { pruned.note(addedSource: source) }
+        }
+        guard let source else { throw addSource.damage("a source without a number") }
         same.noteSource()
         sources[store] = source
         branches.removeAll()

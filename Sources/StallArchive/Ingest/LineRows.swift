@@ -145,4 +145,8 @@ final class LineRows {
 /// What a row in transfer was to the store that took it.
 enum RowOutcome {
     case added, changed
+    /// A report that was taken once, and pruned since.
+    case pruned
+    /// A report of a time that was pruned: nothing says whether it was here, and roll-ups count it.
+    case leftOut
 }

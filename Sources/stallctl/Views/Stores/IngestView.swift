@@ -29,6 +29,12 @@ enum IngestView {
                 let count = counted(file.missingCount, "report")
                 lines.append("\(place): not deleted: \(count) of it are not in the store".printable)
             }
+            if file.missingLineCount > 0 {
+                let count = counted(file.missingLineCount, "line")
+                let verb = file.missingLineCount == 1 ? "is" : "are"
+                lines.append(
+                    "\(place): not deleted: \(count) of it \(verb) not in the store".printable)
+            }
             if rest > 0 { lines.append("\(place): \(rest) more lines with errors".printable) }
             return lines
         }
@@ -61,6 +67,10 @@ enum IngestView {
             let count = counted(unknown.values.reduce(0, +), "line")
             text += "; left out \(count) of unknown kinds (\(kinds))"
         }
+        if summary.leftOutCount > 0 {
+            text +=
+                "; left out \(counted(summary.leftOutCount, "report")) of a time that was pruned"
+        }
         if summary.notReadyCount > 0 {
             text += "; \(counted(summary.notReadyCount, "file")) not ready yet"
         }
@@ -82,6 +92,8 @@ enum IngestView {
             @Nullable var error: String?
             /// The rejected lines.
             var lineErrors: [String]
+            /// Reports and lines that are not in the store, where the file was to be deleted or archived: it was not.
+            var missing: Int
         }
         let schema = "stallctl.ingest/1"
         var store: String
@@ -91,6 +103,8 @@ enum IngestView {
         var linesLeftOut: Int
         /// Lines of kinds or versions that this program does not know, by their schema.
         var unknownLines: [String: Int]
+        /// Lines of reports of a time that was pruned: nothing says whether they were here.
+        var leftOutOfPrunedTime: Int
         var quarantined: Int
         var cancelled: Bool
         /// Files that were imported in part.
@@ -108,6 +122,7 @@ enum IngestView {
             skipped = summary.skippedCount
             linesLeftOut = summary.lineFaultCount
             unknownLines = summary.unknownLines
+            leftOutOfPrunedTime = summary.leftOutCount
             quarantined = summary.quarantinedCount
             cancelled = summary.isCancelled
             partial = summary.partialCount
@@ -117,7 +132,8 @@ enum IngestView {
                 var row = File(
                     path: file.path, added: file.addedCount, changed: file.changedCount,
                     partial: file.partial != nil, error: nil,
-                    lineErrors: file.lineFaults.map(\.description))
+                    lineErrors: file.lineFaults.map(\.description),
+                    missing: file.missingCount + file.missingLineCount)
                 switch file.outcome {
                 case .taken, .skipped(.notReady): break
                 case .skipped(let error): row.error = error.description
