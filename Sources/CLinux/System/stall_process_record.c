@@ -14,6 +14,7 @@
 #include "process_ending.h"
 #include "stall_clock.h"
 #include "stall_crash_note.h"
+#include "stall_page_copy.h"
 
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_process_record) <= PAGE, "one page");
@@ -67,6 +68,8 @@ static void release_entry(entry *entry) {
     __atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
 }
 
+static int32_t monitor_of(const entry *entry) { return (int32_t)(entry - entries); }
+
 static void remove_page(const entry *entry) {
     if (!page_of(entry)) return;
     char path[64];
@@ -88,31 +91,39 @@ static bool is_page_wanted(const entry *entry) {
 void stall_process_record_release(int32_t monitor, bool is_run_known) {
     entry *entry = own_entry(monitor);
     if (!entry) return;
-    if (!is_run_known || !is_page_wanted(entry)) remove_page(entry);
+    const bool is_kept = is_run_known && is_page_wanted(entry);
+    if (!is_kept) remove_page(entry);
+    stall_page_copy_end(monitor, !is_kept);
     release_entry(entry);
+}
+
+static void *map_page(const entry *entry) {
+    char path[64];
+    stall_process_record_path(entry->run[0], entry->run[1], path);
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) return MAP_FAILED;
+    // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
+    int error = posix_fallocate(file, 0, PAGE);
+    void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) unlink(path);
+    return memory;
 }
 
 static stall_process_record *make_page(entry *entry) {
     if (!__atomic_load_n(&entry->is_prepared, __ATOMIC_ACQUIRE)) return NULL;
     stall_process_record *record = page_of(entry);
     if (record) return record;
-    char path[64];
-    stall_process_record_path(entry->run[0], entry->run[1], path);
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0) return NULL;
-    // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
-    int error = posix_fallocate(file, 0, PAGE);
-    void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (memory == MAP_FAILED) {
-        unlink(path);
-        return NULL;
-    }
+    void *memory = map_page(entry);
+    if (memory == MAP_FAILED && stall_page_copy_is_kept(monitor_of(entry)))
+        memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
     record = memory;
     record->run[0] = entry->run[0];
     record->run[1] = entry->run[1];
     __atomic_store_n(&record->magic, STALL_PROCESS_RECORD_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&entry->page, record, __ATOMIC_RELEASE);
+    stall_page_copy_follow(monitor_of(entry), record);
     return record;
 }
 
@@ -128,6 +139,7 @@ stall_open_slot *stall_process_record_open(
         slot->report[0] = slot->report[1] = 0;
         slot->facts = *facts;
         __atomic_store_n(&slot->began_ns, began_ns, __ATOMIC_RELEASE);
+        stall_page_copy_wake(monitor);
         return slot;
     }
     return NULL;
@@ -138,10 +150,12 @@ void stall_open_slot_end(stall_open_slot *slot, uint64_t now_ns) {
     // forked child's parent must not be written.
     const uint64_t offset = (uintptr_t)slot % PAGE;
     const stall_process_record *record = (const stall_process_record *)((uintptr_t)slot - offset);
-    bool is_ours = false;
-    for (int i = 0; i < ENTRY_LIMIT && !is_ours; i++) is_ours = is_own(&entries[i]) && page_of(&entries[i]) == record;
-    if (is_ours && __atomic_load_n(&slot->ended_ns, __ATOMIC_RELAXED) == 0)
+    for (int i = 0; i < ENTRY_LIMIT; i++) {
+        if (!is_own(&entries[i]) || page_of(&entries[i]) != record) continue;
+        if (__atomic_load_n(&slot->ended_ns, __ATOMIC_RELAXED) != 0) return;
         __atomic_store_n(&slot->ended_ns, now_ns, __ATOMIC_RELEASE);
+        return stall_page_copy_wake(i);
+    }
 }
 
 static stall_open_slot *find(int32_t monitor, uint64_t began_ns) {
@@ -157,28 +171,38 @@ void stall_process_record_name(int32_t monitor, uint64_t began_ns, uint64_t high
     if (!slot) return;
     slot->report[0] = high;
     __atomic_store_n(&slot->report[1], low, __ATOMIC_RELEASE);
+    stall_page_copy_wake(monitor);
 }
 
 void stall_process_record_close(int32_t monitor, uint64_t began_ns) {
     stall_open_slot *slot = find(monitor, began_ns);
-    if (slot) __atomic_store_n(&slot->began_ns, 0, __ATOMIC_RELEASE);
+    if (!slot) return;
+    __atomic_store_n(&slot->began_ns, 0, __ATOMIC_RELEASE);
+    stall_page_copy_wake(monitor);
 }
 
 void stall_process_record_remove(int32_t monitor) {
     entry *entry = own_entry(monitor);
     if (!entry) return;
     remove_page(entry);
+    stall_page_copy_end(monitor, true);
     release_entry(entry);
 }
 
 void stall_process_note_ending(uint64_t ending) {
     const uint64_t now_ns = stall_monotonic_ns();
+    bool is_wanted = false;
     for (int i = 0; i < ENTRY_LIMIT; i++) {
         stall_process_record *record = is_own(&entries[i]) ? page_of(&entries[i]) : NULL;
         if (!record) continue;
         __atomic_store_n(&record->ending_ns, now_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&record->ending, ending, __ATOMIC_RELEASE);
+        // The ending is that of open stalls. Without any, a program that recovers from many faults waits for nothing.
+        if (!is_page_wanted(&entries[i])) continue;
+        is_wanted = true;
+        stall_page_copy_wake(i);
     }
+    if (is_wanted && ending != STALL_PROCESS_LIVES) stall_page_copy_flush();
 }
 
 bool stall_process_record_is_ending(void) {

@@ -70,6 +70,17 @@ final class Recorder: Sendable {
     func detach() { thread.detach() }
 }
 
+/// Where the page of open stalls may be lost, a thread copies it to a file beside the store.
+private func keepPageCopy(ofMonitor monitor: Int32, _ run: ProcessRun, besideStore store: String) {
+    let isInvoked = processEnvironment(["INVOCATION_ID"])["INVOCATION_ID"]?.isEmpty == false
+    guard stall_page_copy_is_needed(isInvoked),
+        stall_page_copy_prepare(monitor, run.id.words.high, run.id.words.low, store)
+    else { return }
+    let thread = AgentThread(name: "stall-copy") { stall_page_copy_run(monitor) }
+    // It ends by itself when the monitor's page does.
+    if let thread { thread.detach() } else { stall_page_copy_cancel(monitor) }
+}
+
 /// The recorder's own state, confined to its thread.
 private struct Recording {
     let configuration: StallMonitor.Configuration
@@ -115,6 +126,7 @@ private struct Recording {
         run = .current(
             app: configuration.app, version: configuration.version, buildID: executable?.buildID)
         stall_process_record_prepare(watchdog.processRecord, run.id.words.high, run.id.words.low)
+        keepPageCopy(ofMonitor: watchdog.processRecord, run, besideStore: configuration.store)
         store = StoreConnection(
             path: configuration.store, limits: StoreLimits(configuration.storeLimits), run: run,
             logger: configuration.logger)

@@ -1,6 +1,7 @@
 // What happens to a source file after import: kept, deleted, or archived.
 
 internal import Glibc
+internal import StallStore
 
 /// What to do with imported files.
 package enum SourceCleanup: Hashable, Sendable {
@@ -15,9 +16,11 @@ package enum SourceCleanup: Hashable, Sendable {
             guard unlink(path) == 0 else { throw .failed(path, errno: errno) }
             // The agent has closed the store, so its reserve file is no longer needed.
             unlink(path + "-ballast")
+            ProcessRecord.removeCopies(besideStore: path)
         case .archive(let directory):
             try Self.move(path, into: directory)
             unlink(path + "-ballast")
+            ProcessRecord.removeCopies(besideStore: path)
         }
     }
 

@@ -137,6 +137,7 @@ final class WatchSlot: @unchecked Sendable {
         }
         guard let slot = openSlot else { return }
         stall_open_slot_update(slot, now.nanoseconds)
+        stall_page_copy_wake(record.monitor)
         let elapsed = now - MonotonicInstant(nanoseconds: slot.pointee.began_ns)
         let next = now + max(.milliseconds(10), elapsed / 16)
         nextPoll = nextPoll.map { min($0, next) } ?? next

@@ -123,12 +123,15 @@ package final class AgentStore {
         }
         for run in runs {
             let record = ProcessRecord(of: run, besideStore: file.path)
+            if run.host == here.host, run.bootID != here.bootID {
+                ProcessRecord.removeCopy(of: run, besideStore: file.path)
+            }
             guard record.exists, let ending = here.ending(of: run, record) else { continue }
             let reports = record.reports(otherwise: ending)
             if !reports.isEmpty {
                 try write { writer in try reports.forEach(writer.recordIfUnknown) }
             }
-            ProcessRecord.remove(of: run)
+            ProcessRecord.remove(of: run, besideStore: file.path)
         }
     }
 

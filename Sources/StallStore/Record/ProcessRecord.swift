@@ -48,7 +48,7 @@ extension StallReport {
 }
 
 /// The page of one run, if it left one.
-struct ProcessRecord {
+package struct ProcessRecord {
     private let run: ProcessRun
     private let page: stall_process_record?
     var exists: Bool { page != nil }
@@ -56,9 +56,11 @@ struct ProcessRecord {
     /// - Parameter store: The file that its reports are in: only its owner's page is believed.
     init(of run: ProcessRun, besideStore store: String) {
         var page = stall_process_record()
+        let (high, low) = run.id.words
         let exists =
             FileFacts(store).map {
-                stall_process_record_read(run.id.words.high, run.id.words.low, $0.owner, &page)
+                stall_process_record_read(high, low, $0.owner, &page)
+                    || stall_page_copy_read(store, high, low, $0.owner, &page)
             } ?? false
         self.run = run
         self.page = exists ? page : nil
@@ -130,10 +132,34 @@ struct ProcessRecord {
         }
     }
 
-    /// Removes the page: the store has what it says.
-    static func remove(of run: ProcessRun) {
-        var path = [CChar](repeating: 0, count: 64)
+    /// Removes the page and its copy: the store has what they say.
+    static func remove(of run: ProcessRun, besideStore store: String) {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         stall_process_record_path(run.id.words.high, run.id.words.low, &path)
         unlink(path)
+        removeCopy(of: run, besideStore: store)
+    }
+
+    /// Removes the copies of all runs, with their store.
+    package static func removeCopies(besideStore store: String) {
+        let directory = store.deletingLastComponent
+        let prefix = (store.split(separator: "/").last.map(String.init) ?? store) + "-open-"
+        guard let stream = opendir(directory) else { return }
+        defer { closedir(stream) }
+        while let entry = readdir(stream) {
+            let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            let name = String(decoding: bytes, as: UTF8.self)
+            guard name.hasPrefix(prefix), name.utf8.count == prefix.utf8.count + 32 else {
+                continue
+            }
+            unlink(directory + "/" + name)
+        }
+    }
+
+    /// Removes the copy of a run whose times are those of another boot.
+    static func removeCopy(of run: ProcessRun, besideStore store: String) {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let (high, low) = run.id.words
+        if stall_page_copy_path(store, high, low, &path, path.count) { unlink(path) }
     }
 }

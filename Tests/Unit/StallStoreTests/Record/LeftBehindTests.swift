@@ -21,7 +21,7 @@ import TestSupport
         generator.run.pid = 1 << 22 + 1
     }
 
-    private func leave(_ slots: [stall_open_slot], ending: UInt64 = 0) throws -> URL {
+    private func page(_ slots: [stall_open_slot], ending: UInt64 = 0) -> stall_process_record {
         var page = stall_process_record()
         page.magic = 0x3153_444f_574c_4c53
         page.run = generator.run.id.words
@@ -31,6 +31,11 @@ import TestSupport
             $0.bindMemory(to: stall_open_slot.self).baseAddress!.update(
                 from: slots, count: slots.count)
         }
+        return page
+    }
+
+    private func leave(_ slots: [stall_open_slot], ending: UInt64 = 0) throws -> URL {
+        let page = page(slots, ending: ending)
         let url = URL(filePath: "/dev/shm/stallwatch-\(generator.run.id)")
         try withUnsafeBytes(of: page) { try Data($0).write(to: url) }
         return url
@@ -78,6 +83,65 @@ import TestSupport
             let age = UnixTime.now().microseconds - (reports.first?.start.microseconds ?? 0)
             #expect(age >= 900_000)
         }
+    }
+
+    /// Leaves a copy beside the store, as the copying thread writes it, and nothing in /dev/shm.
+    private func leaveCopies(_ pages: [stall_process_record]) throws -> URL {
+        let (monitor, (high, low)) = (Int32(7), generator.run.id.words)
+        let store = directory("agent.sqlite")
+        #expect(stall_page_copy_prepare(monitor, high, low, store))
+        let page = UnsafeMutablePointer<stall_process_record>.allocate(capacity: 1)
+        defer { page.deallocate() }
+        let isEnded = DispatchSemaphore(value: 0)
+        Thread {
+            stall_page_copy_run(monitor)
+            isEnded.signal()
+        }.start()
+        page.initialize(to: pages[0])
+        stall_page_copy_follow(monitor, page)
+        for next in pages {
+            page.initialize(to: next)
+            stall_page_copy_wake(monitor)
+            usleep(50_000)
+        }
+        stall_page_copy_end(monitor, false)
+        isEnded.wait()
+        return URL(filePath: store + "-open-\(generator.run.id)")
+    }
+
+    @Test func `a copy beside the store is read where the page is gone`() throws {
+        try AgentStore(path: directory("agent.sqlite"), run: generator.run).closeAbandoned()
+        let slots = [slot(millisecondsAgo: 900, seen: 300)]
+        let copy = try leaveCopies([page([]), page(slots), page(slots, ending: 4)])
+        #expect(FileFacts(copy.path)?.size == 8192)
+        let reports = try reportsAfterNextStart()
+        #expect(reports.map(\.ending) == [.crash])
+        #expect(reports.allSatisfy { $0.duration >= .milliseconds(900) })
+        #expect(!FileManager.default.fileExists(atPath: copy.path))
+    }
+
+    @Test(arguments: ["torn", "older torn", "both torn", "another boot", "short", "link"])
+    func `a copy that is not whole is not believed`(damage: String) throws {
+        try AgentStore(path: directory("agent.sqlite"), run: generator.run).closeAbandoned()
+        let slots = [slot(millisecondsAgo: 900, seen: 300)]
+        let copy = try leaveCopies([page(slots), page(slots, ending: 4)])
+        var bytes = try Data(contentsOf: copy)
+        let newest = (0..<2).max { bytes[$0 * 4096] < bytes[$1 * 4096] }!
+        switch damage {
+        case "torn": bytes[newest * 4096 + 200] ^= 1
+        case "older torn": bytes[(1 - newest) * 4096 + 200] ^= 1
+        case "both torn": for part in 0..<2 { bytes[part * 4096 + 200] ^= 1 }
+        case "another boot": for part in 0..<2 { bytes[part * 4096 + 17] ^= 1 }
+        case "short": bytes = bytes.prefix(3000)
+        default: break
+        }
+        try FileManager.default.removeItem(at: copy)
+        let target = damage == "link" ? directory("elsewhere") : copy.path
+        try bytes.write(to: URL(filePath: target))
+        if damage == "link" { symlink(target, copy.path) }
+        // Of the two parts one is enough.
+        let expected: [StallEnding] = ["torn", "older torn"].contains(damage) ? [.crash] : []
+        #expect(try reportsAfterNextStart().compactMap(\.ending) == expected)
     }
 
     @Test mutating func `what was written or counted is not there twice`() throws {
