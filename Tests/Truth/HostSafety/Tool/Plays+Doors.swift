@@ -1,9 +1,0 @@
-// Loops that change what they wait for.
-
-import CHostSafety
-import Foundation
-import StallAgent
-
-extension Play {
-    static let doors: [Play] = []
-}
