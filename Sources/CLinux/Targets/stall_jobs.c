@@ -248,10 +248,15 @@ bool stall_jobs_start(stall_worker_handler handler) {
     return true;
 }
 
+static bool is_removed(void) {
+    return __atomic_load_n(&is_started, __ATOMIC_ACQUIRE)
+        && !__atomic_load_n(&swift_task_enqueueGlobal_hook, __ATOMIC_ACQUIRE);
+}
+
 bool stall_jobs_restore(void) {
-    if (!__atomic_load_n(&is_started, __ATOMIC_ACQUIRE) || stall_jobs_are_marked()) return false;
+    if (!is_removed()) return false;
     lock_hook();
-    const bool was_lost = __atomic_load_n(&is_started, __ATOMIC_ACQUIRE) && set_hook();
+    const bool was_lost = is_removed() && set_hook();
     unlock_hook();
     return was_lost;
 }

@@ -32,8 +32,8 @@ typedef void (*stall_worker_handler)(int32_t number);
 /// Sets the hook. An earlier hook is called first; only jobs that it passes on to the runtime are marked. False if the
 /// runtime has no hook, or without Dispatch.
 bool stall_jobs_start(stall_worker_handler _Nonnull handler);
-/// Sets the hook again if another tool has replaced or removed it. Returns whether that was so: jobs were not marked
-/// meanwhile. A hook that was set over this one is called first from then on, whether or not it calls this one.
+/// Sets the hook again if another tool has removed it. Returns whether that was so: jobs were not marked meanwhile.
+/// Another tool's hook is left in place: it may call this one.
 bool stall_jobs_restore(void);
 /// Removes the hook, unless another one was set over it; then jobs pass unmarked.
 void stall_jobs_stop(void);

@@ -198,7 +198,7 @@ private struct Recording {
             store.countLosses(1, reason: .blind)
             if !hasLostJobs {
                 configuration.logger.notice(
-                    "another tool had replaced the hook for jobs of tasks; it is set again")
+                    "another tool had removed the hook for jobs of tasks; it is set again")
             }
             hasLostJobs = true
         }
