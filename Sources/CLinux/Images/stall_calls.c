@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "image_list.h"
-#include "../System/kernel_read.h"
+#include "stall_memory.h"
 
 static bool holds(const image_entry *image, uint64_t address, uint64_t size) {
     return address >= image->load_address && address < image->end_address && size <= image->end_address - address;
 }
 
 static bool read_exactly(const image_entry *image, uint64_t address, void *to, uint64_t size) {
-    return holds(image, address, size) && stall_kernel_read(to, address, size) == size;
+    return holds(image, address, size) && stall_read_memory(to, address, size) == size;
 }
 
 typedef struct {

@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 
 #include "image_list.h"
-#include "../System/kernel_read.h"
+#include "stall_memory.h"
 
 enum { SEGMENT_LIMIT = 64, NOTE_LIMIT = 64, PATH_LIMIT = 4096 };
 
@@ -30,13 +30,13 @@ static bool find_build_id(uint64_t notes, uint64_t size, uint64_t alignment, ima
             ElfW(Nhdr) header;
             char name[4];
         } note = {0};
-        if (stall_kernel_read(&note, notes + at, sizeof note) < sizeof note.header) return false;
+        if (stall_read_memory(&note, notes + at, sizeof note) < sizeof note.header) return false;
         const uint64_t content = (at + sizeof note.header + note.header.n_namesz + mask) & ~mask;
         const uint64_t length = note.header.n_descsz;
         if (content > size || length > size - content) return false;
         if (note.header.n_type == NT_GNU_BUILD_ID && note.header.n_namesz == 4 && memcmp(note.name, "GNU", 4) == 0
             && length > 0 && length <= sizeof image->build_id
-            && stall_kernel_read(image->build_id, notes + content, length) == length) {
+            && stall_read_memory(image->build_id, notes + content, length) == length) {
             image->build_id_count = (uint32_t)length;
             return true;
         }
@@ -48,7 +48,7 @@ static bool find_build_id(uint64_t notes, uint64_t size, uint64_t alignment, ima
 static bool read_image(const struct dl_phdr_info *info, image_entry *image) {
     ElfW(Phdr) segments[SEGMENT_LIMIT];
     size_t count = info->dlpi_phnum < SEGMENT_LIMIT ? info->dlpi_phnum : SEGMENT_LIMIT;
-    count = stall_kernel_read(segments, (uintptr_t)info->dlpi_phdr, count * sizeof *segments) / sizeof *segments;
+    count = stall_read_memory(segments, (uintptr_t)info->dlpi_phdr, count * sizeof *segments) / sizeof *segments;
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < count; i++) {
         const ElfW(Phdr) *segment = &segments[i];

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../System/kernel_read.h"
+#include "stall_memory.h"
 #include "stall_descriptors.h"
 #include "stall_task.h"
 
@@ -143,7 +143,7 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) 
     return true;
 }
 
-size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_kernel_read(to, address, length); }
+size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_read_memory(to, address, length); }
 
 size_t stall_epoll_members(int32_t epoll, int32_t *members, size_t capacity) {
     char path[48] = "/proc/self/fdinfo/", text[4096];

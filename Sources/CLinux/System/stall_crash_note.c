@@ -8,11 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernel_read.h"
+#include "stall_memory.h"
 #include "process_ending.h"
 #include "stall_clock.h"
 #include "stall_pin.h"
 #include "stall_process_record.h"
+#include "stall_system_call.h"
 #include "stall_task.h"
 #include "stall_thread_files.h"
 
@@ -39,7 +40,9 @@ static struct {
 #define IS_WRITTEN (UINT64_C(1) << 63)
 #define LARGEST_STACK (UINT64_C(64) << 20)
 
-static uint64_t own_name(void) { return (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)stall_gettid(); }
+static uint64_t own_name(void) {
+    return (uint64_t)(uint32_t)stall_own_process() << 32 | (uint32_t)stall_own_thread();
+}
 
 static uint64_t owner(void) { return __atomic_load_n(&crash.owner, __ATOMIC_ACQUIRE); }
 
@@ -49,20 +52,20 @@ static bool is_inside(uintptr_t stack_pointer) { return stack_pointer >= crash.l
 // stack. Its stack may be gone.
 static bool is_marked(void) {
     uint64_t mark = 0;
-    return stall_kernel_read(&mark, crash.frame, sizeof mark) == sizeof mark && mark == crash.mark;
+    return stall_read_memory(&mark, crash.frame, sizeof mark) == sizeof mark && mark == crash.mark;
 }
 
 // False if another thread has it, or this one in an outer handler.
 static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *mark) {
     uint64_t before = owner();
-    const bool is_inherited = (pid_t)((before & ~IS_WRITTEN) >> 32) != getpid();  // by a forked child
+    const bool is_inherited = (int32_t)((before & ~IS_WRITTEN) >> 32) != stall_own_process();  // by a forked child
     if (before != own && before != 0 && !is_inherited) return false;
     if (before == own && is_inside((uintptr_t)mark) && is_marked()) return false;
     if (!__atomic_compare_exchange_n(
             &crash.owner, &before, own | IS_WRITTEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
     stack_t alternate = {0};
-    syscall(SYS_sigaltstack, NULL, &alternate);
-    crash.began_ns = stall_monotonic_ns();
+    stall_system_call(SYS_sigaltstack, 0, (uintptr_t)&alternate, 0, 0, 0, 0);
+    crash.began_ns = stall_handler_now_ns();
     crash.frame = (uintptr_t)mark;
     *mark = crash.mark = crash.began_ns ^ crash.frame;
     crash.is_alternate = alternate.ss_flags & SS_ONSTACK;
@@ -114,7 +117,8 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
 
 // MARK: The handler
 
-// The kernel's own form: libc's functions need several hundred bytes more of what may be a small alternate stack.
+// Everything that the handler calls is a direct system call, or hidden in this image: see stall_system_call.h. The
+// kernel's own form of an action is smaller than libc's.
 typedef struct {
     void (*handler)(int);
     unsigned long flags;
@@ -123,12 +127,13 @@ typedef struct {
 } kernel_action;
 
 static long read_action(int number, kernel_action *action) {
-    return syscall(SYS_rt_sigaction, number, NULL, action, sizeof action->mask);
+    return stall_system_call(
+        SYS_rt_sigaction, (uint64_t)number, 0, (uintptr_t)action, sizeof action->mask, 0, 0);
 }
 
 static void set_default(int number) {
     const kernel_action action = {.handler = SIG_DFL};
-    syscall(SYS_rt_sigaction, number, &action, NULL, sizeof action.mask);
+    stall_system_call(SYS_rt_sigaction, (uint64_t)number, (uintptr_t)&action, 0, sizeof action.mask, 0, 0);
 }
 
 // Whether the interrupted instruction fails again when it is executed once more. After a trap, or a system call refused
@@ -139,7 +144,6 @@ static bool happens_again(int number, const siginfo_t *info) {
 }
 
 static void note_crash(int number, siginfo_t *info, void *context) {
-    const int saved = errno;
     const uint64_t own = own_name();
     volatile uint64_t mark = 0;
     const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);
@@ -154,15 +158,15 @@ static void note_crash(int number, siginfo_t *info, void *context) {
         before->sa_handler(number);
     } else if (!happens_again(number, info)) {
         // Blocked until this handler returns.
-        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), stall_gettid(), number, info) != 0)
-            syscall(SYS_tgkill, getpid(), stall_gettid(), number);
+        const uint64_t process = own >> 32, thread = (uint32_t)own, signal = (uint64_t)number;
+        if (stall_system_call(SYS_rt_tgsigqueueinfo, process, thread, signal, (uintptr_t)info, 0, 0) != 0)
+            stall_system_call(SYS_tgkill, process, thread, signal, 0, 0, 0);
     }
     // If the handler is still installed, or the instruction does not fail again, the previous handler dealt with the
     // signal, and the process lives on.
     kernel_action now;
     const bool is_ours = read_action(number, &now) == 0 && (void *)now.handler == (void *)note_crash;
     if (is_noted && !is_default && (is_ours || !happens_again(number, info))) drop_note(own);
-    errno = saved;
 }
 
 // MARK: Installation

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "stall_clock.h"
+#include "stall_system_call.h"
 
 // The file has two of these, written in turn: a process that is killed in a write leaves the one before.
 typedef struct {
@@ -43,13 +44,14 @@ static struct copy {
 } copies[COPIES];
 
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
-    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+    return stall_system_call(
+        SYS_futex, (uintptr_t)word, (uint64_t)(operation | FUTEX_PRIVATE_FLAG), value, (uintptr_t)timeout, 0, 0);
 }
 
 static struct copy *own_copy(int32_t monitor) {
     struct copy *copy = monitor >= 0 && monitor < COPIES ? &copies[monitor] : NULL;
     if (!copy || __atomic_load_n(&copy->state, __ATOMIC_ACQUIRE) == FREE) return NULL;
-    return copy->owner == getpid() ? copy : NULL;
+    return copy->owner == stall_own_process() ? copy : NULL;
 }
 
 // MARK: Whether one is needed
@@ -238,9 +240,7 @@ static uint32_t announce(struct copy *copy) {
 void stall_page_copy_wake(int32_t monitor) {
     struct copy *copy = own_copy(monitor);
     if (!copy || !__atomic_load_n(&copy->page, __ATOMIC_ACQUIRE)) return;
-    const int saved = errno;
     announce(copy);
-    errno = saved;
 }
 
 // MARK: The end
@@ -256,7 +256,7 @@ static bool wait_for(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
     while (true) {
         const uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         if ((int32_t)(now - value) >= 0) return true;
-        const uint64_t now_ns = stall_monotonic_ns();
+        const uint64_t now_ns = stall_handler_now_ns();
         if (now_ns >= deadline_ns) return false;
         const struct timespec left = {0, (long)(deadline_ns - now_ns)};
         futex(word, FUTEX_WAIT, now, &left);
@@ -264,20 +264,18 @@ static bool wait_for(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
 }
 
 void stall_page_copy_flush(void) {
-    const int saved = errno;
-    const uint64_t deadline_ns = stall_monotonic_ns() + FLUSH_NS;
+    const uint64_t deadline_ns = stall_handler_now_ns() + FLUSH_NS;
     for (int32_t i = 0; i < COPIES; i++) {
         struct copy *copy = own_copy(i);
         if (!copy || !has_open_stall(__atomic_load_n(&copy->page, __ATOMIC_ACQUIRE))) continue;
         const uint32_t changes = announce(copy);
         const int32_t thread = __atomic_load_n(&copy->thread, __ATOMIC_ACQUIRE);
-        if (thread == 0 || thread == stall_gettid()) continue;
+        if (thread == 0 || thread == stall_own_thread()) continue;
         // A disk that did not answer last time: a host that handles faults must not wait for it at each of them.
         if (__atomic_load_n(&copy->is_late, __ATOMIC_RELAXED)
             && !wait_for(&copy->copied, changes - 1, 0)) continue;
         __atomic_store_n(&copy->is_late, !wait_for(&copy->copied, changes, deadline_ns), __ATOMIC_RELAXED);
     }
-    errno = saved;
 }
 
 void stall_page_copy_end(int32_t monitor, bool removes) {

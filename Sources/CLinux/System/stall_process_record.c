@@ -15,6 +15,7 @@
 #include "stall_clock.h"
 #include "stall_crash_note.h"
 #include "stall_page_copy.h"
+#include "stall_system_call.h"
 
 enum { PAGE = 4096 };
 _Static_assert(sizeof(stall_process_record) <= PAGE, "one page");
@@ -40,7 +41,7 @@ void stall_process_record_path(uint64_t high, uint64_t low, char *path) {
     path[length] = 0;
 }
 
-static bool is_own(const entry *entry) { return __atomic_load_n(&entry->owner, __ATOMIC_ACQUIRE) == getpid(); }
+static bool is_own(const entry *entry) { return __atomic_load_n(&entry->owner, __ATOMIC_ACQUIRE) == stall_own_process(); }
 
 static entry *own_entry(int32_t monitor) {
     return monitor >= 0 && monitor < ENTRY_LIMIT && is_own(&entries[monitor]) ? &entries[monitor] : NULL;
@@ -190,7 +191,7 @@ void stall_process_record_remove(int32_t monitor) {
 }
 
 void stall_process_note_ending(uint64_t ending) {
-    const uint64_t now_ns = stall_monotonic_ns();
+    const uint64_t now_ns = stall_handler_now_ns();
     bool is_wanted = false;
     for (int i = 0; i < ENTRY_LIMIT; i++) {
         stall_process_record *record = is_own(&entries[i]) ? page_of(&entries[i]) : NULL;

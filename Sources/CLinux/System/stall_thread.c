@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "kernel_read.h"
+#include "stall_memory.h"
 #include "stall_clock.h"
 #include "stall_fork.h"
 
@@ -31,7 +31,7 @@ static int add_thread_locals(struct dl_phdr_info *image, size_t size, void *cont
     size_t *total = context;
     for (size_t i = 0; i < image->dlpi_phnum; i++) {
         ElfW(Phdr) segment;  // in a file mapping, so read through the kernel
-        if (stall_kernel_read(&segment, (uintptr_t)&image->dlpi_phdr[i], sizeof segment) != sizeof segment) break;
+        if (stall_read_memory(&segment, (uintptr_t)&image->dlpi_phdr[i], sizeof segment) != sizeof segment) break;
         if (segment.p_type == PT_TLS) *total += segment.p_memsz + segment.p_align;
     }
     return 0;

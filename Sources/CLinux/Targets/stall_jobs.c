@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../System/kernel_read.h"
+#include "stall_memory.h"
 #include "stall_clock.h"
 #include "stall_queue.h"
 
@@ -134,7 +134,7 @@ stall_worker *stall_worker_numbered(int32_t number) { return &workers[number]; }
 uint64_t stall_jobs_read_task(uint64_t word) {
     uint64_t task = 0;
     // Read through the kernel: the thread may end meanwhile, and its variables with it.
-    return word != 0 && stall_kernel_read(&task, word, sizeof task) == sizeof task ? task : 0;
+    return word != 0 && stall_read_memory(&task, word, sizeof task) == sizeof task ? task : 0;
 }
 
 uint64_t stall_worker_task(const stall_worker *worker) {

@@ -25,11 +25,12 @@ void stall_page_copy_run(int32_t monitor);
 bool stall_page_copy_is_kept(int32_t monitor);
 /// The page to be copied from now on.
 void stall_page_copy_follow(int32_t monitor, const stall_process_record *_Nonnull page);
-/// Wakes the copying thread after a change. Any thread and any signal handler; never waits; preserves errno.
-void stall_page_copy_wake(int32_t monitor);
+/// Wakes the copying thread after a change. Any thread and any signal handler (see stall_system_call.h); never waits;
+/// preserves errno.
+__attribute__((visibility("hidden"))) void stall_page_copy_wake(int32_t monitor);
 /// Waits until the copies contain what the pages do, for 20 ms at most, if a stall is open in one. For the end of the
 /// process, also in a signal handler.
-void stall_page_copy_flush(void);
+__attribute__((visibility("hidden"))) void stall_page_copy_flush(void);
 /// Ends the copying, after a last copy or with the removal of the file. May wait for the disk; for the copying thread
 /// 20 ms at most.
 void stall_page_copy_end(int32_t monitor, bool removes);

@@ -1,5 +1,5 @@
 // The agent's only code in a signal handler. It allocates nothing, locks nothing, prints nothing, calls no Swift, and
-// leaves errno alone. It calls no function of another image: see system_call.h.
+// leaves errno alone. It calls no function of another image: see stall_system_call.h.
 //
 // Two signals can carry a request. SIGURG, because its default action is to ignore it: it may stay pending in a thread
 // that executes another program, or arrive just after the app has replaced the handler. SIGPROF for threads that block
@@ -36,8 +36,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../process_memory.h"
-#include "../system_call.h"
+#include "stall_memory.h"
+#include "stall_system_call.h"
 #include "stall_pin.h"
 #include "thread_progress.h"
 
@@ -115,7 +115,7 @@ static bool claim(signal_request *request, uint32_t requested, uint32_t *claimed
 }
 
 static signal_request *claim_any(uint32_t *claimed) {
-    const pid_t thread = (pid_t)stall_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    const pid_t thread = stall_own_thread();
     for (int i = 0; i < REQUEST_LIMIT; i++) {
         signal_request *request = &requests[i];
         const uint32_t state = atomic_load(&request->state);
@@ -130,9 +130,7 @@ static void answer(signal_request *request, uint32_t requested, const void *cont
     if (!claim(request, requested, &claimed)) request = claim_any(&claimed);
     if (!request) return;
     stall_registers_from_context(&request->registers, context);
-    struct timespec now;
-    stall_system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&now, 0, 0, 0, 0);
-    request->answered_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    request->answered_ns = stall_handler_now_ns();
     const uint64_t stack_pointer = request->registers.value[stall_native_architecture->stack_pointer];
     if (claimed & LATE) {
         copy_stack(request, stack_pointer, request->late_buffer, LATE_CAPACITY);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../process_memory.h"
+#include "stall_memory.h"
 #include "signal_copy.h"
 #include "thread_progress.h"
 

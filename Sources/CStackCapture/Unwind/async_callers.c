@@ -4,7 +4,7 @@
 // through one more runtime function.
 //
 // Source: swift/ABI/Task.h, AsyncContext.
-#include "../process_memory.h"
+#include "stall_memory.h"
 #include "stack_walk.h"
 
 enum { ASYNC_LIMIT = 256 };  // maximum number of awaiting functions

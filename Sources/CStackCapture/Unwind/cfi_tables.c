@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../process_memory.h"
+#include "stall_memory.h"
 
 enum {  // DW_EH_PE: pointer encodings
     ENCODING_OMIT = 0xff,

@@ -1,5 +1,5 @@
 // Frames that need more than the tables: the frame pointer is unknown, or no table covers the function.
-#include "../process_memory.h"
+#include "stall_memory.h"
 #include "stack_walk.h"
 
 enum {

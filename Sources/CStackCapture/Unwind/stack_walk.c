@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "../process_memory.h"
+#include "stall_memory.h"
 
 bool stall_walk_has_passed_deadline(walk *walk) {
     stall_unwinder *unwinder = walk->unwinder;

@@ -1,7 +1,7 @@
 // Unwinds a copy of a stack by the call frame information of the images that are mapped into this process.
 //
 // Nothing read here is trusted: a table may be malicious, and dlclose may unmap it at any moment. So the tables are
-// read through the kernel (process_memory.h), every cursor is bounded, and any inconsistency ends the stack early,
+// read through the kernel (stall_memory.h), every cursor is bounded, and any inconsistency ends the stack early,
 // marked as truncated.
 #pragma once
 #include "stack_capture.h"

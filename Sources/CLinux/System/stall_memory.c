@@ -1,13 +1,13 @@
 // Also called in a signal handler, so it uses only direct system calls; libc's `open`, `read` and `close` are
 // cancellation points besides.
 #define _GNU_SOURCE
-#include "process_memory.h"
+#include "stall_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include "system_call.h"
+#include "stall_system_call.h"
 
 enum { PIPE_PART = 4096 };
 

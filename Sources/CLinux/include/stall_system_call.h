@@ -2,6 +2,8 @@
 // loader then saves all vector registers, up to 3 KiB, on a stack that may be only as large as the kernel's frame.
 #pragma once
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 /// Returns the call's result, or the negative errno. Leaves errno alone.
 static inline long stall_system_call(
@@ -28,4 +30,14 @@ static inline long stall_system_call(
     __asm__ volatile("svc #0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5), "r"(x8) : "memory");
     return (long)x0;
 #endif
+}
+
+static inline int32_t stall_own_process(void) { return (int32_t)stall_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0); }
+static inline int32_t stall_own_thread(void) { return (int32_t)stall_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0); }
+
+/// CLOCK_MONOTONIC in nanoseconds.
+static inline uint64_t stall_handler_now_ns(void) {
+    struct timespec now;
+    stall_system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&now, 0, 0, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }

@@ -1,0 +1,15 @@
+// Reads this process's memory through the kernel. Bytes that are not mapped, or beyond the end of a truncated file, are
+// missing from the result; a direct read would end the process with SIGSEGV or SIGBUS. Has fallbacks, because a sandbox
+// may forbid process_vm_readv, and a process that is not dumpable cannot open /proc/self/mem.
+#pragma once
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/// Copies up to `length` bytes from `address`. Returns how many bytes from the start were readable. Also in a signal
+/// handler; preserves errno.
+__attribute__((visibility("hidden"))) size_t stall_read_memory(void *_Nonnull to, uint64_t address, size_t length);
+
+static inline bool stall_read_exactly(void *_Nonnull to, uint64_t address, size_t length) {
+    return stall_read_memory(to, address, length) == length;
+}
