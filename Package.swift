@@ -161,7 +161,8 @@ let truthTools: [Target] = [
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
     truth(
         "host-safety",
-        ["StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CHostSafety", log],
+        ["StallAgent", "StallModel", "StallArchive", "StallRunLoop", "CLinux", "CStackCapture"]
+            + ["CStallAgent", "CHostSafety", log],
         in: "HostSafety/Tool"),
     truth(
         "StoreFaults",

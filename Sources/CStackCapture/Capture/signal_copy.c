@@ -19,9 +19,10 @@
 // is stuck between CLAIMED and COPIED occupies the shared buffer, and requests are refused until it is done. Buffers
 // and handlers are never freed, because a signal may be pending for a thread that blocks it.
 //
-// A process may contain several copies of this code, such as a program's and a plug-in's. Their handlers form a chain:
-// the last one installed passes on requests that are another copy's. They recognize each other by 16 bytes before the
-// handler's entry.
+// A process may contain several copies of this code, such as a program's and a plug-in's. Their handlers form a chain,
+// and recognize each other by 16 bytes before the handler's entry. The kernel keeps one pending signal of a kind: a
+// request that is sent while another one is pending has no signal of its own. So every signal, whoever sent it, makes
+// each copy in the chain answer the requests to its thread.
 #define _GNU_SOURCE
 #include "signal_copy.h"
 
@@ -61,8 +62,12 @@ static const int signals[] = {SIGURG, SIGPROF};
 enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
 
 static signal_request requests[REQUEST_LIMIT];
-static struct sigaction previous_actions[SIGNAL_COUNT][2];
-static _Atomic(const struct sigaction *) previous[SIGNAL_COUNT];  // one of the two; NULL: the default action
+struct previous_action {
+    struct sigaction action;
+    bool is_of_family;
+};
+static struct previous_action previous_actions[SIGNAL_COUNT][2];
+static _Atomic(const struct previous_action *) previous[SIGNAL_COUNT];  // one of the two; NULL: the default action
 static _Atomic(bool) is_installed[SIGNAL_COUNT];
 static _Atomic(bool) is_busy;               // a watchdog is between request and release
 static _Atomic(pid_t) process;              // a forked child starts over
@@ -115,20 +120,19 @@ static bool claim(signal_request *request, uint32_t requested, uint32_t *claimed
 }
 
 static signal_request *claim_any(uint32_t *claimed) {
-    const pid_t thread = stall_own_thread();
+    pid_t thread = 0;
     for (int i = 0; i < REQUEST_LIMIT; i++) {
         signal_request *request = &requests[i];
         const uint32_t state = atomic_load(&request->state);
-        if ((phase_of(state) & ~(uint32_t)LATE) != REQUESTED || atomic_load(&request->thread) != thread) continue;
+        if ((phase_of(state) & ~(uint32_t)LATE) != REQUESTED) continue;
+        if (thread == 0) thread = stall_own_thread();
+        if (atomic_load(&request->thread) != thread) continue;
         if (claim(request, state & ~(uint32_t)LATE, claimed)) return request;
     }
     return NULL;
 }
 
-static void answer(signal_request *request, uint32_t requested, const void *context) {
-    uint32_t claimed;
-    if (!claim(request, requested, &claimed)) request = claim_any(&claimed);
-    if (!request) return;
+static void copy_answer(signal_request *request, uint32_t claimed, const void *context) {
     stall_registers_from_context(&request->registers, context);
     request->answered_ns = stall_handler_now_ns();
     const uint64_t stack_pointer = request->registers.value[stall_native_architecture->stack_pointer];
@@ -140,9 +144,21 @@ static void answer(signal_request *request, uint32_t requested, const void *cont
     atomic_store(&request->state, claimed + 1);
 }
 
+// `request`: the one that the signal was sent for, if it is of this copy.
+static void answer(signal_request *request, uint32_t requested, const void *context) {
+    uint32_t claimed;
+    if (request && claim(request, requested, &claimed)) copy_answer(request, claimed, context);
+    while ((request = claim_any(&claimed))) copy_answer(request, claimed, context);
+}
+
+static const struct previous_action *previous_of(int number) {
+    return atomic_load(&previous[number == signals[0] ? 0 : 1]);
+}
+
 static void pass_on(int number, siginfo_t *info, void *context) {
-    const struct sigaction *action = atomic_load(&previous[number == signals[0] ? 0 : 1]);
-    if (!action) return;
+    const struct previous_action *before = previous_of(number);
+    if (!before) return;
+    const struct sigaction *action = &before->action;
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, info, context);
     } else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
@@ -150,13 +166,19 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     }
 }
 
+enum { ANSWERED = 0x53544c4c };  // si_code, which the kernel never sets, of a request that only copies may see
+
+static bool is_request_of(const siginfo_t *info, uint64_t at) {
+    return info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0;
+}
+
 __attribute__((used)) static void handle_signal(int number, siginfo_t *info, void *context) {
     const uint64_t at = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)requests;
-    if (info->si_code == SI_QUEUE && at < sizeof requests && at % sizeof *requests == 0) {
-        answer(&requests[at / sizeof *requests], (uint32_t)info->si_errno, context);
-    } else {
-        pass_on(number, info, context);
-    }
+    const bool is_own = is_request_of(info, at);
+    answer(is_own ? &requests[at / sizeof *requests] : NULL, (uint32_t)info->si_errno, context);
+    if (is_own) info->si_code = ANSWERED;
+    const struct previous_action *before = previous_of(number);
+    if (info->si_code != ANSWERED || (before && before->is_of_family)) pass_on(number, info, context);
 }
 
 // The installed handler. The bytes before it never change, so that copies of different versions recognize each other.
@@ -210,8 +232,9 @@ static bool may_replace(const struct sigaction *action, stall_signal_use use) {
 // The handler may already run on another thread, so the action in use is not written to.
 static void set_previous(int index, const struct sigaction *action) {
     const bool is_second = atomic_load(&previous[index]) == &previous_actions[index][0];
-    previous_actions[index][is_second] = *action;
-    atomic_store(&previous[index], &previous_actions[index][is_second]);
+    struct previous_action *unused = &previous_actions[index][is_second];
+    *unused = (struct previous_action){.action = *action, .is_of_family = is_of_family(action)};
+    atomic_store(&previous[index], unused);
 }
 
 static bool is_same(const struct sigaction *one, const struct sigaction *other) {

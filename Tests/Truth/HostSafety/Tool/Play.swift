@@ -100,7 +100,7 @@ struct Play {
 
     static let all =
         lifecycles + hosts + identities + targets + files
-        + faults + exits + signals + descriptors + schedules + environments + pages
+        + faults + exits + signals + copies + descriptors + schedules + environments + pages
 }
 
 /// The machine does not allow a play.

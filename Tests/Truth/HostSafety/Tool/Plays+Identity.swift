@@ -84,37 +84,3 @@ extension Stage {
         if status != 0 { throw ChildFailed(status: status) }
     }
 }
-
-/// The stacks in a play's reports.
-private final class SeenReports: @unchecked Sendable {
-    // Unchecked because of the lock.
-    struct Facts {
-        var frames = 0
-        var otherFrames = 0
-        var failure = ""
-        var unreadable = ""
-        var namesHolder = false
-    }
-    private let lock = NSLock()
-    private var reports: [Facts] = []
-
-    var all: [Facts] { lock.withLock { reports } }
-
-    func follow(_ monitor: StallMonitor) {
-        monitor.onStall { [self] report in
-            var facts = Facts()
-            facts.frames = report.samples.map(\.frames.count).max() ?? 0
-            facts.otherFrames = report.threads.map(\.frames.count).max() ?? 0
-            facts.failure = report.samples.compactMap(\.failure).joined(separator: "; ")
-            facts.unreadable =
-                report.cause?.evidence.first { $0.name == "not readable" }?.value ?? ""
-            facts.namesHolder = report.cause?.holder != nil
-            lock.withLock { reports.append(facts) }
-        }
-    }
-
-    func expect(_ isGood: (Facts) -> Bool) {
-        for facts in all where !isGood(facts) { print("crashed blind: \(facts)") }
-        if all.isEmpty { print("crashed no report") }
-    }
-}

@@ -123,6 +123,23 @@ typedef struct {
 /// Computes in bursts of random length, with a wait of 3 ms after each: nanosleep, epoll_wait and poll in turn.
 host_waits host_work_in_bursts(uint64_t shortest_ns, uint64_t longest_ns, uint64_t for_ns);
 
+/// Gives the calling thread an alternate stack of so many bytes more than the kernel's frame of a signal needs, above a
+/// page that faults. False without memory.
+bool host_use_small_alternate_stack(size_t beyond_minimum);
+
+/// Starts the agent in `count` children by `start` while another thread of theirs sets a handler of a signal. Returns how many
+/// of these handlers are not called by the signal afterwards.
+int host_lost_handlers(int number, int count, void (*_Nonnull start)(void));
+
+/// An old fault, for `start`: reads the action of the raced signal, replaces it, and passes on to what it has read.
+void host_replace_handlers(void);
+
+/// Clears the flag by which a shared library (its bytes) stays loaded after dlclose.
+void host_allow_unloading(void *_Nonnull image, size_t size);
+
+/// Whether the handler of a signal, if there is one, is in memory that is mapped.
+bool host_handler_is_mapped(int number);
+
 /// A kind of descriptors that host_replace_descriptors can open; NULL behind the last.
 const char *_Nullable host_descriptor_kind(int index);
 

@@ -1,0 +1,121 @@
+// A second copy of the agent in the process, in a library that is loaded and perhaps unloaded again.
+
+import CHostSafety
+import CStallAgent
+import Foundation
+import StallAgent
+import StallArchive
+import StallRunLoop
+
+extension Play {
+    static let copies: [Play] = [
+        // After dlclose the kernel must not call a handler that is gone: SIGURG is ignored by default, and SIGPROF of an
+        // interval timer may come at any moment.
+        Play(name: "library-unloaded") { stage in
+            let library = try LoadedAgent(in: stage.directory)
+            let agent = try library.start(stage.directory + "/store-library.sqlite")
+            library.watchStall(agent)
+            library.stop(agent)
+            library.unload()
+            raise(SIGURG)
+            for number in [SIGURG, SIGPROF, SIGSEGV, SIGABRT] {
+                if library.hasHandlerInUnmappedMemory(number) {
+                    print("crashed the handler of signal \(number) is gone")
+                }
+            }
+        },
+        // Started and stopped by both, in each order. Both see a thread that computes.
+        Play(name: "two-copies") { stage in
+            let library = try LoadedAgent(in: stage.directory)
+            for isFirst in [true, false] {
+                let seen = SeenReports()
+                let (path, start) = (stage.directory + "/library-\(isFirst).sqlite", stage.start)
+                let early = isFirst ? try library.start(path) : nil
+                let monitor = try start { $0.store = stage.directory + "/store-\(isFirst).sqlite" }
+                seen.follow(monitor)
+                let agent = try early ?? library.start(path)
+                nonisolated(unsafe) let (loaded, watching) = (library, agent)
+                stage.stall(monitor) { loaded.watchStall(watching) }
+                // What is the other copy's is not in the way of the first one's stop.
+                if isFirst {
+                    stage.stop(monitor)
+                    library.stop(agent)
+                } else {
+                    library.stop(agent)
+                    stage.stall(monitor) { host_spin(250_000_000) }
+                    stage.stop(monitor)
+                }
+                seen.expect { $0.frames > 0 }
+                if try deepestStack(path) == 0 { print("blind the library's agent has no stack") }
+            }
+        },
+    ]
+
+    private static func deepestStack(_ path: String) throws -> Int {
+        let store = try ReportStore.open(path: path)
+        let reports = try store.reports(ReportFilter()).map {
+            try store.report(idPrefix: $0.id.description)
+        }
+        return reports.flatMap(\.samples).map(\.frames.count).max() ?? 0
+    }
+}
+
+/// The agent's C library, loaded beside the copy that this program is linked with, as a plug-in would be.
+private final class LoadedAgent {
+    private let handle: UnsafeMutableRawPointer
+
+    /// Of a copy without the flag that keeps it loaded, as a library that an app's authors link has none.
+    init(in directory: String) throws {
+        let folder = URL(filePath: Play.ownProgram).deletingLastPathComponent()
+        guard var image = FileManager.default.contents(atPath: folder.path + "/libStallAgentC.so")
+        else { throw Skipped(reason: "libStallAgentC.so is not built") }
+        let path = directory + "/libplugin.so"
+        image.withUnsafeMutableBytes { host_allow_unloading($0.baseAddress!, $0.count) }
+        try image.write(to: URL(filePath: path))
+        guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
+            throw Skipped(reason: String(cString: dlerror()))
+        }
+        self.handle = handle
+    }
+
+    func start(_ store: String) throws -> OpaquePointer {
+        typealias Start = @convention(c) (
+            UnsafePointer<stall_agent_configuration>?, UnsafeMutablePointer<CChar>?, Int
+        ) -> OpaquePointer?
+        let agent = "plugin".withCString { app in
+            store.withCString { store in
+                var configuration = stall_agent_configuration()
+                configuration.app = app
+                configuration.store = store
+                configuration.threshold_ms = 100
+                return call("stall_agent_start", as: Start.self)(&configuration, nil, 0)
+            }
+        }
+        guard let agent else { throw Skipped(reason: "the library's agent does not start") }
+        return agent
+    }
+
+    /// Computes for 300 ms in a thread that the library's agent watches.
+    func watchStall(_ agent: OpaquePointer) {
+        typealias Watch = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?, UInt32) ->
+            OpaquePointer?
+        typealias Mark = @convention(c) (OpaquePointer?) -> Void
+        let marks = call("stall_agent_watch_current_thread", as: Watch.self)(agent, "plugin", 0)
+        call("stall_begin", as: Mark.self)(marks)
+        host_spin(300_000_000)
+        call("stall_end", as: Mark.self)(marks)
+        call("stall_thread_marks_free", as: Mark.self)(marks)
+    }
+
+    func stop(_ agent: OpaquePointer) {
+        call("stall_agent_stop", as: (@convention(c) (OpaquePointer?) -> Void).self)(agent)
+    }
+
+    func unload() { dlclose(handle) }
+
+    func hasHandlerInUnmappedMemory(_ number: Int32) -> Bool { !host_handler_is_mapped(number) }
+
+    private func call<Function>(_ name: String, as type: Function.Type) -> Function {
+        unsafeBitCast(dlsym(handle, name), to: type)
+    }
+}
