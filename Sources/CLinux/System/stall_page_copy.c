@@ -111,6 +111,7 @@ static int create(struct copy *copy) {
     if (file < 0 && errno == EEXIST && unlink(copy->path) == 0) file = open(copy->path, flags, 0600);
     struct stat facts;
     if (file < 0) return -1;
+    fchmod(file, 0600);  // whatever the app's umask
     if (posix_fallocate(file, 0, 2 * PART) != 0 || fstat(file, &facts) != 0) {
         unlink(copy->path);
         close(file);

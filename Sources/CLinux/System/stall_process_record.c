@@ -103,6 +103,7 @@ static void *map_page(const entry *entry) {
     stall_process_record_path(entry->run[0], entry->run[1], path);
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return MAP_FAILED;
+    fchmod(file, 0600);  // whatever the app's umask
     // Allocated completely before the first store: a page that cannot be allocated later would raise SIGBUS.
     int error = posix_fallocate(file, 0, PAGE);
     void *memory = error ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

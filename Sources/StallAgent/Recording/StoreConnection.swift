@@ -202,9 +202,14 @@ struct StoreConnection {
         let directory = path.directoryPath
         guard access(directory, F_OK) != 0 else { return }
         for end in directory.indices where directory[end] == "/" && end > directory.startIndex {
-            mkdir(String(directory[..<end]), 0o700)
+            makePrivate(String(directory[..<end]))
         }
-        mkdir(directory, 0o700)
+        makePrivate(directory)
+    }
+
+    /// Whatever the app's umask is.
+    private func makePrivate(_ directory: String) {
+        if mkdir(directory, 0o700) == 0 { chmod(directory, 0o700) }
     }
 
     private var now: MonotonicInstant { MonotonicInstant(nanoseconds: stall_monotonic_ns()) }

@@ -159,6 +159,7 @@ package struct StoreFile {
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
         let descriptor = open(path, flags | (followsLinks ? 0 : O_NOFOLLOW), 0o600)
         if descriptor >= 0 {
+            fchmod(descriptor, 0o600)  // whatever the app's umask
             Glibc.close(descriptor)
         } else if errno == ENOENT {
             throw .cannotOpen(path: path, reason: "its directory does not exist")

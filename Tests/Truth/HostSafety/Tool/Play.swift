@@ -100,7 +100,8 @@ struct Play {
 
     static let all =
         lifecycles + hosts + identities + targets + files
-        + faults + exits + signals + copies + descriptors + schedules + environments + pages
+        + faults + exits + signals + copies + descriptors + schedules + environments
+        + limits + pages
 }
 
 /// The machine does not allow a play.

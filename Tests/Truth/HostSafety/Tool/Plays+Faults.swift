@@ -30,9 +30,13 @@ extension Play {
         Play(name: name) { stage in
             host_handle_faults(isAlternate, isNested)
             let monitor = try stage.start()
-            for way in 0..<Int32(HOST_WAYS) {
+            // Each way in turn, then any sequence of them.
+            let ways = Array(0..<Int32(HOST_WAYS))
+            let random = (0..<20).map { _ in ways.randomElement()! }
+            print("ways \(random)")
+            for (index, way) in (ways + random).enumerated() {
                 EventRunLoop.main.perform { host_survive(way) }
-                stage.settle()
+                index < ways.count ? stage.settle() : stage.rest(.milliseconds(10))
             }
             stage.rest(.milliseconds(2100))
             stage.stall(monitor)

@@ -17,10 +17,11 @@ case "successor":
     host_block_signals(false)
     usleep(20_000)
     exit(0)
+case "list": for play in Play.all { print(play.name) }
 case "run":
     let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 600 : 600
     exit(drive(seconds: seconds, only: arguments.count > 3 ? arguments[3] : nil) ? 0 : 1)
 default:
-    print("usage: host-safety run [SECONDS [PLAY]] | play NAME DIR | allocations DIR")
+    print("usage: host-safety run [SECONDS [PLAY]] | list | play NAME DIR | allocations DIR")
     exit(64)
 }
