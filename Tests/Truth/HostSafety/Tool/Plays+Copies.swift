@@ -35,7 +35,7 @@ extension Play {
                 seen.follow(monitor)
                 let agent = try early ?? library.start(path)
                 nonisolated(unsafe) let (loaded, watching) = (library, agent)
-                stage.stall(monitor) { loaded.watchStall(watching) }
+                for _ in 0..<3 { stage.stall(monitor) { loaded.watchStall(watching) } }
                 // What is the other copy's is not in the way of the first one's stop.
                 if isFirst {
                     stage.stop(monitor)
@@ -45,7 +45,7 @@ extension Play {
                     stage.stall(monitor) { host_spin(250_000_000) }
                     stage.stop(monitor)
                 }
-                seen.expect { $0.frames > 0 }
+                seen.expectStack()
                 if try deepestStack(path) == 0 { print("blind the library's agent has no stack") }
             }
         },

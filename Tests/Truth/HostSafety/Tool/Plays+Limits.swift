@@ -53,7 +53,7 @@ extension Play {
             stage.stall(monitor)
             stage.stall(monitor) { host_spin(300_000_000) }
             stage.stop(monitor)
-            if !mayLose { seen.expect { $0.frames > 0 } }
+            if !mayLose { seen.expectStack() }
         }
     }
 }

@@ -39,7 +39,7 @@ extension Play {
                 stage.stall(monitor) { host_spin(250_000_000) }
             }
             stage.stop(monitor)
-            seen.expect { $0.frames > 0 }
+            seen.expectStack()
         },
         // The first fault comes before anything else has called what the agent's handler calls: the loader binds a function
         // at its first call, on this stack. What libc's siglongjmp needs for that is not the agent's.

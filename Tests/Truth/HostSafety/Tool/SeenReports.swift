@@ -35,4 +35,11 @@ final class SeenReports: @unchecked Sendable {
         for facts in all where !isGood(facts) { print("crashed blind: \(facts)") }
         if all.isEmpty { print("crashed no report") }
     }
+
+    /// Whether a report has a stack. On a busy machine a thread that computes may have no CPU while it is asked.
+    var haveStack: Bool { all.contains { $0.frames > 0 } }
+
+    func expectStack() {
+        if !haveStack { print("blind no stack: \(all)") }
+    }
 }
