@@ -94,7 +94,7 @@ let unitTests: [Target] = [
     tests(
         "StallRunLoop", ["StallModel", "CLinux", "LoopConformance", "conformance", "RunLoopTour"]),
     tests("StallDetection", ["StallModel", "CLinux", "CCaptureTesting"]),
-    tests("StallCapture", ["StallModel", "CStackCapture", "CCaptureTesting"]),
+    tests("StallCapture", ["StallModel", "CLinux", "CStackCapture", "CCaptureTesting"]),
     tests("StallSymbols", ["StallModel"]),
     tests("StallCause", ["StallModel", "cause-truth"]),
     tests(

@@ -1,5 +1,5 @@
-// Reads a stalled thread's state on the watchdog's thread, from files that stay open. Takes no lock and disturbs no
-// thread; the stalled thread may hold any lock of the app.
+// Reads a stalled thread's state on the watchdog's thread. Takes no lock and disturbs no thread; the stalled thread may
+// hold any lock of the app.
 
 package import CLinux
 internal import Glibc
@@ -129,25 +129,16 @@ package struct ProcessSnapshot: Sendable {
     package init() {}
 }
 
-/// Reads the evidence of the process, which all threads share.
-package struct ProcessStateReader: ~Copyable {
-    private var files = stall_process_files()
+/// Reads the evidence of the process, which all threads share. Keeps no descriptor.
+package struct ProcessStateReader {
     private let controlGroup: ControlGroup
 
-    package init(_ controlGroup: ControlGroup) {
-        self.controlGroup = controlGroup
-        stall_process_open(&files)
-    }
-
-    deinit {
-        var files = files
-        stall_process_close(&files)
-    }
+    package init(_ controlGroup: ControlGroup) { self.controlGroup = controlGroup }
 
     /// Reads the counters. Does not allocate.
     package func read() -> ProcessSnapshot {
         var snapshot = ProcessSnapshot()
-        withUnsafePointer(to: files) { stall_process_read($0, &snapshot.process) }
+        stall_process_read(&snapshot.process)
         snapshot.throttling = controlGroup.throttling()
         return snapshot
     }

@@ -6,16 +6,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stall_descriptors.h"
+enum { CAPACITY = 2048 };
+
+static bool read_path(const char *path, char *text) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    const ssize_t count = pread(file, text, CAPACITY - 1, 0);
+    close(file);
+    text[count > 0 ? count : 0] = 0;
+    return count > 0;
+}
 
 void stall_control_group_add(stall_control_group *group, const char *path) {
-    if (group->count == STALL_CONTROL_GROUP_FILES) return;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) group->files[group->count++] = stall_descriptor_own(file);
+    char text[CAPACITY];
+    if (group->count == STALL_CONTROL_GROUP_FILES || !read_path(path, text) || !strstr(text, "nr_throttled ")) return;
+    char *copy = strdup(path);
+    if (copy) group->paths[group->count++] = copy;
 }
 
 void stall_control_group_close(stall_control_group *group) {
-    for (uint32_t index = 0; index < group->count; index++) stall_descriptor_close(group->files[index]);
+    for (uint32_t index = 0; index < group->count; index++) free(group->paths[index]);
     group->count = 0;
 }
 
@@ -30,10 +40,8 @@ static uint64_t number_after(const char *text, const char *label) {
 void stall_control_group_read(const stall_control_group *group, stall_throttling *snapshot) {
     *snapshot = (stall_throttling){0};
     for (uint32_t index = 0; index < group->count; index++) {
-        char text[2048];
-        ssize_t count = pread(group->files[index], text, sizeof text - 1, 0);
-        if (count <= 0) continue;
-        text[count] = 0;
+        char text[CAPACITY];
+        if (!read_path(group->paths[index], text)) continue;
         snapshot->is_readable = true;
         snapshot->throttle_count += number_after(text, "nr_throttled ");
         // cgroup v1 counts nanoseconds.

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "stall_memory.h"
-#include "stall_descriptors.h"
 #include "stall_task.h"
 
 // Appends text; false if it does not fit.
@@ -78,25 +77,23 @@ void stall_evidence_read(stall_thread_files *files, stall_thread_snapshot *snaps
     snapshot->preemptions = status.preemptions;
 }
 
-void stall_process_open(stall_process_files *files) {
+// Opened for each reading.
+static bool read_path(const char *path, char *text, size_t capacity) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_read = read_text(file, text, capacity);
+    if (file >= 0) close(file);
+    return is_read;
+}
+
+void stall_process_read(stall_process_snapshot *snapshot) {
     static const char *const paths[] = {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"};
-    for (int index = 0; index < 3; index++)
-        files->pressure[index] = stall_descriptor_own(open(paths[index], O_RDONLY | O_CLOEXEC));
-}
-
-void stall_process_close(stall_process_files *files) {
-    for (int index = 0; index < 3; index++)
-        stall_descriptor_close(files->pressure[index]);
-}
-
-void stall_process_read(const stall_process_files *files, stall_process_snapshot *snapshot) {
     char text[1024];
     *snapshot = (stall_process_snapshot){0};
     struct timespec used;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
         snapshot->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
     for (int index = 0; index < 3; index++) {
-        if (read_text(files->pressure[index], text, sizeof text)) {
+        if (read_path(paths[index], text, sizeof text)) {
             snapshot->pressure_us[index] = number_after(text, "total=");
         } else {
             snapshot->unreadable |= STALL_NO_PRESSURE;
@@ -148,9 +145,7 @@ size_t stall_memory_read(uint64_t address, void *to, size_t length) { return sta
 size_t stall_epoll_members(int32_t epoll, int32_t *members, size_t capacity) {
     char path[48] = "/proc/self/fdinfo/", text[4096];
     append_number(path, sizeof path, (uint64_t)(uint32_t)epoll);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool is_read = read_text(file, text, sizeof text);
-    if (file >= 0) close(file);
+    bool is_read = read_path(path, text, sizeof text);
     size_t found = 0;
     for (const char *line = is_read ? text : ""; found < capacity && (line = strstr(line, "tfd:")); line += 4)
         members[found++] = (int32_t)strtol(line + 4, NULL, 10);

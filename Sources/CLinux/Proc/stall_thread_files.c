@@ -30,15 +30,17 @@ static int open_error(int32_t thread, int error) {
 // Errors that may be over at the next poll; all others are permanent.
 static bool is_out_of_resources(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-// Descriptors are the app's to use. All watched threads together keep at most an eighth of what the process may have, and
-// at most 128; half of that is for `syscall`, which must be opened before a server drops its privileges. Files beyond
-// that are opened for each reading.
+// Descriptors are the app's to use. Two files of a watched thread are kept: `syscall`, which must be opened before a
+// server drops its privileges, and `schedstat`, which every poll reads, and twice around the copy of a stack. All
+// watched threads together keep at most an eighth of what the process may have, and at most 128; half of that is for
+// `syscall`. Every other file is opened for each reading.
 enum { MOST_KEPT = 128, SHARE = 8 };
 static int32_t kept_count;
 
-static bool may_keep(stall_thread_file file) {
+static bool may_keep(const stall_thread_files *files, stall_thread_file file) {
     struct rlimit limit;
     int32_t most = MOST_KEPT;
+    if (files->keeps_none || (file != STALL_THREAD_SYSCALL && file != STALL_THREAD_SCHEDSTAT)) return false;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / SHARE < MOST_KEPT) most = (int32_t)limit.rlim_cur / SHARE;
     if (file != STALL_THREAD_SYSCALL) most /= 2;
     if (__atomic_add_fetch(&kept_count, 1, __ATOMIC_RELAXED) <= most) return true;
@@ -52,9 +54,13 @@ static void close_kept(int number) {
     __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
 }
 
-// The id may be another thread's by now.
+// The id may be another thread's by now. A kept file is of the thread itself and fails with ESRCH after its end.
 static bool is_same_thread(const stall_thread_files *files) {
     uint64_t ticks;
+    char byte;
+    const int32_t kept = files->numbers[STALL_THREAD_SYSCALL];
+    if (kept >= 0 && pread(kept, &byte, 1, 0) == 1) return true;
+    if (kept >= 0 && errno == ESRCH) return false;
     return files->start_ticks == 0
         || (stall_thread_start_ticks(files->thread, &ticks) == 0 && ticks == files->start_ticks);
 }
@@ -63,7 +69,7 @@ static bool is_same_thread(const stall_thread_files *files) {
 static int read_opened(
     stall_thread_files *files, stall_thread_file file, int opened, char *text, size_t capacity) {
     int32_t kept = -1;
-    if (may_keep(file)) {
+    if (may_keep(files, file)) {
         stall_descriptor_own(opened);
         if (__atomic_compare_exchange_n(
                 &files->numbers[file], &kept, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -71,9 +77,10 @@ static int read_opened(
         close_kept(opened);
         return read_text(kept, text, capacity);
     }
-    const int error = is_same_thread(files) ? read_text(opened, text, capacity) : ESRCH;
+    const int error = read_text(opened, text, capacity);
     close(opened);
-    return error;
+    // Checked afterwards: if the thread still lives, the file was its own.
+    return error == 0 && !is_same_thread(files) ? ESRCH : error;
 }
 
 static int read_file(stall_thread_files *files, stall_thread_file file, char *text, size_t capacity) {
@@ -91,6 +98,11 @@ int stall_thread_files_read(stall_thread_files *files, stall_thread_file file, c
 
 void stall_thread_files_begin(stall_thread_files *files, int32_t thread) {
     *files = (stall_thread_files){.thread = thread, .syscall_error = ENOENT, .numbers = {-1, -1, -1, -1, -1}};
+}
+
+void stall_thread_files_visit(stall_thread_files *files, int32_t thread) {
+    stall_thread_files_begin(files, thread);
+    files->keeps_none = true;
 }
 
 void stall_thread_files_share(stall_thread_files *files, stall_thread_files *other, int32_t thread) {
@@ -112,7 +124,7 @@ int stall_thread_files_open(stall_thread_files *files, int32_t thread, uint64_t 
         if (is_out_of_resources(error)) return error;
         if (open_error(thread, error) == ESRCH) return ESRCH;
     }
-    if (number >= 0 && may_keep(STALL_THREAD_SYSCALL)) {
+    if (number >= 0 && may_keep(files, STALL_THREAD_SYSCALL)) {
         files->numbers[STALL_THREAD_SYSCALL] = stall_descriptor_own(number);
     } else if (number >= 0) {
         close(number);

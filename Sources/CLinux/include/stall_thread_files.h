@@ -1,11 +1,12 @@
-// Reads /proc entries of one thread of this process through open descriptors: a reading costs about a microsecond, and
-// a descriptor of an ended thread fails even if its id has been reused.
-//
-// Only so many descriptors are kept (may_keep in stall_thread_files.c); beyond that a file is opened for each reading.
+// Reads /proc entries of one thread of this process.
 //
 // Each file is optional. Only the owner of the process's files may open `syscall`, so it is opened when the thread
-// registers: a server drops its privileges later. The others are opened on first use. Nothing here allocates except
-// `create`, and nothing locks; two threads may read at once.
+// registers: a server drops its privileges later. `schedstat` is kept from its first use, because a reading through an
+// open descriptor costs about a microsecond instead of five. The others are opened for each reading, and so are these
+// two if too many are kept (may_keep in stall_thread_files.c). See docs/decisions/0018.
+//
+// A descriptor of an ended thread fails even if its id has been reused; what was opened for one reading is discarded if
+// the thread has ended by then. Nothing here allocates except `create`, and nothing locks; two threads may read at once.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,7 @@ typedef struct stall_thread_files {
     uint64_t start_ticks;                      ///< when the thread started; 0: unknown
     int32_t numbers[STALL_THREAD_FILE_COUNT];  ///< -1: not kept
     int32_t user_count;                        ///< references by `create`, `retain` and `release`
+    bool keeps_none;                           ///< every file is opened for each reading
 } stall_thread_files;
 
 /// Shares the files of another one until `close`, as one of its users. Without another one: `begin`.
@@ -36,6 +38,9 @@ void stall_thread_files_share(
 
 /// Opens no file yet. `syscall` stays unavailable.
 void stall_thread_files_begin(stall_thread_files *_Nonnull files, int32_t thread);
+
+/// The same, and keeps no descriptor between readings.
+void stall_thread_files_visit(stall_thread_files *_Nonnull files, int32_t thread);
 
 /// Opens `syscall`. Returns 0; ESRCH if the thread has ended, or if `start_ticks` is not 0 and another thread has its
 /// id; or the errno of a process out of descriptors or memory. Missing permission is not an error.

@@ -4,18 +4,18 @@ internal import CLinux
 internal import Glibc
 internal import StallModel
 
-/// The counters of the calling thread, from files that stay open. Confined to the thread that created it.
+/// The counters of the calling thread. Keeps no descriptor. Confined to the thread that created it.
 struct SchedulerStatistics: ~Copyable {
     private var files = stall_thread_files()
 
-    init() { stall_thread_files_begin(&files, stall_gettid()) }
+    init() { stall_thread_files_visit(&files, stall_gettid()) }
 
     deinit {
         var files = files
         stall_thread_files_close(&files)
     }
 
-    /// **Cost:** two system calls, 1 us.
+    /// **Cost:** a file of `/proc` opened and read, 5 us.
     mutating func counters() -> OwnCounters {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

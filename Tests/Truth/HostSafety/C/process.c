@@ -35,6 +35,13 @@ bool host_hide_proc(void) {
         && mount("none", "/proc", "tmpfs", 0, NULL) == 0;
 }
 
+bool host_show(const char *directory, const char *also_at) {
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+        && mount(directory, also_at, NULL, MS_BIND, NULL) == 0;
+}
+
+bool host_lock_in(const char *directory) { return chroot(directory) == 0 && chdir("/") == 0; }
+
 bool host_mount_read_only(const char *directory) {
     return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
         && mount(directory, directory, NULL, MS_BIND, NULL) == 0
@@ -182,6 +189,8 @@ int host_deny_call(long number, int error) {
     // All threads: the agent's run already.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
 }
+
+int host_deny_openat(int error) { return host_deny_call(SYS_openat, error); }
 
 void host_rest(uint64_t ns) {
     struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};

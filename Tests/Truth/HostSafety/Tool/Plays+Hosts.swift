@@ -149,6 +149,28 @@ extension Play {
             stage.stall(monitor) { host_spin(250_000_000) }
             stage.stop(monitor)
         },
+        // Neither /proc nor /sys can be opened any more. What the watchdog keeps open must suffice.
+        Play(name: "chroot") { stage in
+            // The store has the same path inside.
+            let jail = stage.directory + "-jail"
+            try FileManager.default.createDirectory(
+                atPath: jail + stage.directory, withIntermediateDirectories: true)
+            guard host_show(stage.directory, jail + stage.directory) else {
+                throw Skipped(reason: "no mount namespace")
+            }
+            let monitor = try stage.start()
+            guard host_lock_in(jail) else { throw Skipped(reason: "not root") }
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stop(monitor)
+        },
+        Play(name: "no-open") { stage in
+            let monitor = try stage.start()
+            guard host_deny_openat(EPERM) == 0 else { throw Skipped(reason: "no seccomp") }
+            stage.stall(monitor)
+            stage.stall(monitor) { host_spin(250_000_000) }
+            stage.stop(monitor)
+        },
         Play(name: "profiler") { stage in
             host_profile_itself()
             let monitor = try stage.start()

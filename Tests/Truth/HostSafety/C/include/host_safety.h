@@ -28,6 +28,8 @@ pid_t host_vfork_exec(const char *_Nonnull program, const char *_Nonnull argumen
 
 /// Denies a system call to this process from now on: it fails with `error`. 0 or an errno.
 int host_deny_call(long number, int error);
+/// The same of openat: nothing can be opened any more.
+int host_deny_openat(int error);
 
 /// Throws a C++ exception and catches it, through `depth` frames.
 int host_throw(int depth);
@@ -43,6 +45,12 @@ void host_touch_large_variable(void);
 
 /// Mounts an empty directory over /proc, for this process. False if that is not allowed.
 bool host_hide_proc(void);
+
+/// Mounts a directory at a second place, for this process. False if that is not allowed.
+bool host_show(const char *_Nonnull directory, const char *_Nonnull also_at);
+
+/// Makes a directory the root of the whole process, without /proc in it. False if that is not allowed.
+bool host_lock_in(const char *_Nonnull directory);
 
 /// Mounts a directory over itself, read-only, for this process. False where that is not allowed.
 bool host_mount_read_only(const char *_Nonnull directory);
