@@ -147,7 +147,8 @@ let truthTools: [Target] = [
     truth(
         "stack-stress", ["StallModel", "StallCapture", "CStackVictims"], in: "StackTruth/Stress"),
     truth(
-        "cause-truth", ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux"],
+        "cause-truth",
+        ["StallModel", "StallArchive", "StallAgent", "StallCause", "CLinux", "CStallSites"],
         in: "CauseTruth"),
     cModule("CGroupingSites", in: "Tests/Truth/GroupingTruth/CSites"),
     truth(

@@ -128,14 +128,20 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     guard let call = wait.call else { return byChannel(wait) }
     switch call.kind {
     case .file: return byFile(wait, call)
-    // The path of a FIFO looks like a file; the kernel's wait channel tells them apart.
+    case .close: return byClose(wait)
+    // From a file into a pipe: the call's own descriptor is not what it waits for.
     case .descriptor where wait.waitChannel.contains("pipe"): return found(.ipc, 0.95)
-    case .descriptor, .socket: return byDescriptors(wait.descriptors, call)
+    case .descriptor where wait.descriptors.first?.kind == .file: return byFile(wait, call)
+    case .descriptor, .socket: return byDescriptors(wait, wait.descriptors, call)
     case .poll:
-        return wait.descriptors.isEmpty ? found(.sleep, 0.9) : byDescriptors(wait.descriptors, call)
+        return wait.descriptors.isEmpty
+            ? found(.sleep, 0.9) : byDescriptors(wait, wait.descriptors, call)
     case .epoll:
         let members = wait.descriptors.filter { $0.kind != .epoll }
-        return members.isEmpty ? found(.unknown, 0.5) : byDescriptors(members, call)
+        if !members.isEmpty { return byDescriptors(wait, members, call) }
+        // A set without members that is known to be one.
+        let isSleep = !wait.descriptors.isEmpty && wait.hasPollLimit
+        return isSleep ? found(.sleep, 0.9) : found(.unknown, 0.5)
     case .futex: return byFutex(wait, hint, facts.ended)
     case .sleep:
         return hint == .lock(.database)
@@ -145,7 +151,7 @@ private func finding(of sample: CauseSample, in facts: CauseFacts) -> SampleFind
     case .signal: return found(.ipc, 0.5)
     case .memory: return found(.pageFault, 0.7)
     case .yield: return found(.cpu, 0.8, isRunning: true)
-    case .ring: return found(.disk, 0.5)
+    case .ring: return byRing(wait)
     }
 }
 
@@ -163,23 +169,11 @@ private func running(_ hint: FrameHint?) -> SampleFinding {
     return found
 }
 
-/// A call on a file. `open` of a FIFO waits for its other end, and a descriptor may be a socket.
-private func byFile(_ wait: Wait, _ call: SystemCall) -> SampleFinding {
-    let channels = ["wait_for_partner", "fifo_open", "pipe", "tty_"]
-    if channels.contains(where: wait.waitChannel.contains) {
-        return SampleFinding(cause: .ipc, confidence: 0.95, isRunning: false)
-    }
-    guard wait.descriptors.isEmpty || wait.descriptors[0].kind == .file else {
-        return byDescriptors(wait.descriptors, call)
-    }
-    return SampleFinding(cause: .disk, confidence: 0.95, isRunning: false)
-}
-
 /// If the kernel does not show system calls: decides by the stack and the kernel function that the thread sleeps in.
 private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
     switch hint {
     case .lock(let kind): SampleFinding(cause: .lock, lock: kind, confidence: 0.8, isRunning: false)
-    case .file: SampleFinding(cause: .disk, confidence: 0.6, isRunning: false)
+    case .file: wait.isFileSystems ? disk(0.6) : byChannel(wait)
     case .resolver: SampleFinding(cause: .network, confidence: 0.8, isRunning: false)
     case .child: SampleFinding(cause: .ipc, confidence: 0.8, isRunning: false)
     case .memory, .timedLoop, nil: byChannel(wait)
@@ -189,39 +183,6 @@ private func unread(_ wait: Wait, _ hint: FrameHint?) -> SampleFinding {
 extension WaitedDescriptor {
     /// A descriptor of the loop itself: a timer or a wake-up descriptor.
     fileprivate var isOfLoop: Bool { kind == .event || kind == .timer || kind == .epoll }
-}
-
-private func byChannel(_ wait: Wait) -> SampleFinding {
-    let channels: [(part: String, cause: CauseClass)] = [
-        ("futex", .lock), ("nanosleep", .sleep), ("pipe", .ipc), ("wait_for_partner", .ipc),
-        ("unix", .ipc), ("do_wait", .ipc),
-        ("inet", .network), ("tcp", .network), ("udp", .network), ("skb", .network),
-        ("folio", .disk), ("jbd2", .disk), ("io_schedule", .disk), ("ext4", .disk),
-        ("signal_stop", .stopped),
-    ]
-    let cause = channels.first { wait.waitChannel.contains($0.part) }?.cause
-    return SampleFinding(
-        cause: cause ?? .unknown, confidence: cause == nil ? 0.3 : 0.6, isRunning: false)
-}
-
-private func byDescriptors(_ descriptors: [WaitedDescriptor], _ call: SystemCall) -> SampleFinding {
-    let kinds = Set(descriptors.map(\.kind))
-    func found(_ cause: CauseClass, _ confidence: Double) -> SampleFinding {
-        // Only one of several descriptors may be the reason for the wait.
-        SampleFinding(
-            cause: cause, confidence: kinds.count > 1 ? confidence * 0.7 : confidence,
-            isRunning: false)
-    }
-    if kinds.contains(.networkSocket) { return found(.network, 0.97) }
-    if kinds.contains(.file) && call.kind == .descriptor { return found(.disk, 0.95) }
-    if kinds.contains(.localSocket) || kinds.contains(.pipe) { return found(.ipc, 0.97) }
-    if kinds.contains(.event) { return found(.ipc, 0.8) }
-    if kinds.contains(.terminal) { return found(.ipc, 0.7) }
-    if kinds.contains(.timer) { return found(.sleep, 0.85) }
-    // In-memory files block only while memory is short.
-    if kinds.contains(.memory) { return found(.pageFault, 0.5) }
-    // A socket call whose descriptor has been closed since.
-    return call.kind == .socket ? found(.network, 0.4) : found(.unknown, 0.4)
 }
 
 private func byFutex(_ wait: Wait, _ hint: FrameHint?, _ ended: MonotonicInstant?) -> SampleFinding

@@ -25,6 +25,8 @@ package enum CallKind: Hashable, Sendable {
     case yield
     /// Anything that was submitted to an io_uring.
     case ring
+    /// The last use of a file or a socket, whose number is free again and may already be another one's.
+    case close
 }
 
 /// A system call of the target architecture.
@@ -127,9 +129,12 @@ package struct SystemCall: Hashable, Sendable {
         ("execve", 59, 221, .file),
         ("io_getevents", 208, 4, .file),
         ("io_submit", 209, 2, .file),
-        ("close", 3, 57, .file),
         ("chdir", 80, 49, .file),
         ("getcwd", 79, 17, .file),
+        ("close", 3, 57, .close),
+        ("close_range", 436, 436, .close),
+        ("dup2", 33, nil, .close),
+        ("dup3", 292, 24, .close),
         ("read", 0, 63, .descriptor),
         ("readv", 19, 65, .descriptor),
         ("write", 1, 64, .descriptor),
@@ -164,6 +169,8 @@ package struct SystemCall: Hashable, Sendable {
         ("wait4", 61, 260, .child),
         ("waitid", 247, 95, .child),
         ("vfork", 58, nil, .child),
+        ("clone", 56, 220, .child),
+        ("clone3", 435, 435, .child),
         ("msgrcv", 70, 188, .exchange),
         ("msgsnd", 69, 189, .exchange),
         ("semop", 65, 193, .exchange),

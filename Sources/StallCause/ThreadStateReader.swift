@@ -166,8 +166,9 @@ extension Wait {
                 number: snapshot.number,
                 target: withUnsafeBytes(of: snapshot.target) { Self.text($0) },
                 peer: withUnsafeBytes(of: snapshot.peer) { Self.text($0) },
-                domain: snapshot.socket_domain)
+                domain: snapshot.socket_domain, type: snapshot.type)
         }
+        ringOperations = copy.snapshot.ring_operations
         if copy.snapshot.detail == STALL_WAIT_FUTEX { decodeFutex(copy.snapshot) }
         guard copy.snapshot.lock_process > 0 else { return }
         let name = withUnsafeBytes(of: copy.snapshot.lock_process_name) { Self.text($0) }
@@ -208,24 +209,25 @@ extension Wait {
 
 extension WaitedDescriptor {
     /// Classifies a descriptor by its link in `/proc/self/fd`, without accessing the file.
-    package init(number: Int32, target: String, peer: String, domain: Int32) {
+    ///
+    /// - Parameter type: `S_IFIFO`, or the type of a file in `/dev`; 0 of all others.
+    package init(number: Int32, target: String, peer: String, domain: Int32, type: UInt32 = 0) {
         let isInternet = domain == AF_INET || domain == AF_INET6
         let kind: DescriptorKind =
             if target.hasPrefix("socket:") {
                 isInternet ? .networkSocket : .localSocket
-            } else if target.hasPrefix("pipe:") {
+            } else if target.hasPrefix("pipe:") || type == S_IFIFO {
                 .pipe
             } else if target.hasPrefix("anon_inode:") {
-                switch target {
-                case "anon_inode:[eventfd]": .event
-                case "anon_inode:[timerfd]": .timer
-                case "anon_inode:[eventpoll]": .epoll
-                default: .other
-                }
-            } else if target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty") {
+                Self.anonymous[String(target.dropFirst(11).filter { !"[]".contains($0) })] ?? .other
+            } else if target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty")
+                || target == "/dev/ptmx"
+            {
                 .terminal
             } else if target.hasPrefix("/memfd:") || target.hasPrefix("/dev/shm/") {
                 .memory
+            } else if type == S_IFCHR {
+                target.hasPrefix("/dev/net/") ? .networkDevice : .device
             } else if Self.isMadeByKernel(target) {
                 .other
             } else {
@@ -236,13 +238,16 @@ extension WaitedDescriptor {
             target: isInternet ? (peer.isEmpty ? "internet socket" : peer) : target)
     }
 
+    /// The kernel's names of files without a path; some have brackets.
+    private static let anonymous: [String: DescriptorKind] = [
+        "eventfd": .event, "timerfd": .timer, "eventpoll": .epoll, "pidfd": .process,
+        "inotify": .notification, "fanotify": .notification, "signalfd": .notification,
+        "userfaultfd": .notification, "perf_event": .notification, "seccomp notify": .notification,
+    ]
+
     /// Whether the path is not on a disk.
     private static func isMadeByKernel(_ path: String) -> Bool {
-        let devices: Set = [
-            "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kmsg",
-        ]
-        return devices.contains(path) || path.hasPrefix("/proc/") || path.hasPrefix("/sys/")
-            || path.hasPrefix("/dev/input/")
+        path.hasPrefix("/proc/") || path.hasPrefix("/sys/")
     }
 }
 
@@ -255,7 +260,7 @@ extension SystemCall {
     private static let descriptorCalls: Set<String> = [
         "fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", "getdents",
         "getdents64", "fstat", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2",
-        "readahead", "syncfs", "fstatfs", "fadvise64", "close",
+        "readahead", "syncfs", "fstatfs", "fadvise64",
     ]
 }
 
@@ -279,7 +284,8 @@ extension SystemCall {
         case .futex: return STALL_WAIT_FUTEX
         case .fileLock: return STALL_WAIT_FILE_LOCK
         case .sleep: return STALL_WAIT_SLEEP
-        case .child, .exchange, .signal, .memory, .yield, .ring: return STALL_WAIT_PLAIN
+        case .ring: return STALL_WAIT_RING
+        case .child, .close, .exchange, .signal, .memory, .yield: return STALL_WAIT_PLAIN
         }
     }
 }

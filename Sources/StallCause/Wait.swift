@@ -17,6 +17,14 @@ package enum DescriptorKind: Hashable, Sendable {
     case timer
     case epoll
     case terminal
+    /// The end of a process.
+    case process
+    /// Signals, and what happens to files, pages or other programs: inotify, signalfd.
+    case notification
+    /// A character device that is no terminal.
+    case device
+    /// A character device whose other side is the network: `/dev/net/tun`.
+    case networkDevice
     case other
 }
 
@@ -96,6 +104,8 @@ package struct Wait: Hashable, Sendable {
     var waitChannel = ""
     package var descriptors: [WaitedDescriptor] = []
     package var futex: WaitedFutex?
+    /// Of an io_uring: a bit for each operation that waits for its descriptor.
+    var ringOperations: UInt64 = 0
     package var fileLockHolder: HoldingProcess?
     /// While it sleeps: the holder of a lock on a database that this process has open.
     package var databaseLockHolder: HoldingProcess?

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,6 +126,15 @@ static void read_peer(int number, stall_descriptor_snapshot *snapshot) {
     append_number(snapshot->peer, sizeof snapshot->peer, port);
 }
 
+// `stat` could wait for a server or a program that does not answer, so no file system is asked but those of /dev.
+static uint32_t type_of_path(int32_t number, const char *path) {
+    struct statx facts;
+    if (fcntl(number, F_GETPIPE_SZ) > 0) return S_IFIFO;
+    if (strncmp(path, "/dev/", 5) != 0) return 0;
+    const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+    return statx(number, "", flags, STATX_TYPE, &facts) == 0 ? facts.stx_mode & S_IFMT : 0;
+}
+
 bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) {
     char path[48] = "/proc/self/fd/";
     *snapshot = (stall_descriptor_snapshot){.number = number, .socket_domain = -1};
@@ -133,6 +143,7 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) 
     ssize_t length = readlink(path, snapshot->target, sizeof snapshot->target - 1);
     if (length < 0) return false;
     snapshot->target[length] = 0;
+    if (snapshot->target[0] == '/') snapshot->type = type_of_path(number, snapshot->target);
     if (strncmp(snapshot->target, "socket:", 7) != 0) return true;
     socklen_t size = sizeof snapshot->socket_domain;
     if (getsockopt(number, SOL_SOCKET, SO_DOMAIN, &snapshot->socket_domain, &size) != 0) snapshot->socket_domain = -1;
@@ -142,14 +153,31 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *snapshot) 
 
 size_t stall_memory_read(uint64_t address, void *to, size_t length) { return stall_read_memory(to, address, length); }
 
+static bool read_descriptor_facts(int32_t number, char *text, size_t capacity) {
+    char path[48] = "/proc/self/fdinfo/";
+    append_number(path, sizeof path, (uint64_t)(uint32_t)number);
+    return read_path(path, text, capacity);
+}
+
 size_t stall_epoll_members(int32_t epoll, int32_t *members, size_t capacity) {
-    char path[48] = "/proc/self/fdinfo/", text[4096];
-    append_number(path, sizeof path, (uint64_t)(uint32_t)epoll);
-    bool is_read = read_path(path, text, sizeof text);
+    char text[4096];
+    bool is_read = read_descriptor_facts(epoll, text, sizeof text);
     size_t found = 0;
     for (const char *line = is_read ? text : ""; found < capacity && (line = strstr(line, "tfd:")); line += 4)
         members[found++] = (int32_t)strtol(line + 4, NULL, 10);
     return found;
+}
+
+// `PollList:`, then a line `  op=27, task_works=0` for each. The kernel skips the list while the ring is in use.
+uint64_t stall_ring_operations(int32_t ring) {
+    char text[4096];
+    uint64_t operations = 0;
+    const char *line = read_descriptor_facts(ring, text, sizeof text) ? strstr(text, "\nPollList:") : NULL;
+    while (line && (line = strstr(line + 1, "\n  op="))) {
+        const unsigned long operation = strtoul(line + 6, NULL, 10);
+        if (operation < 64) operations |= 1ull << operation;
+    }
+    return operations;
 }
 
 static bool read_name(int file, char *name) {

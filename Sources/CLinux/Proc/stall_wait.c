@@ -60,6 +60,20 @@ static void follow_futex(stall_wait_snapshot *snapshot) {
     snapshot->limit_ns = limit[1];
 }
 
+// IORING_ENTER_REGISTERED_RING: the argument is an index of the thread's rings, not a descriptor.
+static void follow_ring(stall_wait_snapshot *snapshot, stall_descriptor_snapshot *descriptors) {
+    enum { REGISTERED = 16 };
+    if (snapshot->thread.arguments[3] & REGISTERED) return;
+    const int32_t ring = (int32_t)snapshot->thread.arguments[0];
+    add_descriptor(snapshot, ring, descriptors);
+    if (snapshot->descriptor_count > 0) snapshot->ring_operations = stall_ring_operations(ring);
+}
+
+// An open, a truncate or a rename waits until a lease on the file is given back.
+static bool waits_for_lease(const stall_wait_snapshot *snapshot) {
+    return strstr(snapshot->thread.wait_channel, "break_lease") != NULL;
+}
+
 typedef struct {
     unsigned long long flags;
     void *start, *end;
@@ -90,6 +104,7 @@ void stall_wait_follow(
     snapshot->has_limit = snapshot->waits_for_file = false;
     snapshot->descriptor_count = snapshot->futex_word_count = 0;
     snapshot->drainer = snapshot->lock_process = 0;
+    snapshot->ring_operations = 0;
     snapshot->lock_process_name[0] = 0;
     switch (detail) {
     case STALL_WAIT_PLAIN: break;
@@ -101,7 +116,9 @@ void stall_wait_follow(
         // fall through
     case STALL_WAIT_DESCRIPTOR: add_descriptor(snapshot, (int32_t)snapshot->thread.arguments[0], descriptors); break;
     case STALL_WAIT_SLEEP: snapshot->waits_for_file = sleeps_in_sqlite(snapshot); break;
+    case STALL_WAIT_RING: follow_ring(snapshot, descriptors); break;
     }
+    snapshot->waits_for_file |= waits_for_lease(snapshot);
     add_members(snapshot, descriptors);
 }
 
@@ -132,8 +149,8 @@ void stall_wait_find_file_lock(stall_wait_snapshot *snapshot, int32_t thread) {
     if (!snapshot->waits_for_file) return;
     bool is_known = stall_thread_files_open(&files, thread, 0) == 0 && waits_still(snapshot, &files);
     if (is_known)
-        is_known = snapshot->detail == STALL_WAIT_FILE_LOCK ? stall_file_lock_holder(&snapshot->lock_process)
-                                                        : stall_database_lock_holder(&snapshot->lock_process);
+        is_known = snapshot->detail == STALL_WAIT_SLEEP ? stall_database_lock_holder(&snapshot->lock_process)
+                                                        : stall_file_lock_holder(&snapshot->lock_process);
     // The lock found is the thread's only if the thread still waits for it.
     if (!is_known || !waits_still(snapshot, &files)) snapshot->lock_process = 0;
     if (snapshot->lock_process == 0 || !stall_process_read_name(snapshot->lock_process, snapshot->lock_process_name))

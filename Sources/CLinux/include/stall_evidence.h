@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
     int32_t number;
     int32_t socket_domain;       ///< AF_INET ...; -1 if it is not a socket
+    uint32_t type;               ///< S_IFIFO, or the type of a file in /dev: S_IFCHR, S_IFBLK ...; 0 of all others
     char target[256];            ///< link in /proc/self/fd: a path, `pipe:[5]`, `anon_inode:[eventfd]`; may be cut
     char peer[64];               ///< peer address of an internet socket, if any: `10.0.0.7:5432`
 } stall_descriptor_snapshot;
@@ -60,6 +61,7 @@ typedef enum : uint8_t {
     STALL_WAIT_FUTEX = 4,
     STALL_WAIT_FILE_LOCK = 5,   ///< the first argument is a descriptor, and a process holds the lock
     STALL_WAIT_SLEEP = 6,       ///< possibly between two attempts to lock a database
+    STALL_WAIT_RING = 7,        ///< the first argument is an io_uring
 } stall_wait_detail;
 
 #define STALL_WAIT_DESCRIPTORS 8
@@ -76,6 +78,7 @@ typedef struct {
     uint32_t descriptor_count;
     uint32_t futex_word_count;
     uint32_t futex_words[STALL_FUTEX_WORDS];
+    uint64_t ring_operations;        ///< of an io_uring: a bit for each IORING_OP that waits for a descriptor
     int64_t limit_s, limit_ns;
     int32_t drainer;                 ///< of a futex in dispatch_sync: the thread that runs the queue; 0 otherwise
     int32_t lock_process;            ///< holder of the file or database lock; 0 if unknown or not queried
@@ -101,6 +104,9 @@ bool stall_descriptor_read(int32_t number, stall_descriptor_snapshot *_Nonnull s
 
 /// The descriptors in an epoll set, at most `capacity`. Returns how many.
 size_t stall_epoll_members(int32_t epoll, int32_t *_Nonnull members, size_t capacity);
+
+/// The operations of an io_uring that wait for their descriptors to be ready, a bit each; 0 if that is unknown.
+uint64_t stall_ring_operations(int32_t ring);
 
 /// The name of a process; false if it cannot be read. `name` has room for at least 16 bytes.
 bool stall_process_read_name(int32_t process, char *_Nonnull name);

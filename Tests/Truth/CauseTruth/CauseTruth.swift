@@ -108,7 +108,7 @@ struct CauseTruth {
         beSilentNameserver()
         let field = Field(try .start(configuration(store)))
         field.plantAll(
-            Plant.locks + Plant.waits + Plant.calls.filter { $0.pace != .alone },
+            Plant.locks + Plant.waits + Plant.files + Plant.calls.filter { $0.pace != .alone },
             rounds: rounds, threads: 12)
         field.plantAll(
             Plant.work + Plant.calls.filter { $0.pace == .alone }, rounds: rounds, threads: 1)

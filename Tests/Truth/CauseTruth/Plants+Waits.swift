@@ -114,7 +114,7 @@ extension Plant {
     ]
 }
 
-private func later(_ body: @escaping @Sendable () -> Void) {
+func later(_ body: @escaping @Sendable () -> Void) {
     Thread.detachNewThread {
         usleep(stallMicroseconds)
         body()
@@ -149,7 +149,7 @@ private func listener(backlog: Int32) -> (descriptor: Int32, port: UInt16) {
     return (listening, UInt16(bigEndian: address.sin_port))
 }
 
-private func tcpPair() -> (Int32, Int32) {
+func tcpPair() -> (Int32, Int32) {
     let (listening, port) = listener(backlog: 4)
     let near = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     _ = withLoopback(port: port) { connect(near, $0, $1) }

@@ -80,7 +80,6 @@ import Testing
         ),
         (wait("read", on: (.pipe, "pipe:[5]")), ["read"], .ipc),
         (wait("read", on: (.memory, "/memfd:plant")), ["read"], .pageFault),
-        (wait("close", on: (.networkSocket, "10.0.0.7:80")), ["close"], .network),
         (wait("recvfrom", on: (.localSocket, "socket:[5]")), ["recv"], .ipc),
         (wait("read", on: (.event, "anon_inode:[eventfd]")), [], .ipc),
         (wait("wait4"), ["waitpid"], .ipc),

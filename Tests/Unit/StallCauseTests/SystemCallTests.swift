@@ -48,6 +48,26 @@ import Testing
         close(wanted)
     }
 
+    @Test(.timeLimit(.minutes(1))) func `the holder of a lease is found`() throws {
+        let path = "/tmp/file-lease-\(getpid())"
+        defer { unlink(path) }
+        let held = open(path, O_RDWR | O_CREAT, 0o600)
+        signal(SIGIO, SIG_IGN)  // sent when somebody waits for the lease
+        let (setLease, writing, none) = (Int32(1024), Int32(F_WRLCK), Int32(F_UNLCK))
+        try #require(fcntl(held, setLease, writing) == 0)
+        let waiter = LockWaiter { close(open(path, O_RDONLY)) }
+        var reader = ThreadStateReader(waiter.thread)
+        var wait = reader.snapshot().wait
+        while wait.fileLockHolder == nil {
+            sched_yield()
+            wait = reader.snapshot().wait
+        }
+        #expect(wait.fileLockHolder?.process == getpid())
+        #expect(wait.waitChannel.contains("break_lease"))
+        #expect(fcntl(held, setLease, none) == 0)
+        close(held)
+    }
+
     /// Reading /proc/locks may take seconds: the watchdog leaves it to the recorder, which runs later.
     @Test(.timeLimit(.minutes(1)))
     func `the holder of a file lock is found afterwards, while the wait lasts`() throws {
@@ -89,11 +109,13 @@ private final class LockWaiter: @unchecked Sendable {
     private(set) var thread = ThreadID(rawValue: 0)
     private let (began, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
 
-    init(_ descriptor: Int32) {
+    convenience init(_ descriptor: Int32) { self.init { flock(descriptor, LOCK_EX) } }
+
+    init(_ wait: @escaping @Sendable () -> Void) {
         let thread = Thread { [self] in
             self.thread = ThreadID(rawValue: stall_gettid())
             began.signal()
-            flock(descriptor, LOCK_EX)
+            wait()
             ended.signal()
         }
         thread.start()

@@ -49,6 +49,23 @@ typedef struct site_child site_child;
 site_child *_Nullable site_child_locking(const char *_Nonnull path, long start, long length);
 void site_child_end(site_child *_Nonnull child);
 
+// Waits that look like file I/O: waits.c.
+bool site_terminal(int *_Nonnull ends);  ///< the master and the slave, raw
+int site_inotify(const char *_Nonnull folder);
+int site_fanotify(const char *_Nonnull path, bool asks);  ///< -1 without the right; asks: an open waits for the answer
+void site_fanotify_answer(int file);
+int site_signalfd(int number);  ///< the signal is blocked in the caller
+void site_signal_thread(pid_t thread, int number);
+int site_pidfd(pid_t process);
+int site_epoll_empty(void);
+int site_epoll_for(int set, int milliseconds);
+void site_linger(int file);  ///< a close of the socket will wait until its peer has read everything
+int site_replace(int from, int to);
+typedef struct site_ring site_ring;
+site_ring *_Nullable site_ring_new(void);
+int site_ring_wait(site_ring *_Nonnull ring, int operation, int file);
+void site_ring_free(site_ring *_Nonnull ring);
+
 // Sites.
 void c_read_once(site_body body);
 void c_read_pthread_once(site_body body);
