@@ -3,10 +3,10 @@
 SWIFT ?= swift
 comma := ,
 # These play whole programs in real time, or several that share a disk: they want the machine for themselves.
-ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
+ALONE = CrashTests|CauseTruthTests|DemoTests|AgentProcessTests|EndingTests|StallTruthTests|TaskTruthTests|WatchTargetTests|WatchedWaitsTests|RefusedCaptureTests|SiteTruthTests|HostSafetyTests|HostileTests|TotalsTruthTests|FleetTruthTests|MutantTests
 SOURCES = Package.swift Sources Tests Examples Benchmarks
 
-.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
+.PHONY: all setup build collector fleet-demo bench-fleet truth-fleet truth-clickhouse truth-clickhouse-reach truth-clickhouse-mutated truth-clickhouse-newer truth-clickhouse-install bench-clickhouse demo test conformance mutants truth host-safety host-safety-sanitizers truth-stacks truth-stalls truth-tasks truth-grouping truth-cause truth-sites truth-totals truth-pictures truth-nio stress-stacks check-arm64 bench bench-peers faults hostile fuzz c-example outside-app host-cost freeze bench-targets man walkthrough gates package install deb dist truth-install docs truth-client format lint clean
 
 all: build
 
@@ -32,7 +32,7 @@ conformance: setup
 mutants: setup
 	@scripts/mutants $(MUTANTS)
 
-truth: truth-stacks truth-stalls truth-cause truth-grouping truth-sites truth-totals
+truth: truth-stacks truth-stalls truth-tasks truth-cause truth-grouping truth-sites truth-totals
 
 # Hummingbird and gRPC servers under wrk with PLANTS=200 planted blocks; with SABOTAGE=1 the waits of one loop are not observed.
 # Needs wrk; builds Hummingbird and gRPC. scripts/nio-cost measures what watching costs such a server.
@@ -101,6 +101,12 @@ truth-stacks: setup
 truth-stalls: setup
 	$(SWIFT) build -c release --product stall-truth
 	@$$($(SWIFT) build -c release --show-bin-path)/stall-truth --seconds $(or $(SECONDS),60)
+
+# Is every stall of a task's job found on threads that come and go, and nothing else called one? PLANTS (1200) in some minutes.
+# SABOTAGE=1 leaves reports out, and must fail.
+truth-tasks: setup
+	$(SWIFT) build -c release --product task-truth
+	@$$($(SWIFT) build -c release --show-bin-path)/task-truth --plants $(or $(PLANTS),1200)
 
 # Groups of reports against the stall sites that a program was given, built in four ways.
 truth-grouping: setup

@@ -110,7 +110,8 @@ let unitTests: [Target] = [
         "StallAgent",
         ["StallModel", "StallStore", "StallArchive", "StallSymbols", "CLinux", "StallAgentC", log]
             + [
-                "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "host-safety",
+                "AgentFixture", "TargetFixture", "DoorFixture", "stall-truth", "task-truth",
+                "host-safety",
                 "WatchAsyncMain",
             ]
             + ["WatchDispatchMain", "WatchMainRunLoop", "WatchEventRunLoop"]),
@@ -159,6 +160,9 @@ let truthTools: [Target] = [
     truth(
         "stall-truth", ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
         in: "StallTruth/Tool"),
+    truth(
+        "task-truth", ["StallAgent", "StallModel", "StallArchive", "CLinux", "CMishaps"],
+        in: "TaskTruth"),
     cModule("CHostSafety", in: "Tests/Truth/HostSafety/C"),
     truth(
         "host-safety",

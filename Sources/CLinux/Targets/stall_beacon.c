@@ -150,6 +150,8 @@ void stall_counters_add_long_span(stall_counters *counters, uint64_t now_ns, uin
         uint64_t number = __atomic_load_n(&counters->stalls, __ATOMIC_RELAXED), place = number % STALL_STORED_SPANS;
         __atomic_store_n(&counters->last_stalls[place].began_ns, now_ns - span_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&counters->last_stalls[place].length_ns, span_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&counters->last_stalls[place].is_divisible,
+            __atomic_load_n(&counters->are_divisible, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
         __atomic_store_n(&counters->stalls, number + 1, __ATOMIC_RELEASE);
         return;
     }

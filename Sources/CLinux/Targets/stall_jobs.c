@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "stall_jobs.h"
 
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include "stall_memory.h"
 #include "stall_clock.h"
 #include "stall_queue.h"
+#include "stall_thread_files.h"
 
 #define WEAK __attribute__((weak))
 #define SWIFT __attribute__((swiftcall))
@@ -27,6 +29,7 @@ typedef SWIFT void (*enqueue_hook)(swift_job *, enqueue_function);
 extern enqueue_hook swift_task_enqueueGlobal_hook WEAK;
 extern SWIFT void swift_job_run(swift_job *, swift_executor) WEAK;
 extern SWIFT uint8_t swift_concurrency_jobPriority(swift_job *) WEAK;
+extern SWIFT size_t swift_task_getJobFlags(swift_job *) WEAK;
 extern SWIFT void *swift_task_getCurrent(void) WEAK;
 extern void dispatch_async_f(void *queue, void *context, void (*work)(void *)) WEAK;
 extern const char *dispatch_queue_get_label(void *queue) WEAK;
@@ -91,7 +94,21 @@ stall_worker *stall_worker_create(void) {
     return NULL;
 }
 
+// What the thread used and waited before its first job is no part of it. Once per thread, 10 us.
+static void note_counters(stall_worker *worker) {
+    const int saved = errno;
+    stall_thread_files files;
+    stall_thread_schedule schedule = {0};
+    stall_thread_files_begin(&files, stall_gettid());
+    const bool is_known = stall_thread_read_schedule(&files, &schedule) == 0;
+    stall_thread_files_close(&files);
+    __atomic_store_n(&worker->cpu_ns, is_known ? schedule.cpu_ns : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->run_delay_ns, is_known ? schedule.run_delay_ns : 0, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
 void stall_worker_sit_down(stall_worker *worker) {
+    note_counters(worker);
     stall_beacon_publish_thread(worker->beacon, stall_gettid());
     __atomic_store_n(&worker->task_word, stall_jobs_task_word(), __ATOMIC_RELAXED);
     __atomic_store_n(&worker->generation, worker->generation + 1, __ATOMIC_RELEASE);
@@ -175,6 +192,11 @@ int32_t stall_worker_exhausted_count(const stall_worker *worker) {
 }
 
 // MARK: Jobs
+
+// Swift's JobKind: 0 for a task, from 192 on for what only the runtime uses.
+bool stall_job_is_task(uint64_t job) {
+    return !swift_task_getJobFlags || (swift_task_getJobFlags((swift_job *)(uintptr_t)job) & 0xff) == 0;
+}
 
 static const swift_executor global_executor = {NULL, 0};
 

@@ -60,10 +60,11 @@ typedef struct stall_counters {
     uint64_t long_ns;         ///< shortest span that is counted out of line: the shorter threshold; 0 without a watcher
     uint64_t micro_stalls;    ///< spans of at least STALL_MICRO_STALL_NS that are not stalls
     uint64_t micro_stall_ns;
+    uint32_t are_divisible;   ///< spans now consist of several pieces of work: a long one is not proof of a stall
     uint32_t short_spans;     ///< spans shorter than a tick, of which some are measured (stall_rest.h); the loop's own
     uint64_t stalls;          ///< spans of at least `stall_ns`
     struct {
-        uint64_t began_ns, length_ns;
+        uint64_t began_ns, length_ns, is_divisible;
     } last_stalls[STALL_STORED_SPANS];  ///< indexed by the span's number modulo STALL_STORED_SPANS
     uint32_t lengths[STALL_LENGTH_BUCKETS];  ///< iterations by their busy time
 } stall_counters;
@@ -287,10 +288,12 @@ static inline uint64_t stall_counters_stalls(const stall_beacon *_Nonnull beacon
 }
 /// One of the last stalls, by number.
 static inline void stall_counters_stall(
-    const stall_beacon *_Nonnull beacon, uint64_t number, uint64_t *_Nonnull began_ns, uint64_t *_Nonnull length_ns) {
+    const stall_beacon *_Nonnull beacon, uint64_t number, uint64_t *_Nonnull began_ns, uint64_t *_Nonnull length_ns,
+    bool *_Nonnull is_divisible) {
     uint64_t place = number % STALL_STORED_SPANS;
     *began_ns = __atomic_load_n(&beacon->counters.last_stalls[place].began_ns, __ATOMIC_RELAXED);
     *length_ns = __atomic_load_n(&beacon->counters.last_stalls[place].length_ns, __ATOMIC_RELAXED);
+    *is_divisible = __atomic_load_n(&beacon->counters.last_stalls[place].is_divisible, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t stall_beacon_word(const stall_beacon *_Nonnull beacon) {

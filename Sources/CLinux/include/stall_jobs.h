@@ -22,6 +22,7 @@ typedef struct stall_worker {
     const void *_Nullable queue;  ///< Swift's queue of the current job
     uint64_t job;                 ///< the address of the running job; 0: none
     uint64_t task_word;           ///< the address of the thread's current-task variable; 0: unknown
+    uint64_t cpu_ns, run_delay_ns;  ///< of the thread, when it took the entry; 0: unknown
     uint64_t generation;          ///< how many threads have used this entry
     uint32_t is_taken;
 } stall_worker;
@@ -59,10 +60,13 @@ stall_worker *_Nullable stall_worker_create(void);
 void stall_worker_sit_down(stall_worker *_Nonnull worker);
 /// Completes what the thread could not know when it sat down.
 void stall_worker_complete(stall_worker *_Nonnull worker);
+/// Whether the job is a task's, from begin to end. An actor's job runs those of many tasks in turn.
+bool stall_job_is_task(uint64_t job);
 /// A job begins on the entry's thread, taken from `queue`.
 static inline void stall_worker_begin(stall_worker *_Nonnull worker, const void *_Nullable queue, uint64_t job) {
     __atomic_store_n(&worker->queue, queue, __ATOMIC_RELAXED);
     __atomic_store_n(&worker->job, job, __ATOMIC_RELEASE);
+    __atomic_store_n(&worker->beacon->counters.are_divisible, !stall_job_is_task(job), __ATOMIC_RELAXED);
     stall_beacon_publish_awake(worker->beacon, stall_monotonic_ns());
 }
 static inline void stall_worker_end(stall_worker *_Nonnull worker) {
@@ -72,6 +76,11 @@ static inline void stall_worker_end(stall_worker *_Nonnull worker) {
 /// Whether a job runs. Any thread.
 static inline bool stall_worker_is_busy(const stall_worker *_Nonnull worker) {
     return __atomic_load_n(&worker->job, __ATOMIC_ACQUIRE) != 0;
+}
+
+/// Whether the job may run the work of many tasks in turn. Any thread.
+static inline bool stall_worker_runs_many(const stall_worker *_Nonnull worker) {
+    return __atomic_load_n(&worker->beacon->counters.are_divisible, __ATOMIC_RELAXED) != 0;
 }
 
 int32_t stall_worker_count(void);

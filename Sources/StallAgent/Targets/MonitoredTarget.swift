@@ -15,6 +15,8 @@ protocol MonitoredTarget: Sendable {
     func isStarved() -> Bool
     /// The waits for a CPU of all threads that may take the work; nil if only those of `findThread`'s matter.
     func groupDelay() -> GroupDelay?
+    /// What the thread of `findThread` had used, and waited for a CPU, when it took over the work; nil if unknown.
+    func countersAtStart() -> (cpuTime: Duration, runDelay: Duration)?
     /// Visits the threads that share the work; none if it is one thread's.
     func forEachMember(_ body: (RegisteredThread) -> Void)
     /// Corrects a beacon that has been busy for long, if the work is not busy after all. False while that is not known
@@ -22,6 +24,8 @@ protocol MonitoredTarget: Sendable {
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool
     /// Whether the work itself writes the beacon, so that no correction is needed.
     var isExact: Bool { get }
+    /// Whether the current busy span may consist of several pieces of work, which `correct` tells apart.
+    var isDivisible: Bool { get }
     /// Writes the activity label, zero-ended text of at most 64 bytes; empty for none.
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>)
     /// The name of the mode with this number in the beacon. Called on the recorder's thread, which may wait.
@@ -35,6 +39,7 @@ protocol MonitoredTarget: Sendable {
 extension MonitoredTarget {
     func isStarved() -> Bool { false }
     func groupDelay() -> GroupDelay? { nil }
+    func countersAtStart() -> (cpuTime: Duration, runDelay: Duration)? { nil }
     func forEachMember(_ body: (RegisteredThread) -> Void) {}
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool { true }
     func readLabel(of beacon: LoopBeacon, into text: UnsafeMutablePointer<CChar>) {
@@ -42,6 +47,7 @@ extension MonitoredTarget {
     }
     func modeName(_ number: UInt32) -> String? { nil }
     var isExact: Bool { false }
+    var isDivisible: Bool { false }
     var openWorkThread: ThreadID? { nil }
     var currentTask: UInt64 { 0 }
 }

@@ -21,7 +21,7 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
     /// Nil for the threads of Swift's pool.
     private let group: (any WorkerGroup)?
     /// The worker's current thread, and the number of its predecessors.
-    private var known: (thread: RegisteredThread?, generation: UInt64) = (nil, 0)
+    private var known = Occupant()
     /// The task at the last poll, and the beacon's word then.
     private var seen: (word: UInt64, task: UInt64) = (0, 0)
 
@@ -31,30 +31,59 @@ final class WorkerThreadTarget: MonitoredTarget, @unchecked Sendable {
         beacon = SharedBeacon(worker.pointee.beacon)
     }
 
+    private struct Occupant {
+        var id = ThreadID(rawValue: 0)
+        var generation: UInt64 = 0
+        /// Nil if it had ended when it was looked for, or if `/proc` cannot be read.
+        var thread: RegisteredThread?
+        var hadEnded = false
+
+        var hasEnded: Bool { hadEnded || thread?.hasEnded == true }
+    }
+
     func findThread() -> RegisteredThread? {
         let id = ThreadID(rawValue: stall_beacon_thread(beacon.pointer))
         guard id.rawValue != 0 else { return nil }
         let generation = stall_worker_generation(worker)
-        if known.generation != generation || known.thread?.id != id {
-            known = (try? RegisteredThread.found(id), generation)
+        if known.generation != generation || known.id != id {
+            known = Occupant(id: id, generation: generation)
+            do {
+                known.thread = try RegisteredThread.found(id)
+            } catch {
+                known.hadEnded = error == .threadEnded(id)
+            }
         }
         return known.thread
     }
 
-    /// If the task changed since the last poll, the thread is occupied but no single task has run for long.
+    func countersAtStart() -> (cpuTime: Duration, runDelay: Duration)? {
+        (.nanoseconds(worker.pointee.cpu_ns), .nanoseconds(worker.pointee.run_delay_ns))
+    }
+
+    /// The thread marks where its jobs begin and end.
+    var isExact: Bool { true }
+
+    /// An actor's job runs the work of many tasks in turn.
+    var isDivisible: Bool { stall_worker_runs_many(worker) }
+
+    /// If the task changed since the last poll, the thread is occupied but no single task has run for long. An actor's
+    /// job is not known to be a single task's before the second poll.
     func correct(_ word: UInt64, at now: MonotonicInstant) -> Bool {
-        if known.thread?.hasEnded == true {
+        // The entry may have a new thread since the last poll; its predecessor has ended, and the job is the new one's.
+        _ = findThread()
+        if known.hasEnded {
             beacon.correct(word, to: UInt8(STALL_LOOP_IDLE), at: now)
             return true
         }
         let task = stall_worker_task(worker)
+        let isProven = seen.word == word || !isDivisible
         if seen.word == word, seen.task != task, task != 0 {
             beacon.correct(word, to: UInt8(STALL_LOOP_BUSY), at: now)
             seen = (stall_beacon_word(beacon.pointer), task)
         } else {
             seen = (word, task)
         }
-        return true
+        return isProven
     }
 
     var currentTask: UInt64 { stall_worker_task(worker) }

@@ -103,6 +103,7 @@ final class TargetMonitor: StallResponder, @unchecked Sendable {
     }
 
     var isExact: Bool { target.isExact }
+    var isDivisible: Bool { target.isDivisible }
 
     func evidence(isSuspect: Bool) -> ThreadEvidence {
         account.evidence(isSuspect: isSuspect, isAsked: beacon.isBusy)

@@ -37,6 +37,14 @@ package struct LoopReading: Hashable, Sendable {
     }
 }
 
+/// A busy span as long as a stall, by the loop's own count.
+struct LongSpan {
+    var began: MonotonicInstant
+    var length: Duration
+    /// It may consist of several pieces of work: its length alone does not prove a stall.
+    var isDivisible: Bool
+}
+
 /// A shared reference to a loop's beacon. The beacon outlives the loop while it is watched.
 package final class LoopBeacon: @unchecked Sendable {
     // Unchecked because of the pointer. Every access through it is one atomic operation.
@@ -77,10 +85,12 @@ package final class LoopBeacon: @unchecked Sendable {
     /// The number of busy spans as long as a stall. The last `storedStallCount` of them can be read by number.
     var stallCount: UInt64 { stall_counters_stalls(beacon) }
     static let storedStallCount = UInt64(STALL_STORED_SPANS)
-    func stall(number: UInt64) -> (began: MonotonicInstant, length: Duration) {
-        var (began, length): (UInt64, UInt64) = (0, 0)
-        stall_counters_stall(beacon, number, &began, &length)
-        return (MonotonicInstant(nanoseconds: began), .nanoseconds(Int64(clamping: length)))
+    func stall(number: UInt64) -> LongSpan {
+        var (began, length, isDivisible): (UInt64, UInt64, Bool) = (0, 0, false)
+        stall_counters_stall(beacon, number, &began, &length, &isDivisible)
+        return LongSpan(
+            began: MonotonicInstant(nanoseconds: began),
+            length: .nanoseconds(Int64(clamping: length)), isDivisible: isDivisible)
     }
 
     package var word: UInt64 { stall_beacon_word(beacon) }

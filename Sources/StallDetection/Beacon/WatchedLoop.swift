@@ -40,6 +40,8 @@ package protocol StallResponder: AnyObject, Sendable {
     func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool
     /// Whether the loop itself publishes when it is busy, so that its own count of long spans is exact.
     var isExact: Bool { get }
+    /// Whether the current busy span may consist of several pieces of work: then it is a stall only if it is confirmed.
+    var isDivisible: Bool { get }
     /// What the kernel reports about the loop's thread now.
     ///
     /// - Parameter isSuspect: The loop may be stalled: read everything. Otherwise the thread's counters suffice.
@@ -66,6 +68,7 @@ package protocol StallResponder: AnyObject, Sendable {
 extension StallResponder {
     package func prepare() {}
     package var isExact: Bool { true }
+    package var isDivisible: Bool { false }
     package func correct(_ reading: LoopReading, at now: MonotonicInstant) -> Bool { true }
     package func collectLateStack() -> Bool { false }
     package func discardSamples(_ kind: IncidentKind) {}

@@ -80,6 +80,8 @@ struct StallDetector: Sendable {
         var isReportedAsStall = false
         /// More is known of it than was reported.
         var hasUpdate = false
+        /// It is not one piece of work, for all that is known: nothing has confirmed it.
+        var isDivisible = false
     }
 
     /// - Parameter before: The thread's evidence when watching begins.
@@ -107,10 +109,11 @@ struct StallDetector: Sendable {
     ///   - busyBefore: How long the loop was busy between the last poll and the beginning of the current span.
     ///   - isProven: The reading is confirmed. An unconfirmed one is reported only from twice the threshold on, since
     ///     what should confirm it may be stuck itself.
+    ///   - isDivisible: The span may consist of several pieces of work. Unconfirmed, it is not reported at all.
     mutating func poll(
         _ reading: LoopReading, _ evidence: ThreadEvidence, at now: MonotonicInstant,
         suspendedIntervals: SuspendedIntervals = SuspendedIntervals(), end: MonotonicInstant? = nil,
-        busyBefore: Duration = .zero, isProven: Bool = true
+        busyBefore: Duration = .zero, isProven: Bool = true, isDivisible: Bool = false
     ) -> StallStep {
         var step = StallStep()
         if let suspicion, suspicion.word != reading.word {
@@ -139,7 +142,9 @@ struct StallDetector: Sendable {
                 suspicion.spacing = min(suspicion.spacing * 2, policy.longestSpacing)
             }
             // A stall that ended at this poll is reported first; the new one is due at once.
-            if step.incident == nil, isProven || now >= reading.since + policy.threshold * 2 {
+            suspicion.isDivisible = isDivisible && !isProven
+            let isOverdue = now >= reading.since + policy.threshold * 2
+            if step.incident == nil, isProven || isOverdue && !isDivisible {
                 step.incident = report(&suspicion, at: now)
             }
             nextPoll = deadline(of: suspicion, at: now)
@@ -237,7 +242,8 @@ struct StallDetector: Sendable {
             to: end, evidence.counters, readAt: now,
             suspendedIntervals: suspendedIntervals.withoutPauses(upTo: policy.negligiblePause))
         let duration = end - clock.began
-        guard suspicion.lastReport != nil || duration >= policy.threshold else { return nil }
+        let isReportable = duration >= policy.threshold && !suspicion.isDivisible
+        guard suspicion.lastReport != nil || isReportable else { return nil }
         return StallIncident(
             began: clock.began, duration: duration, threshold: policy.threshold,
             cpuTime: clock.cpuTime,

@@ -32,7 +32,11 @@ final class WatchSlot: @unchecked Sendable {
     /// The loop's total busy time at the last poll.
     private var busyAtLastPoll = Duration.zero
     /// How many of the loop's own long spans have been evaluated.
-    var knownStalls: UInt64 = 0
+    var knownStalls: UInt64
+    /// How many of them there were when the watchdog read its first evidence: nothing is known of the thread from before.
+    var stallsBeforeEvidence: UInt64 = 0
+    /// Long spans in no report, because they cannot be proven to be stalls. They count as micro-stalls.
+    private var unproven = (count: UInt64(0), time: UInt64(0))
     /// When the last suspicions began. Capacity: as many as the loop stores long spans.
     private let suspected = UnsafeMutablePointer<UInt64>.allocate(
         capacity: Int(LoopBeacon.storedStallCount))
@@ -47,6 +51,7 @@ final class WatchSlot: @unchecked Sendable {
         policies = loop.policies
         detector = StallDetector(policy: loop.policies.base)
         measured = loop.beacon.counters(at: MonotonicInstant(nanoseconds: 0), runDelay: nil)
+        knownStalls = loop.beacon.stallCount
         suspected.initialize(repeating: 0, count: Int(LoopBeacon.storedStallCount))
         withUnsafeMutableBytes(of: &openFacts.loop) { bytes in
             bytes.copyBytes(from: loop.name.utf8.prefix(bytes.count))
@@ -81,6 +86,12 @@ final class WatchSlot: @unchecked Sendable {
         suspicionCount += 1
     }
 
+    /// The last suspicion ended without a report.
+    func forgetSuspicion() {
+        guard suspicionCount > 0 else { return }
+        suspected[(suspicionCount - 1) % Int(LoopBeacon.storedStallCount)] = 0
+    }
+
     private func wasSuspected(_ began: MonotonicInstant) -> Bool {
         var index = 0
         while index < Int(LoopBeacon.storedStallCount) {
@@ -106,15 +117,33 @@ final class WatchSlot: @unchecked Sendable {
         guard loop.responder.isExact, sampleCount == 0 else { return }
         var next = max(known, count - min(count, LoopBeacon.storedStallCount))
         while next < count {
-            let (began, length) = loop.beacon.stall(number: next)
+            let span = loop.beacon.stall(number: next)
+            let isProvable = !span.isDivisible && next >= stallsBeforeEvidence
             next += 1
-            guard !wasSuspected(began) else { continue }
-            let incident = detector.judgeAfterwards(
-                began: began, length: length, threshold: policies.longestThreshold,
-                history: history, busyElsewhere: busy - length, evidence, at: now,
-                suspendedIntervals: suspendedIntervals)
-            if let incident { loop.responder.stallChanged(incident) }
+            guard !wasSuspected(span.began) else { continue }
+            let incident =
+                isProvable
+                ? detector.judgeAfterwards(
+                    began: span.began, length: span.length, threshold: policies.longestThreshold,
+                    history: history, busyElsewhere: busy - span.length, evidence, at: now,
+                    suspendedIntervals: suspendedIntervals) : nil
+            if let incident {
+                loop.responder.stallChanged(incident)
+            } else {
+                unproven.count += 1
+                unproven.time &+= UInt64(max(0, span.length.nanoseconds))
+            }
         }
+        // The loop has counted more than it stores.
+        unproven.count += count - known - min(count - known, LoopBeacon.storedStallCount)
+    }
+
+    /// The loop's counters, with the long spans that are in no report.
+    func counters(at now: MonotonicInstant, runDelay: Duration?) -> LoopCounters {
+        var counters = loop.beacon.counters(at: now, runDelay: runDelay)
+        counters.microStallCount &+= unproven.count
+        counters.microStallTime &+= unproven.time
+        return counters
     }
 
     /// Updates the record of the open stall. While there is one, the loop is polled often enough that at most a
@@ -156,7 +185,7 @@ final class WatchSlot: @unchecked Sendable {
     /// Ends the interval of watched time.
     func measure(at now: MonotonicInstant) {
         let delay = loop.responder.evidence(isSuspect: false).runDelay
-        let counters = loop.beacon.counters(at: now, runDelay: delay)
+        let counters = counters(at: now, runDelay: delay)
         if loop.responder.measured(from: measured, to: counters) { measured = counters }
     }
 }

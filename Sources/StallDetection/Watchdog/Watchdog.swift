@@ -47,7 +47,12 @@ package final class Watchdog: Sendable {
     }
 
     /// Watches a loop from now on. Any thread.
-    package func watch(_ loop: WatchedLoop) { send(.watch(WatchSlot(loop))) }
+    package func watch(_ loop: WatchedLoop) {
+        let slot = WatchSlot(loop)
+        // The loop counts its long spans from now on, even if this watchdog has no CPU for a while.
+        loop.beacon.connect(to: wakeup.pointer, stallLength: loop.policies.base.threshold)
+        send(.watch(slot))
+    }
 
     /// Applies other policies to a loop from its next poll on. Any thread.
     package func setPolicies(_ policies: ModePolicies, of loop: WatchedLoop) {

@@ -129,9 +129,9 @@ struct WatchdogThread: ~Copyable {
         if first == nil { nextMeasure = now + Self.measureInterval }
         slot.detector = StallDetector(policy: slot.policies.base, before: evidence)
         slot.nextPoll = now + slot.policies.grace
-        slot.knownStalls = loop.beacon.stallCount
+        slot.stallsBeforeEvidence = loop.beacon.stallCount
         _ = slot.busySinceLastPoll(loop.beacon.read(at: now), at: now)
-        slot.measured = loop.beacon.counters(at: now, runDelay: evidence.runDelay)
+        slot.measured = slot.counters(at: now, runDelay: evidence.runDelay)
         slot.next = first
         first = slot
     }
@@ -256,7 +256,7 @@ struct WatchdogThread: ~Copyable {
         let step = slot.detector.poll(
             reading, evidence, at: now, suspendedIntervals: suspensionTracker.suspendedIntervals,
             end: end,
-            busyBefore: busy.before, isProven: isProven)
+            busyBefore: busy.before, isProven: isProven, isDivisible: responder.isDivisible)
         slot.nextPoll = slot.detector.nextPoll
         let isStalled = slot.detector.isStalled || step.incident != nil
         let saturation = slot.saturation.poll(
@@ -267,7 +267,11 @@ struct WatchdogThread: ~Copyable {
 
         // An ended stall is reported before a new suspicion collects samples of its own.
         if step.dropsSuspicion {
-            if let incident = step.incident { responder.stallChanged(incident) }
+            if let incident = step.incident {
+                responder.stallChanged(incident)
+            } else {
+                slot.forgetSuspicion()
+            }
             slot.discardSamples()
         }
         if let word = slot.detector.suspectedWord, word != suspected {

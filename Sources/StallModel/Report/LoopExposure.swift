@@ -16,7 +16,8 @@ public struct LoopExposure: Hashable, Sendable {
     public var busy: Duration
     /// How long the loop's thread was runnable without a CPU.
     public var readyDelay: Duration
-    /// The number of busy spans of at least 100 ms, shorter than the threshold.
+    /// The number of busy spans of at least 100 ms, shorter than the threshold, and of longer ones that cannot be proven to
+    /// be stalls.
     public var microStallCount: Int
     /// The total length of those spans.
     public var microStallTime: Duration

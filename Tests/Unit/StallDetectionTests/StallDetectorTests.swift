@@ -271,6 +271,22 @@ private func running(_ milliseconds: Int) -> ThreadEvidence {
             judged(0, length: 1_000, suspendedIntervals: absent(from: 20, to: 1_005)) == .stopped)
     }
 
+    /// An actor's job runs the calls of many tasks in turn. The first look cannot tell whether it is one call.
+    @Test(arguments: [(looks: 1, isReported: false), (2, true)])
+    mutating func `a span that may be several pieces of work is a stall once it is confirmed`(
+        looks: Int, isReported: Bool
+    ) {
+        func look(_ number: Int, at now: Int) -> StallStep {
+            detector.poll(
+                busy(since: 0), blocked, at: at(now), isProven: number > 1, isDivisible: true)
+        }
+        var incidents = (1...looks).compactMap { look($0, at: 125 + $0 * 1_000).incident }
+        let step = detector.poll(
+            waiting(since: 5_000), blocked, at: at(5_001), end: at(5_000), isDivisible: false)
+        incidents += [step.incident].compactMap(\.self)
+        #expect(!incidents.isEmpty == isReported)
+    }
+
     /// The watchdog had no CPU while the loop computed in short callouts; then one of them queued for a CPU.
     @Test(arguments: [(busyBefore: 400, verdict: StallVerdict?.none), (0, .stalled)])
     mutating func `CPU time of the callouts before is not the stall's`(

@@ -1,0 +1,84 @@
+import CLinux
+import Foundation
+import StallDetection
+import StallModel
+import Testing
+
+@testable import StallAgent
+
+/// Goal: an entry for threads that run jobs is judged by the thread that has it now, whichever had it before.
+/// Method: threads of the test's own sit down at an entry and mark a job, as the hook for jobs does.
+@Suite struct WorkerThreadTargetTests {
+    let worker = stall_worker_create()!
+    var word: UInt64 { stall_beacon_word(worker.pointee.beacon) }
+    let now = MonotonicInstant(nanoseconds: stall_monotonic_ns())
+
+    @Test func `the job of a thread that replaced an ended one is not called idle`() {
+        let target = WorkerThreadTarget(worker)
+        let first = Sitter(at: worker)
+        #expect(target.findThread() != nil)
+        first.end()
+        let second = Sitter(at: worker)
+        let busy = word
+        #expect(target.correct(busy, at: now))
+        #expect(word == busy && busy >> 56 == UInt64(STALL_LOOP_BUSY))
+        second.end()
+    }
+
+    @Test func `the job of a thread that ended in it is corrected, also if nobody looked before`() {
+        let target = WorkerThreadTarget(worker)
+        Sitter(at: worker).end()
+        _ = target.correct(word, at: now)
+        #expect(word >> 56 == UInt64(STALL_LOOP_IDLE))
+    }
+
+    @Test func `what a thread used and waited before its first job is not the job's`() {
+        let target = WorkerThreadTarget(worker)
+        let sitter = Sitter(at: worker, computing: 5_000_000)
+        let before = target.countersAtStart()
+        #expect(before.map { $0.cpuTime >= .milliseconds(5) } ?? false)
+        sitter.end()
+    }
+}
+
+/// A thread that sits down at an entry, begins a job and stays in it until `end`.
+private final class Sitter: @unchecked Sendable {
+    // Unchecked because of the pointer and the handle: the thread is joined by `end`.
+    private let worker: UnsafeMutablePointer<stall_worker>
+    private let (isSeated, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    private let computing: UInt64
+    /// Memory that reads as a task's job.
+    private let job = calloc(1, 128)!
+    private var handle = pthread_t()
+
+    /// - Parameter computing: How much CPU time the thread uses before, in nanoseconds.
+    init(at worker: UnsafeMutablePointer<stall_worker>, computing: UInt64 = 0) {
+        self.worker = worker
+        self.computing = computing
+        let context = Unmanaged.passRetained(self).toOpaque()
+        pthread_create(
+            &handle, nil,
+            { context in
+                let sitter = Unmanaged<Sitter>.fromOpaque(context!).takeRetainedValue()
+                sitter.sit()
+                return nil
+            }, context)
+        isSeated.wait()
+    }
+
+    private func sit() {
+        var used: UInt64 = 0
+        repeat { stall_thread_cpu_ns(stall_gettid(), &used) } while used < computing
+        stall_worker_sit_down(worker)
+        stall_worker_begin(worker, nil, UInt64(UInt(bitPattern: job)))
+        isSeated.signal()
+        mayEnd.wait()
+    }
+
+    /// Returns when the thread has ended, in the middle of its job.
+    func end() {
+        mayEnd.signal()
+        pthread_join(handle, nil)
+        free(job)
+    }
+}
