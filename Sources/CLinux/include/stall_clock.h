@@ -19,6 +19,13 @@ static inline uint64_t stall_monotonic_coarse_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/// CLOCK_BOOTTIME in nanoseconds: the clock of `start_ticks`.
+static inline uint64_t stall_boot_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /// CLOCK_REALTIME in microseconds since 1970.
 static inline int64_t stall_unix_us(void) {
     struct timespec now;

@@ -1,5 +1,6 @@
 // The kernel's counters of a target's thread, continuous when the work moves from one thread to another.
 
+internal import CLinux
 internal import StallCapture
 internal import StallCause
 internal import StallDetection
@@ -15,6 +16,9 @@ struct ThreadCounters: ~Copyable {
     private var shift: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
     private var total: (cpuTime: Duration, runDelay: Duration) = (.zero, .zero)
 
+    /// When the counters were read last; nil before.
+    private var lastReading: MonotonicInstant?
+
     private let controlGroup: ControlGroup
 
     init(_ target: any MonitoredTarget, _ controlGroup: ControlGroup) {
@@ -29,6 +33,7 @@ struct ThreadCounters: ~Copyable {
     ///   - isAsked: Whether the target's beacon is busy: only then it matters why no thread runs the work.
     mutating func evidence(isSuspect: Bool, isAsked: Bool) -> ThreadEvidence {
         follow(target.findThread())
+        lastReading = MonotonicInstant(nanoseconds: stall_monotonic_ns())
         let group = target.groupDelay()
         guard reader != nil else {
             // Without a thread the time counts, unless a thread would run the work if it got a CPU.
@@ -54,10 +59,40 @@ struct ThreadCounters: ~Copyable {
     private mutating func follow(_ newThread: RegisteredThread?) {
         guard newThread != thread else { return }
         let isFirst = thread == nil && total == (.zero, .zero)
+        settle()
         thread = newThread
         reader = newThread.map { ThreadStatReader($0) }
-        guard !isFirst, reader != nil else { return }
+        guard !isFirst, let newThread, reader != nil else { return }
+        if let before = target.countersAtStart() {
+            shift.cpuTime = total.cpuTime - before.cpuTime
+            shift.runDelay = total.runDelay - before.runDelay
+            return
+        }
+        // All waits for a CPU of a thread that has started since are the work's, the one before its first instruction
+        // as well. Its CPU time may be other work's.
+        let hasStartedSince = lastReading.map { newThread.hasStarted(since: $0) } ?? false
         shift.cpuTime = total.cpuTime - (reader?.cpuTime() ?? .zero)
-        shift.runDelay = total.runDelay - (reader?.runDelay() ?? .zero)
+        shift.runDelay = total.runDelay - (hasStartedSince ? .zero : reader?.runDelay() ?? .zero)
     }
+
+    /// Adds what the thread has used and waited since the last reading, before another one takes over. The kernel adds
+    /// a wait for the CPU when it is over: it may be the whole stall.
+    private mutating func settle() {
+        guard reader != nil else { return }
+        if let now = reader?.cpuTime() { total.cpuTime = now + shift.cpuTime }
+        if let delay = reader?.runDelay() { total.runDelay = delay + shift.runDelay }
+    }
+}
+
+extension RegisteredThread {
+    /// Whether the thread has started since that instant, or less than a clock tick before. False if unknown.
+    fileprivate func hasStarted(since instant: MonotonicInstant) -> Bool {
+        guard startTicks != 0 else { return false }
+        let (monotonic, boot) = (stall_monotonic_ns(), stall_boot_ns())
+        let age = Int64(clamping: boot) - Int64(clamping: startTicks) * Self.tick.nanoseconds
+        return MonotonicInstant(nanoseconds: monotonic) - instant >= .nanoseconds(age) - Self.tick
+    }
+
+    /// `sysconf(_SC_CLK_TCK)` is 100 on every Linux.
+    private static let tick = Duration.milliseconds(10)
 }
