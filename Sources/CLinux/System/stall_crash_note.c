@@ -35,6 +35,7 @@ static struct {
     uintptr_t low;    // the lowest address that the handler can reach
     uint64_t blocked;  // the signal that the handler blocks, in a mask; 0: none
     bool is_alternate;  // it runs on an alternate stack, which only handlers use
+    uint64_t returned_ns;  // when the handler of SIGABRT returned; 0: it has not, or it was another signal's
 } crash;
 
 #define IS_WRITTEN (UINT64_C(1) << 63)
@@ -71,6 +72,7 @@ static bool take_note(uint64_t own, int number, bool masks, volatile uint64_t *m
     crash.is_alternate = alternate.ss_flags & SS_ONSTACK;
     crash.low = crash.is_alternate ? (uintptr_t)alternate.ss_sp
         : crash.frame > LARGEST_STACK ? crash.frame - LARGEST_STACK : 0;
+    __atomic_store_n(&crash.returned_ns, 0, __ATOMIC_RELAXED);
     crash.blocked = masks ? UINT64_C(1) << (number - 1) : 0;
     __atomic_store_n(&crash.owner, own, __ATOMIC_RELEASE);
     return true;
@@ -107,7 +109,11 @@ bool stall_crash_note_covers(uint64_t progress_ns) {
     if (held & IS_WRITTEN) return true;
     const uint64_t began_ns = crash.began_ns, age_ns = stall_monotonic_ns() - began_ns;
     const whereabouts place = look((int32_t)held);
+    const uint64_t returned_ns = __atomic_load_n(&crash.returned_ns, __ATOMIC_ACQUIRE);
     if (place == LEFT_HANDLER) {
+        // `abort` ends the process when the handler has returned; what called `raise` lives on.
+        if (returned_ns != 0 && stall_monotonic_ns() - returned_ns < STALL_ABORT_DOUBT_NS)
+            return progress_ns <= began_ns + STALL_CRASH_SLACK_NS;
         drop_note(held);
         return false;
     }
@@ -166,7 +172,10 @@ static void note_crash(int number, siginfo_t *info, void *context) {
     // signal, and the process lives on.
     kernel_action now;
     const bool is_ours = read_action(number, &now) == 0 && (void *)now.handler == (void *)note_crash;
-    if (is_noted && !is_default && (is_ours || !happens_again(number, info))) drop_note(own);
+    if (is_noted && !is_default && (is_ours || !happens_again(number, info))) {
+        if (number == SIGABRT) __atomic_store_n(&crash.returned_ns, stall_handler_now_ns(), __ATOMIC_RELEASE);
+        else drop_note(own);
+    }
 }
 
 // MARK: Installation

@@ -10,6 +10,8 @@
 #define STALL_CRASH_SLACK_NS UINT64_C(500000000)
 /// How long a thread that cannot be located counts as being in its handler.
 #define STALL_CRASH_DOUBT_NS UINT64_C(2000000000)
+/// How long the process counts as ending after a handler of SIGABRT has returned.
+#define STALL_ABORT_DOUBT_NS UINT64_C(50000000)
 /// How long a handler may take; what stands still for longer is a stall.
 #define STALL_CRASH_LIMIT_NS UINT64_C(60000000000)
 

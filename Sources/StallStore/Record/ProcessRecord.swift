@@ -113,7 +113,9 @@ package struct ProcessRecord {
             }
             return Int64(end - slot.began_ns)
         }
-        if slot.ended_ns != 0, let length = length(until: slot.ended_ns) {
+        // A crash reporter stops the other threads and lets them go on for a moment before the process ends.
+        let isAfterCrash = processEnding == .crash && slot.ended_ns > page.ending_ns
+        if slot.ended_ns != 0, !isAfterCrash, let length = length(until: slot.ended_ns) {
             return OpenStallEnd(state: .ended, ending: .recovered, duration_ns: length)
         }
         if processEnding != nil, let length = length(until: page.ending_ns) {

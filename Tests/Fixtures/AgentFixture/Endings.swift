@@ -31,6 +31,16 @@ func stall(store: String, endingBy name: String) throws {
     loop.add(
         LoopTimer(after: .milliseconds(50)) { [how] _ in
             let began = ContinuousClock.now
+            if how == "abort-elsewhere" {
+                // The crash reporter stops this thread for as long as it takes, and lets it go on for a moment.
+                Thread {
+                    usleep(600_000)
+                    say("\((ContinuousClock.now - began) / .milliseconds(1))")
+                    abort()
+                }.start()
+                usleep(900_000)
+                return
+            }
             usleep(600_000)
             say("\((ContinuousClock.now - began) / .milliseconds(1))")
             guard !how.hasPrefix("ended-") else {
