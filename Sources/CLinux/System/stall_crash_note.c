@@ -149,7 +149,8 @@ static bool happens_again(int number, const siginfo_t *info) {
     return number != SIGBUS || info->si_code != BUS_MCEERR_AO;
 }
 
-static void note_crash(int number, siginfo_t *info, void *context) {
+// AddressSanitizer would move the mark from the stack to the heap.
+__attribute__((no_sanitize("address"))) static void note_crash(int number, siginfo_t *info, void *context) {
     const uint64_t own = own_name();
     volatile uint64_t mark = 0;
     const struct sigaction *before = __atomic_load_n(&previous[number], __ATOMIC_ACQUIRE);

@@ -61,7 +61,10 @@ static int open_one(const char *kind) {
 
 bool host_replace_descriptors(const char *kind) {
     closefrom(3);
-    own.kind = kind;
+    own.kind = NULL;
+    for (int i = 0; host_descriptor_kind(i); i++)
+        if (!strcmp(kind, kinds[i])) own.kind = kinds[i];
+    if (!own.kind) return false;
     for (own.count = 0; own.count < MOST; own.count++) {
         own.numbers[own.count] = open_one(kind);
         if (own.numbers[own.count] < 0) break;
