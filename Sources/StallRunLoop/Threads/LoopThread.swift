@@ -80,20 +80,48 @@ public final class LoopThread: Sendable {
     }
 
     /// Takes no more tasks, runs those that were submitted, ends the thread and waits for that. On the thread itself it
-    /// cannot wait: it returns at once, and the thread ends after the task that called it. In a forked child, which
-    /// does not have the thread, it does nothing.
+    /// cannot wait: it returns at once, and the thread ends after the task that called it. The same on the thread of another
+    /// `LoopThread` that this one waits for, directly or through others. In a forked child, which does not have the thread,
+    /// it does nothing.
     public func stop() {
         guard forkGeneration == stall_fork_generation() || loop.isCurrent else { return }
         let before = gate.bitwiseOr(Self.isStopping, ordering: .acquiringAndReleasing).oldValue
         if before == 0 { postEnd() }
         let thread = thread.withLock { $0.take() }
-        if loop.isCurrent {
+        guard !loop.isCurrent, let wait = WaitForThread(loop) else {
             if let thread { pthread_detach(thread) }
-        } else if let thread {
-            pthread_join(thread, nil)
-        } else {
-            _ = body.ended.wait()
+            return
         }
+        if let thread { pthread_join(thread, nil) } else { _ = body.ended.wait() }
+        wait.end()
+    }
+}
+
+/// The wait of a loop's thread for the end of another one. Two that waited for each other would wait for ever.
+private struct WaitForThread {
+    /// By the number of the loop whose thread waits: the loop whose thread it waits for.
+    private static let waits = Locked<[UInt64: UInt64]>([:])
+
+    /// 0 for a thread that has no loop, which nobody waits for here.
+    private let waiting: UInt64
+
+    /// Nil when the thread of `loop` waits for the calling one.
+    init?(_ loop: EventRunLoop) {
+        let own = LoopOfThread.ifAny?._withUnsafeGuaranteedRef { $0.number } ?? 0
+        waiting = own
+        guard own != 0 else { return }
+        let isCycle = Self.waits.withLock { waits in
+            var next: UInt64? = loop.number
+            while let number = next, number != own { next = waits[number] }
+            if next == nil { waits[own] = loop.number }
+            return next != nil
+        }
+        if isCycle { return nil }
+    }
+
+    func end() {
+        guard waiting != 0 else { return }
+        _ = Self.waits.withLock { $0.removeValue(forKey: waiting) }
     }
 }
 

@@ -6,6 +6,33 @@ import Testing
 
 /// Goal: a loop thread runs every task it took, in order, and is gone when `stop()` returns.
 @Suite struct LoopThreadTests {
+    /// Each thread holds the last reference to the next one, and lets go of it at the same time: a wait of each for the next
+    /// would never end.
+    @Test(arguments: [2, 3])
+    func `threads that let go of each other all end`(count: Int) throws {
+        final class Holder: @unchecked Sendable { var thread: LoopThread? }
+        var threads = try (0..<count).map { _ in try LoopThread() }
+        let ends = threads.map { _ in DispatchSemaphore(value: 0) }
+        let everyone = DispatchSemaphore(value: 0)
+        let start = DispatchSemaphore(value: 0)
+        for index in threads.indices {
+            let holder = Holder()
+            holder.thread = threads[(index + 1) % count]
+            let end = ends[index]
+            threads[index].loop.add(
+                LoopSource(onCancel: { _, _ in end.signal() }) { _ in }, toMode: .default)
+            threads[index].loop.post {
+                everyone.signal()
+                start.wait()
+                holder.thread = nil
+            }
+        }
+        threads = []
+        for _ in ends { everyone.wait() }
+        for _ in ends { start.signal() }
+        for end in ends { #expect(end.wait(timeout: .now() + 20) == .success) }
+    }
+
     @Test func `tasks of one thread run in order, also those that wait when it is told to stop`()
         throws
     {
