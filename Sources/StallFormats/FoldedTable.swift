@@ -37,8 +37,9 @@ package struct FoldedTable: Sendable {
         path.reserveCapacity(functions.count + 2)
         path.append(contentsOf: functions.reversed())
         let sum = weights[path] ?? (0, 0)
-        let (nanoseconds, overflow) = sum.time_ns.addingReportingOverflow(time.time_ns)
-        weights[path] = (overflow ? .max : nanoseconds, sum.count + time.sampleCount)
+        weights[path] = (
+            sum.time_ns.addingSaturated(time.time_ns), sum.count + time.sampleCount
+        )
     }
 
     /// Calls `body` with each line and its line end, in alphabetical order.

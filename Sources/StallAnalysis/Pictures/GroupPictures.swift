@@ -160,9 +160,7 @@ package struct GroupPictures {
         for part in parts {
             let place = Place(
                 group: Int32(number), side: Int32(side), executable: executable, stack: part.stack)
-            let (sum, overflow) = times[place, default: 0].addingReportingOverflow(
-                part.duration_ns)
-            times[place] = overflow ? .max : sum
+            times[place, default: 0].addSaturated(part.duration_ns)
         }
         collected[number].seen.add(trace.duration)
         // Of two sides the second one is looked at.
@@ -254,7 +252,9 @@ package struct GroupPictures {
                     CallTree(
                         sets, frames: frames, direction: .topDown, selection: all, rules: rules),
                     side: side)
-                let rest = own.dropFirst(Self.stackLimit).reduce(Int64(0)) { $0 &+ $1.time }
+                let rest = own.dropFirst(Self.stackLimit).reduce(Int64(0)) {
+                    $0.addingSaturated($1.time)
+                }
                 flame.addRoot(FlameTree.rest, .nanoseconds(rest), side: side)
                 flame.addTotal(.nanoseconds(rest), side: side)
             }

@@ -21,7 +21,7 @@ struct ExposureCell: Hashable {
     }
 
     init(_ row: Statement, at first: CInt) throws(StoreError) {
-        day = try row.integer(at: first)
+        day = try row.day(at: first)
         source = try row.integer(at: first + 1)
         loop = try row.integer(at: first + 2)
         crossesMidnight = try row.integer(at: first + 3) != 0
@@ -54,7 +54,7 @@ struct ExposureTotals: Hashable {
     /// - Parameter withLengths: The row has the lengths behind the columns.
     init(_ row: Statement, withLengths: Bool) throws(StoreError) {
         stretchCount = try row.integer(at: 4)
-        end_us = try row.integer(at: 6)
+        end_us = try row.time_us(at: 6)
         let first = try row.integer(at: 7)
         revisions = first...max(first, try row.integer(at: 8))
         guard
@@ -62,7 +62,7 @@ struct ExposureTotals: Hashable {
                 ? LengthHistogram(encoded: row.blob(at: Self.columnCount)) : LengthHistogram()
         else { throw row.damage("the iteration lengths of a day are not a histogram") }
         sum = ExposureRow(
-            revision: 0, loop: try row.integer(at: 2), start_us: try row.integer(at: 5),
+            revision: 0, loop: try row.integer(at: 2), start_us: try row.time_us(at: 5),
             watched_ns: try row.integer(at: 9), busy_ns: try row.integer(at: 10),
             readyDelay_ns: try row.integer(at: 11), microStallCount: try row.integer(at: 12),
             microStall_ns: try row.integer(at: 13), lengths: lengths)

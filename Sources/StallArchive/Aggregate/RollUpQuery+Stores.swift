@@ -62,7 +62,7 @@ extension RollUpQuery {
             while dimensionTotals.count <= place { dimensionTotals.append(DimensionTally()) }
             dimensionTotals[place].add(tally.count, tally.first_us, tally.last_us)
         }
-        total_ns &+= other.total_ns
+        lost += other.lost
         watched.add(other.watched)
         for (index, sum) in other.sums.enumerated() {
             var sum = sum

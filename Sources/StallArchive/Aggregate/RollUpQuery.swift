@@ -15,7 +15,7 @@ struct RollUpQuery {
     var sums: [RollUpSum] = []
     /// What was added up, by the dimension row's index.
     var dimensionTotals: [DimensionTally] = []
-    var total_ns: Int64 = 0
+    var lost = Duration.zero
     var watched = StallTotals()
     /// Cells of watched loops are added up on their own as well.
     var areMixed = false
@@ -109,13 +109,13 @@ struct RollUpQuery {
                 isRanked(dimensions[dimension].verdict)
             else { continue }
             var totals = StallTotals()
-            totals.count = Int(try rows.integer(at: 2))
+            totals.count = Int(try rows.count(at: 2))
             let (high, overflow) = try rows.integer(at: 3).multipliedReportingOverflow(by: 1 << 32)
             totals.total = .nanoseconds(
                 overflow ? .max : high.addingSaturated(try rows.integer(at: 4)))
             totals.longest = .nanoseconds(max(0, try rows.integer(at: 5)))
-            daily.add(totals, day: Int(try rows.integer(at: 1)))
-            daily.note(first_us: try rows.integer(at: 6), last_us: try rows.integer(at: 7))
+            daily.add(totals, day: Int(try rows.day(at: 1)))
+            daily.note(first_us: try rows.time_us(at: 6), last_us: try rows.time_us(at: 7))
         }
         return daily
     }
@@ -190,8 +190,8 @@ struct RollUpQuery {
     private mutating func rankCells(_ span: RollUpBucketSpan) throws {
         var cells = try cells("report_count, total_ns, max_ns, first_us, last_us", span)
         while let dimension = try cells.next() {
-            let (row, count) = (cells.row, try cells.row.integer(at: 3))
-            tally(dimension, count, try row.integer(at: 6), try row.integer(at: 7))
+            let (row, count) = (cells.row, try cells.row.count(at: 3))
+            tally(dimension, count, try row.time_us(at: 6), try row.time_us(at: 7))
             guard isRanked(dimensions[dimension].verdict) else { continue }
             let index = try index(dimension: dimension, signature: row.integer(at: 1), host: "")
             noteWhole(index, try row.integer(at: 1))
@@ -211,8 +211,8 @@ struct RollUpQuery {
             guard let hostName = host(try row.integer(at: 1)) else { continue }
             if selection == nil {
                 tally(
-                    dimension, try row.integer(at: 3), try row.integer(at: 10),
-                    try row.integer(at: 11)
+                    dimension, try row.count(at: 3), try row.time_us(at: 10),
+                    try row.time_us(at: 11)
                 )
             }
             guard isRanked(dimensions[dimension].verdict) else { continue }
@@ -223,7 +223,7 @@ struct RollUpQuery {
             if selection == nil {
                 noteWhole(index, signature)
                 noteSize(
-                    of: index, try row.integer(at: 3), total: total,
+                    of: index, try row.count(at: 3), total: total,
                     longest: try row.integer(at: 7),
                     isWatched: dimensions[dimension].isWatched)
             }
@@ -235,13 +235,13 @@ struct RollUpQuery {
             } else {
                 try sums[index].totals.add(row, at: 3)
                 if !dimensions[dimension].isWatched {
-                    sums[index].noteUnwatched(try row.integer(at: 3))
+                    sums[index].noteUnwatched(try row.count(at: 3))
                 }
             }
             sums[index].note(total, dimension: dimension, signature: signature)
             if daysComeWithCells {
                 sums[index].note(
-                    day: try row.integer(at: 2), count: try row.integer(at: 3), total: total,
+                    day: try row.day(at: 2), count: try row.count(at: 3), total: total,
                     longest: try row.integer(at: 7))
             }
         }
@@ -264,7 +264,7 @@ struct RollUpQuery {
                 dimension: dimension, signature: row.integer(at: 1), host: hostName)
             guard selection.contains[index] else { continue }
             sums[index].note(
-                day: try row.integer(at: 2), count: try row.integer(at: 3),
+                day: try row.day(at: 2), count: try row.count(at: 3),
                 total: try row.integer(at: 4),
                 longest: try row.integer(at: 5))
         }
@@ -368,9 +368,9 @@ struct RollUpQuery {
     private mutating func noteSize(
         of index: Int, _ count: Int64, total: Int64, longest: Int64, isWatched: Bool
     ) {
-        total_ns &+= total
+        lost += .nanoseconds(total)
         if isWatched {
-            watched.count += Int(count)
+            watched.count.addSaturated(Int(count))
             watched.total += .nanoseconds(total)
         }
         sums[index].noteSize(
@@ -476,8 +476,8 @@ struct RollUpQuery {
         }
         let seen = dimensionTotals.indices.filter { dimensionTotals[$0].count > 0 }
         for dimension in seen {
-            answer.counts[dimensions[dimension].verdict, default: 0] += Int(
-                dimensionTotals[dimension].count)
+            answer.counts[dimensions[dimension].verdict, default: 0].addSaturated(
+                Int(dimensionTotals[dimension].count))
         }
         answer.apps = names(seen, \.app)
         answer.versions = names(seen, \.version)
@@ -495,7 +495,7 @@ struct RollUpQuery {
             .map(UnixTime.init(microseconds:))
         answer.lastRanked = ranked.map { dimensionTotals[$0].last_us }.max()
             .map(UnixTime.init(microseconds:))
-        answer.total = .nanoseconds(total_ns)
+        answer.total = lost
         // What else than functions makes a group needs none.
         let heaviest = listed.map {
             key.isOfFunctions ? sums[$0].heaviestSignatures(cut: special.cut) : []
@@ -563,7 +563,7 @@ struct DimensionTally {
     var last_us = Int64.min
 
     mutating func add(_ count: Int64, _ first: Int64, _ last: Int64) {
-        self.count += count
+        self.count.addSaturated(count)
         first_us = min(first_us, first)
         last_us = max(last_us, last)
     }

@@ -91,7 +91,7 @@ struct RollUpRows {
         var days: Set<Int64> = []
         let rows = try connection.prepare(
             "select distinct first_day from \(table.name) where day_count = 1")
-        while try rows.step() { days.insert(RollUpCell.longDay(try rows.integer(at: 0))) }
+        while try rows.step() { days.insert(RollUpCell.longDay(try rows.day(at: 0))) }
         return days
     }
 

@@ -27,7 +27,7 @@ struct RollUpSum {
     /// Counts so many stalls for a day.
     mutating func note(day: Int64, count: Int64, total: Int64, longest: Int64) {
         var sum = days[Int(day)] ?? StallTotals()
-        sum.count = Int(Int64(sum.count).addingSaturated(count))
+        sum.count.addSaturated(Int(count))
         sum.total += .nanoseconds(total)
         sum.longest = max(sum.longest, .nanoseconds(longest))
         days[Int(day)] = sum
@@ -79,8 +79,12 @@ struct RollUpSum {
 
     /// Gives dimensions and signatures the numbers that they have in another answer.
     mutating func renumber(dimensions places: [Int], signatures rows: [Int64: Int64]) {
-        dimensions = Dictionary(dimensions.map { (places[$0.key], $0.value) }) { $0 &+ $1 }
-        signatures = Dictionary(signatures.map { (rows[$0.key] ?? $0.key, $0.value) }) { $0 &+ $1 }
+        dimensions = Dictionary(dimensions.map { (places[$0.key], $0.value) }) {
+            $0.addingSaturated($1)
+        }
+        signatures = Dictionary(signatures.map { (rows[$0.key] ?? $0.key, $0.value) }) {
+            $0.addingSaturated($1)
+        }
     }
 
     /// Adds another group that is a part of this one.
@@ -90,16 +94,16 @@ struct RollUpSum {
         noteUnwatched(other.unwatchedCount)
         isWhole = isWhole || other.isWhole
         durations += other.durations
-        dimensions.merge(other.dimensions) { $0 &+ $1 }
-        signatures.merge(other.signatures) { $0 &+ $1 }
+        dimensions.merge(other.dimensions) { $0.addingSaturated($1) }
+        signatures.merge(other.signatures) { $0.addingSaturated($1) }
         for (day, sum) in other.days { days[day, default: StallTotals()].add(sum) }
         addSize(of: other)
     }
 
     /// Adds what another group is ordered by.
     mutating func addSize(of other: RollUpSum) {
-        size = isOrderedByLongest ? max(size, other.size) : size &+ other.size
-        lost_ns &+= other.lost_ns
+        size = isOrderedByLongest ? max(size, other.size) : size.addingSaturated(other.size)
+        lost_ns.addSaturated(other.lost_ns)
     }
 
     /// The time lost, where it was noted for the order.
@@ -157,15 +161,15 @@ struct RollUpSum {
 extension RollUpTotals {
     /// Adds a row's totals, with the columns of `RollUpRows.columns`.
     mutating func add(_ row: Statement, at first: CInt) throws(StoreError) {
-        count = count.addingSaturated(try row.integer(at: first))
+        count.addSaturated(try row.count(at: first))
         total_ns = total_ns.addingSaturated(try row.integer(at: first + 1))
         cpu_ns = cpu_ns.addingSaturated(try row.integer(at: first + 2))
         min_ns = min(min_ns, try row.integer(at: first + 3))
         noteLongest(
             try row.integer(at: first + 4), try row.integer(at: first + 5),
             try row.integer(at: first + 6))
-        first_us = min(first_us, try row.integer(at: first + 7))
-        last_us = max(last_us, try row.integer(at: first + 8))
+        first_us = min(first_us, try row.time_us(at: first + 7))
+        last_us = max(last_us, try row.time_us(at: first + 8))
         guard histogram.add(encoded: row.blob(at: first + 9)) else {
             throw row.damage("a roll-up's histogram is invalid")
         }

@@ -44,8 +44,7 @@ extension Int64 {
 /// The totals of one cell.
 struct RollUpTotals: Hashable {
     var count: Int64 = 0
-    // Sums of one cell wrap: what was added can always be taken away. Ingest takes no duration of more than ten years,
-    // so that they do not in honest stores; sums of cells end at the largest number.
+    // Sums end at the largest number. Nothing can be taken away from one that has: it is added up again (`apply`).
     var total_ns: Int64 = 0
     var cpu_ns: Int64 = 0
     var min_ns = Int64.max
@@ -58,8 +57,8 @@ struct RollUpTotals: Hashable {
 
     mutating func add(_ entry: RollUpEntry) {
         count += 1
-        total_ns &+= entry.duration_ns
-        cpu_ns &+= entry.cpu_ns
+        total_ns.addSaturated(entry.duration_ns)
+        cpu_ns.addSaturated(entry.cpu_ns)
         min_ns = min(min_ns, entry.duration_ns)
         noteLongest(entry.duration_ns, entry.source, entry.seq)
         first_us = min(first_us, entry.start_us)
@@ -68,9 +67,9 @@ struct RollUpTotals: Hashable {
     }
 
     mutating func add(_ other: RollUpTotals) {
-        count = count.addingSaturated(other.count)
-        total_ns = total_ns.addingSaturated(other.total_ns)
-        cpu_ns = cpu_ns.addingSaturated(other.cpu_ns)
+        count.addSaturated(other.count)
+        total_ns.addSaturated(other.total_ns)
+        cpu_ns.addSaturated(other.cpu_ns)
         min_ns = min(min_ns, other.min_ns)
         noteLongest(other.max_ns, other.maxSource, other.maxSeq)
         first_us = min(first_us, other.first_us)
@@ -86,10 +85,22 @@ struct RollUpTotals: Hashable {
         if isLongest { (max_ns, maxSource, maxSeq) = (duration_ns, source, seq) }
     }
 
+    /// Whether the sums can be those of so many reports between the shortest and the longest. Extremes are never too
+    /// narrow, whatever was pruned; sums wrapped in programs of before.
+    var isPlausible: Bool {
+        count <= 0 || cpu_ns >= 0 && product(min_ns) <= total_ns && total_ns <= product(max_ns)
+    }
+
+    /// What as many reports as there are last, each so long.
+    private func product(_ duration_ns: Int64) -> Int64 {
+        let (sum, overflow) = max(0, duration_ns).multipliedReportingOverflow(by: count)
+        return overflow ? .max : sum
+    }
+
     /// Adds reports and takes others away.
     ///
-    /// - Returns: Whether the extremes are still exact: only the reports that are left could tell what
-    ///   comes after one that went.
+    /// - Returns: Whether sums and extremes are still exact: only the reports that are left could tell what
+    ///   comes after one that went, and what a sum is that had ended at the largest number.
     mutating func apply(_ changes: some Sequence<(entry: RollUpEntry, isRemoved: Bool)>) -> Bool {
         var added: [RollUpEntry] = []
         var removed: [RollUpEntry] = []
@@ -103,17 +114,21 @@ struct RollUpTotals: Hashable {
             removed = []
         }
         for entry in added { add(entry) }
+        let isFull = total_ns == .max || cpu_ns == .max
         for entry in removed { remove(entry) }
+        // Where reports were pruned it stays, as near as is known.
+        if total_ns == .max { total_ns = product(max_ns) }
         return count == 0
-            || removed.allSatisfy { entry in
-                let wasExtreme =
-                    entry.duration_ns == min_ns && !added.contains { $0.duration_ns == min_ns }
-                    || entry.duration_ns == max_ns
-                        && (entry.source, entry.seq) == (maxSource, maxSeq)
-                    || (entry.start_us == first_us || entry.start_us == last_us)
-                        && !added.contains { $0.start_us == entry.start_us }
-                return !wasExtreme
-            }
+            || !(isFull && !removed.isEmpty)
+                && removed.allSatisfy { entry in
+                    let wasExtreme =
+                        entry.duration_ns == min_ns && !added.contains { $0.duration_ns == min_ns }
+                        || entry.duration_ns == max_ns
+                            && (entry.source, entry.seq) == (maxSource, maxSeq)
+                        || (entry.start_us == first_us || entry.start_us == last_us)
+                            && !added.contains { $0.start_us == entry.start_us }
+                    return !wasExtreme
+                }
     }
 
     /// Leaves out what came and went.
@@ -127,8 +142,9 @@ struct RollUpTotals: Hashable {
 
     private mutating func remove(_ entry: RollUpEntry) {
         count -= 1
-        total_ns &-= entry.duration_ns
-        cpu_ns &-= entry.cpu_ns
+        // A program of before may have left a sum that had wrapped.
+        if total_ns < .max { total_ns &-= entry.duration_ns }
+        if cpu_ns < .max { cpu_ns &-= entry.cpu_ns }
         histogram.add(
             bucket: DurationHistogram.bucket(of: .nanoseconds(entry.duration_ns)), count: -1)
     }

@@ -113,7 +113,7 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: try rows.integer(at: 0), dimension: try rows.integer(at: 1),
+                day: try rows.day(at: 0), dimension: try rows.integer(at: 1),
                 signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
@@ -121,6 +121,13 @@ struct RollUpCheck {
             // Reports of earlier days may have been pruned.
             let isRight =
                 cell.day >= firstWholeDay ? stored == counted : stored.count >= counted.count
+            if !stored.isPlausible {
+                complain(
+                    "the roll-up of \(noun) \(cell.signature) on day \(cell.day) says "
+                        + "\(stored.total_ns) ns; \(stored.count) reports of \(stored.min_ns) to "
+                        + "\(stored.max_ns) ns cannot last that")
+                continue
+            }
             if !isRight {
                 complain(
                     "the roll-up of \(noun) \(cell.signature) on day \(cell.day) says "
@@ -149,7 +156,7 @@ struct RollUpCheck {
             """)
         while try rows.step() {
             let cell = RollUpCell(
-                day: try rows.integer(at: 0), dayCount: RollUpCell.longDays,
+                day: try rows.day(at: 0), dayCount: RollUpCell.longDays,
                 dimension: try rows.integer(at: 1), signature: try rows.integer(at: 2))
             var stored = RollUpTotals()
             try stored.add(rows, at: 3)
@@ -168,7 +175,7 @@ struct RollUpCheck {
         var rest = days
         let rows = try connection.prepare("select day, source, first_seq, last_seq from report_day")
         while try rows.step() {
-            let key = DaySource(day: try rows.integer(at: 0), source: try rows.integer(at: 1))
+            let key = DaySource(day: try rows.day(at: 0), source: try rows.integer(at: 1))
             guard let range = rest[key], try rows.integer(at: 2) <= range.lowerBound,
                 try rows.integer(at: 3) >= range.upperBound
             else { continue }

@@ -36,8 +36,29 @@ func removeOutOfRange(_ connection: Connection) throws {
             """
         ).run()
     }
-    for (table, condition) in ValueLimits.conditions where !["loop", "process_run"].contains(table)
-    {
+    for table in [RollUpTable.groups, .hosts] {
+        // Sums wrapped before. One that is less than its parts was beyond the largest number, where sums end now. Those of
+        // 32 days are added up again from these.
+        try connection.prepare(
+            """
+            update \(table.name) set total_ns = \(Int64.max)
+            where day_count = 1 and total_ns < 0.999999 * min_ns * report_count
+                and 1.0 * max_ns * report_count > 9.2e18
+            """
+        ).run()
+        try connection.prepare("update \(table.name) set cpu_ns = \(Int64.max) where cpu_ns < 0")
+            .run()
+    }
+    // Roll-ups of days before the oldest report stay: nothing could tell them again.
+    try connection.prepare(
+        """
+        update grouping set hosts_from_day = null,
+            pruned_before_us = (select min(start_us) from report where start_us >= 0)
+        where not (\(limits["grouping"]!))
+        """
+    ).run()
+    let kept: Set = ["loop", "process_run", "grouping"]
+    for (table, condition) in ValueLimits.conditions where !kept.contains(table) {
         try connection.prepare("delete from \(table) where not (\(condition))").run()
     }
     try removeUnreadableReports(connection)

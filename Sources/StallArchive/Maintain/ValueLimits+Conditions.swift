@@ -10,6 +10,20 @@ extension ValueLimits {
         Value.allCases.map(\.rawValue).max() ?? 0
     }
 
+    private static func isDay(_ column: String) -> String {
+        "\(column) between \(readableDays.lowerBound) and \(readableDays.upperBound)"
+    }
+
+    private static func isTime(_ column: String) -> String {
+        "\(column) between \(readableTimes.lowerBound) and \(readableTimes.upperBound)"
+    }
+
+    private static let ofRollUps = """
+        \(isDay("first_day")) and report_count between 1 and \(count)
+        and min_ns between 0 and \(duration_ns) and max_ns between 0 and \(duration_ns)
+        and first_us between 0 and \(time_us) and last_us between 0 and \(time_us)
+        """
+
     /// Conditions of SQL that hold for every row within the limits, by table.
     static let conditions: [(table: String, condition: String)] = [
         (
@@ -50,12 +64,17 @@ extension ValueLimits {
             and ifnull(cause, 0) between 0 and \(largest(CauseClass.self))
             """
         ),
+        ("rollup", ofRollUps), ("host_rollup", ofRollUps),
+        ("report_day", isDay("day")),
         (
-            "rollup",
+            "exposure_day",
+            "\(isDay("day")) and \(isTime("start_us")) and \(isTime("end_us"))"
+        ),
+        (
+            "grouping",
             """
-            report_count between 1 and \(count) and min_ns between 0 and \(duration_ns)
-            and max_ns between 0 and \(duration_ns) and first_us between 0 and \(time_us)
-            and last_us between 0 and \(time_us)
+            (hosts_from_day is null or hosts_from_day = \(Int64.min) or \(isDay("hosts_from_day")))
+            and (pruned_before_us is null or \(isTime("pruned_before_us")))
             """
         ),
         (

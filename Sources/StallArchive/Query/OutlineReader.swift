@@ -59,7 +59,7 @@ final class OutlineReader {
             id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name, mode: mode,
             phase: try rows.value(at: 4),
             activity: rows.optionalInteger(at: 3).flatMap { labels[$0] },
-            start: UnixTime(microseconds: try rows.integer(at: 7)),
+            start: try rows.time(at: 7),
             duration: .nanoseconds(duration), cpuTime: try rows.duration(at: 9),
             threshold: loop.threshold, detectionDelay: try rows.duration(at: 10),
             state: try rows.value(at: 5),

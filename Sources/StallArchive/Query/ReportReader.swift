@@ -42,7 +42,7 @@ struct ReportReader {
             id: try rows.uniqueID(at: 0), run: try ProcessRun(rows, at: 20),
             loop: rows.text(at: 8), mode: rows.text(at: 10), phase: try rows.value(at: 1),
             activity: rows.optionalText(at: 11),
-            start: UnixTime(microseconds: try rows.integer(at: 4)),
+            start: try rows.time(at: 4),
             duration: try rows.duration(at: 5), cpuTime: try rows.duration(at: 6),
             threshold: try rows.duration(at: 9), detectionDelay: try rows.duration(at: 7),
             state: try rows.value(at: 2),

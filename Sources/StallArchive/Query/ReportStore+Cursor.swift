@@ -75,10 +75,7 @@ extension ReportStore {
             try condition.bind(to: rows)
             guard try rows.step(), !rows.isNull(at: 0) else { return nil }
             defer { rows.reset() }
-            return (
-                UnixTime(microseconds: try rows.integer(at: 0)),
-                UnixTime(microseconds: try rows.integer(at: 1))
-            )
+            return (try rows.time(at: 0), try rows.time(at: 1))
         }
     }
 
@@ -91,7 +88,7 @@ extension ReportStore {
         let duration = try rows.duration_ns(at: 3)
         return StallTrace(
             id: try rows.uniqueID(at: 0), run: reader.runs[loop.run], loop: loop.name,
-            start: UnixTime(microseconds: try rows.integer(at: 2)),
+            start: try rows.time(at: 2),
             duration: .nanoseconds(duration), state: try rows.value(at: 4),
             cause: try evidence.cause(rows, at: 6, evidence: 11),
             group: rows.optionalInteger(at: 10),

@@ -30,7 +30,7 @@ extension ReportStore {
                 filter.since?.microseconds.day ?? .min, filter.until?.microseconds.day ?? .max)
             var reports: [ReportSummary] = []
             while reports.count < count, try days.step() {
-                let begin = try days.integer(at: 0)
+                let begin = try days.day(at: 0)
                 condition = Condition(filter, signature: signature)
                 condition.add("report.start_us >= ?", begin * day)
                 condition.add("report.start_us < ?", (begin + 1) * day)
@@ -89,7 +89,11 @@ extension Connection {
 
     /// The first day that roll-ups by host are complete from; nil for a store that has none.
     func hostsFromDay() throws(StoreError) -> Int64? {
-        try prepare("select hosts_from_day from grouping").first().value
+        let state = try prepare("select hosts_from_day from grouping")
+        guard try state.step(), !state.isNull(at: 0) else { return nil }
+        defer { state.reset() }
+        // From the beginning of time on in a store of which no roll-up was deleted.
+        return try state.integer(at: 0) == .min ? .min : state.day(at: 0)
     }
 
     var hasHostRollUps: Bool {

@@ -35,7 +35,7 @@ extension ReportStore {
             let lookup = try placeLookup(connection)
             var rest = limit ?? .max
             while rest > 0, try days.step() {
-                let day = try days.integer(at: 0)
+                let day = try days.day(at: 0)
                 let start = day * .microsecondsOfDay
                 try condition.bind(to: rows, after: [day, start, start + .microsecondsOfDay])
                 while rest > 0, try rows.step() {

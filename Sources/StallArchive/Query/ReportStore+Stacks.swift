@@ -91,7 +91,7 @@ extension ReportStore {
                 if stacks.stall.stacks.count > 1 { table.weights += stacks.stall.weights }
                 table.stalls.append(
                     StallTable.Stall(
-                        start_us: try rows.integer(at: 6), duration_ns: duration,
+                        start_us: try rows.time_us(at: 6), duration_ns: duration,
                         source: source, seq: try rows.integer(at: 5), facts: number,
                         set: Int32(set)))
             }

@@ -72,9 +72,9 @@ extension StoreStatus {
         var days: Set<Int64> = []
         while let index = try cells.next() {
             let (row, dimension) = (cells.row, dimensions[index])
-            let (day, count) = (try row.integer(at: 2), Int(try row.integer(at: 3)))
+            let (day, count) = (try row.day(at: 2), Int(try row.count(at: 3)))
             rollUpCount += 1
-            rollUpReportCount = Int(Int64(rollUpReportCount).addingSaturated(Int64(count)))
+            rollUpReportCount.addSaturated(count)
             days.insert(day)
             if dimension.verdict == .stalled {
                 noteLost(
@@ -82,8 +82,8 @@ extension StoreStatus {
             }
             guard day >= firstWholeDay else { continue }
             noteReports(
-                count, dimension.verdict, first: try row.integer(at: 5),
-                last: try row.integer(at: 6))
+                count, dimension.verdict, first: try row.time_us(at: 5),
+                last: try row.time_us(at: 6))
         }
         rollUpDayCount = days.count
     }
@@ -97,7 +97,7 @@ extension StoreStatus {
             from \(Connection.reportsByDay(Int64.min.day...day - 1))
             """)
         while try rows.step() {
-            let start = try rows.integer(at: 1)
+            let start = try rows.time_us(at: 1)
             guard start.day < day else { continue }
             noteReports(1, try rows.value(at: 0), first: start, last: start)
         }
@@ -112,7 +112,7 @@ extension StoreStatus {
         var samples = 0
         while try rows.step() {
             let (verdict, start): (StallVerdict, _) = (
-                try rows.value(at: 0), try rows.integer(at: 1)
+                try rows.value(at: 0), try rows.time_us(at: 1)
             )
             noteReports(1, verdict, first: start, last: start)
             reportsByState[try rows.value(at: 2), default: 0] += 1
@@ -131,9 +131,8 @@ extension StoreStatus {
         _ count: Int, _ verdict: StallVerdict, first: Int64, last: Int64
     ) {
         let (first, last) = (UnixTime(microseconds: first), UnixTime(microseconds: last))
-        reportCount = Int(Int64(reportCount).addingSaturated(Int64(count)))
-        reportsByVerdict[verdict] = Int(
-            Int64(reportsByVerdict[verdict] ?? 0).addingSaturated(Int64(count)))
+        reportCount.addSaturated(count)
+        reportsByVerdict[verdict, default: 0].addSaturated(count)
         self.first = min(self.first ?? first, first)
         self.last = max(self.last ?? last, last)
     }

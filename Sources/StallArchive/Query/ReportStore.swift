@@ -102,7 +102,7 @@ package final class ReportStore: QueryableStore {
             try condition.bind(to: rows)
             var parts = Array(repeating: StallTotals(), count: max(bounds.count - 1, 0))
             while try rows.step() {
-                let start = UnixTime(microseconds: try rows.integer(at: 0))
+                let start = try rows.time(at: 0)
                 guard let part = bounds.part(of: start) else { continue }
                 parts[part].add(.nanoseconds(try rows.duration_ns(at: 1)))
             }
@@ -122,8 +122,10 @@ package final class ReportStore: QueryableStore {
     /// Of stalls that began before then only roll-ups tell, because their reports were pruned; nil when none were.
     package func prunedBefore() throws(StoreError) -> UnixTime? {
         // No row: nothing was grouped yet. NULL: nothing was pruned.
-        try answer { try $0.prepare("select pruned_before_us from grouping").first() }
-            .value.map(UnixTime.init(microseconds:))
+        try answer { connection in
+            let rows = try connection.prepare("select pruned_before_us from grouping")
+            return try rows.step() && !rows.isNull(at: 0) ? rows.time(at: 0) : nil
+        }
     }
 
     /// The frames of stacks, innermost first; an unknown number is absent from the answer.

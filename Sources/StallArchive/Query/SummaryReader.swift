@@ -43,7 +43,7 @@ struct SummaryReader {
             let stacks = try Self.stacks(rows, at: 6, in: duration)
             var report = ReportSummary(
                 id: try rows.uniqueID(at: 0), run: loop.run, loop: loop.name,
-                start: UnixTime(microseconds: try rows.integer(at: 2)),
+                start: try rows.time(at: 2),
                 duration: .nanoseconds(duration), state: try rows.value(at: 4),
                 ending: rows.isNull(at: 9) ? nil : try rows.value(at: 9),
                 verdict: try rows.value(at: 5), cause: try rows.causeClass(at: 7), stacks: stacks)

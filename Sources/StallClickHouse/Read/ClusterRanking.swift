@@ -41,7 +41,7 @@ struct ClusterRanking {
                 let count: Int64 = try rows.integer(at: 2)
                 let total: Int64 = try rows.integer(at: 3)
                 let longest: Int64 = try rows.integer(at: 4)
-                total_ns &+= total
+                total_ns.addSaturated(total)
                 if isWatched {
                     self.watched.count = self.watched.count.addingSaturated(Int(count))
                     self.watched.total += .nanoseconds(total)

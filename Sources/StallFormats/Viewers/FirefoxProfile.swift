@@ -380,7 +380,7 @@ extension Int64 {
 
     fileprivate func addedClamped(_ other: Int64) -> Int64 {
         var sum = self
-        sum.addClamped(other)
+        sum.addSaturated(other)
         return sum
     }
 }

@@ -125,7 +125,7 @@ package struct PprofProfile: ViewerWriter {
             stacks[stack] = ProtobufMessage(packed: 1, locations(of: numbers)).bytes
         }
         values[Entry(stack: stack, labels: label), default: Value()].stalls += value.stalls
-        values[Entry(stack: stack, labels: label)]!.time_ns.addClamped(value.time_ns)
+        values[Entry(stack: stack, labels: label)]!.time_ns.addSaturated(value.time_ns)
     }
 
     private mutating func locations(of numbers: [Int32]) -> [Int64] {

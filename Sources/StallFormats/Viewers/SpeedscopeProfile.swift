@@ -69,8 +69,8 @@ package struct SpeedscopeProfile: ViewerWriter {
             rendered[stack] = bytes
         }
         let time_ns = max(0, time_ns)
-        times[Entry(profile: profile, stack: stack), default: 0].addClamped(time_ns)
-        profiles[profile].total_ns.addClamped(time_ns)
+        times[Entry(profile: profile, stack: stack), default: 0].addSaturated(time_ns)
+        profiles[profile].total_ns.addSaturated(time_ns)
         if times.count >= entryCapacity { try settle() }
     }
 
@@ -150,13 +150,5 @@ package struct SpeedscopeProfile: ViewerWriter {
             text.append(piece)
             try text.flush()
         }
-    }
-}
-
-extension Int64 {
-    /// Adds what a store says, which may be anything.
-    mutating func addClamped(_ other: Int64) {
-        let (sum, overflow) = addingReportingOverflow(other)
-        self = overflow ? .max : sum
     }
 }

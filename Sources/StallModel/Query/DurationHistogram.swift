@@ -56,13 +56,8 @@ package struct DurationHistogram: Hashable, Sendable {
             counts.append(contentsOf: repeatElement(0, count: index + 1 - counts.count))
         }
         // Stored counts are untrusted input: sums saturate.
-        counts[index] = Self.sum(counts[index], count)
-        total = Self.sum(total, count)
-    }
-
-    private static func sum(_ left: Int64, _ right: Int64) -> Int64 {
-        let (sum, overflow) = left.addingReportingOverflow(right)
-        return overflow ? (right > 0 ? .max : .min) : sum
+        counts[index].addSaturated(count)
+        total.addSaturated(count)
     }
 
     package mutating func merge(_ other: DurationHistogram) {
@@ -107,7 +102,7 @@ package struct DurationHistogram: Hashable, Sendable {
     /// How many are not longer, including all of the duration's own bucket.
     package func count(upTo duration: Duration) -> Int64 {
         let last = Self.bucket(of: duration)
-        return entries.reduce(0) { $1.bucket <= last ? Self.sum($0, $1.count) : $0 }
+        return entries.reduce(0) { $1.bucket <= last ? $0.addingSaturated($1.count) : $0 }
     }
 
     package static func == (left: DurationHistogram, right: DurationHistogram) -> Bool {

@@ -62,8 +62,7 @@ package struct StallStacks: Sendable {
     package mutating func add(_ stack: Int64, weight: Int64) {
         let weight = max(weight, 1)
         if let index = stacks.firstIndex(of: stack) {
-            let (sum, overflow) = weights[index].addingReportingOverflow(weight)
-            weights[index] = overflow ? .max : sum
+            weights[index].addSaturated(weight)
         } else {
             stacks.append(stack)
             weights.append(weight)

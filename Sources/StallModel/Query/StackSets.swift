@@ -68,17 +68,13 @@ package struct StackSets: Sendable {
             times_ns += repeatElement(0, count: stall.stacks.count)
         }
         counts[set] += 1
-        func add(_ time: Int64, to sum: inout Int64) {
-            let (new, overflow) = sum.addingReportingOverflow(time)
-            sum = overflow ? .max : new
-        }
-        guard !stall.stacks.isEmpty else { return add(duration, to: &withoutStack_ns[set]) }
+        guard !stall.stacks.isEmpty else { return withoutStack_ns[set].addSaturated(duration) }
         let first = firstTimes[set]
-        guard stall.stacks.count > 1 else { return add(duration, to: &times_ns[first]) }
+        guard stall.stacks.count > 1 else { return times_ns[first].addSaturated(duration) }
         let whole = stall.weights.reduce(0.0) { $0 + Double($1) }
         for index in stall.stacks.indices {
             let part = Double(stall.weights[index]) / whole * Double(duration)
-            add(Int64(min(part.rounded(), 9e18)), to: &times_ns[first + index])
+            times_ns[first + index].addSaturated(Int64(nearest: part))
         }
     }
 }

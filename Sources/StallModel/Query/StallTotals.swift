@@ -17,7 +17,7 @@ package struct StallTotals: Hashable, Sendable {
     }
 
     package mutating func add(_ other: StallTotals) {
-        count += other.count
+        count.addSaturated(other.count)
         total += other.total
         squares += other.squares
         longest = max(longest, other.longest)
@@ -34,7 +34,7 @@ package struct DailyTotals: Hashable, Sendable {
 
     package init() {}
 
-    package var count: Int { days.values.reduce(0) { $0 + $1.count } }
+    package var count: Int { days.values.reduce(0) { $0.addingSaturated($1.count) } }
 
     /// Adds stalls of a day.
     package mutating func add(_ totals: StallTotals, day: Int) {

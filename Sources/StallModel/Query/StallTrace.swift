@@ -74,7 +74,7 @@ extension StallTrace {
             let share = Double(whole) * (passed / sum)
             let end =
                 index == stacks.count - 1 || share >= Double(whole)
-                ? whole : max(begin, Int64(share.rounded()))
+                ? whole : max(begin, Int64(nearest: share))
             defer { begin = end }
             return StackPart(
                 stack: stacks[index].stack, begin_ns: begin, duration_ns: end - begin)

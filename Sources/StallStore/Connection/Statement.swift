@@ -131,10 +131,13 @@ package final class Statement {
     package func integer(at column: CInt) throws(StoreError) -> Int64 {
         let number = sqlite3_column_int64(handle, column)
         if number == 0, isNull(at: column) {
-            let name = sqlite3_column_name(handle, column).map { String(cString: $0) }
-            throw damage("\(name ?? "a number") is missing")
+            throw damage("\(name(of: column)) is missing")
         }
         return number
+    }
+    /// What SQLite calls a column, for messages.
+    package func name(of column: CInt) -> String {
+        sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "a number"
     }
     /// The number in a column that may hold NULL, which is nil.
     package func optionalInteger(at column: CInt) -> Int64? {

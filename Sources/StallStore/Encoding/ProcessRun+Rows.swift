@@ -19,7 +19,7 @@ extension ProcessRun {
             pid: Int32(truncatingIfNeeded: try row.integer(at: first + 5)),
             bootID: row.text(at: first + 6),
             startTicks: UInt64(bitPattern: try row.integer(at: first + 7)),
-            started: UnixTime(microseconds: try row.integer(at: first + 8)))
+            started: try row.time(at: first + 8))
     }
 }
 
@@ -76,17 +76,32 @@ extension Statement {
         return number
     }
 
-    /// A time in microseconds, of a year with at most five digits.
+    /// A time in microseconds. Every time is read here, so that nothing computed from it leaves the range of a number.
     package func time_us(at column: CInt) throws(StoreError) -> Int64 {
-        let number = try integer(at: column)
-        guard number.magnitude < 1 << 61 else { throw damage("a time of \(number) us") }
-        return number
+        try readable(at: column, ValueLimits.readableTimes, "a time in microseconds")
+    }
+
+    package func time(at column: CInt) throws(StoreError) -> UnixTime {
+        UnixTime(microseconds: try time_us(at: column))
+    }
+
+    /// A day since 1970.
+    package func day(at column: CInt) throws(StoreError) -> Int64 {
+        try readable(at: column, ValueLimits.readableDays, "a day since 1970")
     }
 
     /// A number of things.
     package func count(at column: CInt) throws(StoreError) -> Int64 {
+        try readable(at: column, 0...Int64.max, "a count")
+    }
+
+    private func readable(
+        at column: CInt, _ range: ClosedRange<Int64>, _ noun: String
+    ) throws(StoreError) -> Int64 {
         let number = try integer(at: column)
-        guard number >= 0 else { throw damage("a count of \(number)") }
+        guard range.contains(number) else {
+            throw damage("\(number) in \(name(of: column)) is not \(noun)")
+        }
         return number
     }
 

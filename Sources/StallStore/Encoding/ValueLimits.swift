@@ -10,6 +10,11 @@ package enum ValueLimits {
     /// The end of year 9999.
     package static let time_us: Int64 = 253_402_300_799_999_999
     package static let count: Int64 = 1_000_000_000_000
+    /// What readers take, 73,000 years before and after 1970: the difference of two times stays in range.
+    package static let readableTimes: ClosedRange<Int64> = -(1 << 61)...(1 << 61)
+    /// The days of those times.
+    package static let readableDays: ClosedRange<Int64> =
+        readableTimes.lowerBound / 86_400_000_000...readableTimes.upperBound / 86_400_000_000
     /// Numbers that a store gives out: one each microsecond would take 36,000 years.
     package static let revision: Int64 = 1 << 60
 
@@ -29,14 +34,6 @@ package enum ValueLimits {
     package static let frameCount = 1000
     package static let loadsOfRun = 100_000
     package static let lossesOfSource = 1_000_000
-}
-
-extension FixedWidthInteger {
-    /// The sum, or the number that is nearest to it.
-    package func addingSaturated(_ other: Self) -> Self {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? (other > 0 ? .max : .min) : sum
-    }
 }
 
 extension String {

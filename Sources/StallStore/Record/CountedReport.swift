@@ -24,7 +24,7 @@ package struct CountedReport: Hashable {
         signature = row.optionalInteger(at: first + 5)
         entry = RollUpEntry(
             source: try row.integer(at: first), seq: try row.integer(at: first + 1),
-            start_us: try row.integer(at: first + 6),
+            start_us: try row.time_us(at: first + 6),
             duration_ns: try row.duration_ns(at: first + 7),
             cpu_ns: try row.duration_ns(at: first + 8))
     }

@@ -129,6 +129,9 @@ extension Statement {
         guard let lengths = LengthHistogram(encoded: blob(at: first + 5)) else {
             throw damage("iteration lengths are not a histogram")
         }
+        guard ValueLimits.readableTimes.contains(start_us) else {
+            throw damage("\(start_us) in start_us is not a time in microseconds")
+        }
         let count = try limited(at: first + 3, 0...ValueLimits.count, "count")
         return ExposureRow(
             revision: revision, loop: loop, start_us: start_us,

@@ -65,9 +65,8 @@ package struct CallTreeNodes: RandomAccessCollection, Sendable {
     }
 
     mutating func add(_ time_ns: Int64, count: Int, to node: Int) {
-        let (sum, overflow) = nodes[node].time_ns.addingReportingOverflow(time_ns)
-        nodes[node].time_ns = overflow ? .max : sum
-        nodes[node].count += count
+        nodes[node].time_ns.addSaturated(time_ns)
+        nodes[node].count.addSaturated(count)
     }
 
     /// Lists the children of every node, the largest first.

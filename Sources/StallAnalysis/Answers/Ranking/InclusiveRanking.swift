@@ -44,8 +44,8 @@ struct InclusiveRanking {
 
         mutating func add(_ other: Total) {
             count += other.count
-            time_ns = time_ns.saturated(adding: other.time_ns)
-            watched_ns = watched_ns.saturated(adding: other.watched_ns)
+            time_ns.addSaturated(other.time_ns)
+            watched_ns.addSaturated(other.watched_ns)
             longest_ns = max(longest_ns, other.longest_ns)
         }
     }
@@ -172,8 +172,9 @@ struct InclusiveRanking {
                 for member in members.numbers[members.range(of: cell.members)] {
                     own += Double(weights[weights.startIndex + Int(member)])
                 }
-                let part = (Double(stall.duration_ns) * (own / whole)).rounded()
-                body(stall, cell.steps, Int64(part))
+                body(
+                    stall, cell.steps,
+                    Int64(nearest: Double(stall.duration_ns) * (own / whole)))
             }
         }
     }
@@ -268,13 +269,6 @@ struct InclusiveRanking {
     }
 }
 
-extension Int64 {
-    fileprivate func saturated(adding other: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? .max : sum
-    }
-}
-
 /// The stalls of one function.
 private struct InclusiveSum {
     private var count = 0
@@ -324,14 +318,14 @@ private struct InclusiveSum {
         first_us = min(first_us, stall.start_us)
         last_us = max(last_us, stall.start_us)
         let facts = Int(stall.facts)
-        times[facts] = times[facts].saturated(adding: part)
+        times[facts].addSaturated(part)
         counts[facts] += 1
         squares[facts] += seconds * seconds
         histogram.add(bucket: length, count: 1)
         if durations.count <= exactLimit { durations.append(part) }
         guard let bucket else { return }
         trend[bucket].count += 1
-        trend[bucket].total_ns = trend[bucket].total_ns.saturated(adding: part)
+        trend[bucket].total_ns.addSaturated(part)
         trend[bucket].squares += seconds * seconds
         trend[bucket].longest_ns = max(trend[bucket].longest_ns, part)
     }
@@ -394,10 +388,10 @@ extension Overview {
             isSeen[facts] = true
             first = min(first, stall.start_us)
             last = max(last, stall.start_us)
-            lost = lost.saturated(adding: stall.duration_ns)
+            lost.addSaturated(stall.duration_ns)
             guard table.facts[facts].isWatched else { continue }
             watchedCount += 1
-            watchedLost = watchedLost.saturated(adding: stall.duration_ns)
+            watchedLost.addSaturated(stall.duration_ns)
         }
         guard !table.stalls.isEmpty else { return }
         self.first = UnixTime(microseconds: first)

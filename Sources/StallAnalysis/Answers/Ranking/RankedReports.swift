@@ -23,7 +23,7 @@ package func rank(
             for (group, share) in cache.functions(of: report, in: run) {
                 let part = Double(report.duration.nanoseconds) * share
                 groups[group, default: []].append(
-                    Stall(report: index, duration: .nanoseconds(Int64(part.rounded()))))
+                    Stall(report: index, duration: .nanoseconds(Int64(nearest: part))))
             }
         } else {
             let group = key.group(of: report, in: run) { cache.group(of: report, in: run) }

@@ -74,10 +74,12 @@ package struct ExposureSummary: Sendable {
 extension SuppressedRow {
     package init(_ stalls: [SuppressedTotals]) {
         self.init(
-            count: stalls.reduce(0) { $0 + $1.count },
+            count: stalls.reduce(0) { $0.addingSaturated($1.count) },
             totalMs: stalls.reduce(Duration.zero) { $0 + $1.total }.milliseconds,
             placeCount: Set(stalls.map(\.place)).count,
-            reasons: stalls.reduce(into: [:]) { $0[$1.reason.word, default: 0] += $1.count })
+            reasons: stalls.reduce(into: [:]) {
+                $0[$1.reason.word, default: 0].addSaturated($1.count)
+            })
     }
 }
 
@@ -94,7 +96,7 @@ extension WatchedLoop {
         self.init(
             loop: loop, watchedMs: watchedMs, busyMs: sum(\.busy), iterations: lengths.count,
             iterationP99Ms: lengths.quantile(0.99)?.milliseconds,
-            microStallCount: stretches.reduce(0) { $0 + $1.microStallCount },
+            microStallCount: stretches.reduce(0) { $0.addingSaturated($1.microStallCount) },
             microStallMs: sum(\.microStallTime), readyDelayMs: sum(\.readyDelay),
             rateMsPerHour: watchedMs > 0 ? lost.milliseconds / watchedMs * 3_600_000 : 0,
             unwatchedLostMs: unwatched.milliseconds)

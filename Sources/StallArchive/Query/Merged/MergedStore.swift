@@ -122,22 +122,24 @@ extension StoreStatus {
         sourceCount += other.sourceCount
         partialSourceCount += other.partialSourceCount
         runCount += other.runCount
-        reportCount += other.reportCount
+        reportCount.addSaturated(other.reportCount)
         sampleCount = zip(sampleCount, other.sampleCount)
         stackCount += other.stackCount
-        reportsByState.merge(other.reportsByState, uniquingKeysWith: +)
-        reportsByVerdict.merge(other.reportsByVerdict, uniquingKeysWith: +)
+        reportsByState.merge(other.reportsByState, uniquingKeysWith: Self.sum)
+        reportsByVerdict.merge(other.reportsByVerdict, uniquingKeysWith: Self.sum)
         rollUpCount += other.rollUpCount
         rollUpDayCount = max(rollUpDayCount, other.rollUpDayCount)
-        rollUpReportCount += other.rollUpReportCount
+        rollUpReportCount.addSaturated(other.rollUpReportCount)
         apps = Set(apps + other.apps).sorted()
         hosts = Set(hosts + other.hosts).sorted()
         first = [first, other.first].compactMap(\.self).min()
         last = [last, other.last].compactMap(\.self).max()
         lostByLoop.merge(other.lostByLoop, uniquingKeysWith: +)
         watchedLostByLoop.merge(other.watchedLostByLoop, uniquingKeysWith: +)
-        losses.merge(other.losses, uniquingKeysWith: +)
+        losses.merge(other.losses, uniquingKeysWith: Self.sum)
     }
+
+    private static func sum(_ left: Int, _ right: Int) -> Int { left.addingSaturated(right) }
 
     private func zip(_ left: Int?, _ right: Int?) -> Int? {
         guard let left, let right else { return nil }

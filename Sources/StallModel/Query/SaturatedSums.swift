@@ -1,0 +1,22 @@
+// Sums of stored numbers. A store is untrusted input: where a sum would leave the range of its type, it ends there.
+
+extension FixedWidthInteger {
+    /// The sum, or the number that is nearest to it.
+    package func addingSaturated(_ other: Self) -> Self {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other > 0 ? .max : .min) : sum
+    }
+
+    /// Adds, and ends at the largest or smallest number.
+    package mutating func addSaturated(_ other: Self) { self = addingSaturated(other) }
+}
+
+extension Int64 {
+    /// The whole number that is nearest to a real one; zero for what is no number.
+    package init(nearest value: Double) {
+        let rounded = value.rounded()
+        self =
+            rounded.isNaN
+            ? 0 : Int64(exactly: rounded) ?? (rounded < 0 ? .min : .max)
+    }
+}
