@@ -99,7 +99,7 @@ static void note_counters(stall_worker *worker) {
     const int saved = errno;
     stall_thread_files files;
     stall_thread_schedule schedule = {0};
-    stall_thread_files_begin(&files, stall_gettid());
+    stall_thread_files_visit(&files, stall_gettid());
     const bool is_known = stall_thread_read_schedule(&files, &schedule) == 0;
     stall_thread_files_close(&files);
     __atomic_store_n(&worker->cpu_ns, is_known ? schedule.cpu_ns : 0, __ATOMIC_RELAXED);

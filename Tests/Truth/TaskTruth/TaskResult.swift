@@ -130,7 +130,9 @@ extension TaskResult {
         var pairs: [(distance: Int64, span: Int, report: Int)] = []
         for (index, span) in spans.enumerated() where span.duration >= threshold / 2 {
             for (number, report) in reports.enumerated() {
-                if let distance = span.distance(to: report) { pairs.append((distance, index, number)) }
+                if let distance = span.distance(to: report) {
+                    pairs.append((distance, index, number))
+                }
             }
         }
         pairs.sort { $0.distance < $1.distance }
@@ -140,7 +142,8 @@ extension TaskResult {
             spanOf[pair.report] = pair.span
         }
         var left = isSabotaged ? 0 : counted
-        for (index, span) in spans.enumerated() where span.isPlanted && span.mustBeReported(threshold) {
+        for (index, span) in spans.enumerated()
+        where span.isPlanted && span.mustBeReported(threshold) {
             let report = reportOf[index].map { reports[$0] }
             if let report, report.verdict == .stalled, !report.samples.isEmpty { continue }
             missed += 1
@@ -149,10 +152,14 @@ extension TaskResult {
             if !isCounted { uncounted += 1 }
             note(
                 "\(isCounted ? "missed" : "uncounted"): \(span)"
-                    + (report.map { "; report \($0.verdict) \($0.duration), \($0.samples.count) samples" } ?? ""))
+                    + (report.map {
+                        "; report \($0.verdict) \($0.duration), \($0.samples.count) samples"
+                    } ?? ""))
         }
         for (number, report) in reports.enumerated() where report.verdict == .stalled {
-            if let span = spanOf[number].map({ spans[$0] }), span.mayBeReported(threshold) { continue }
+            if let span = spanOf[number].map({ spans[$0] }), span.mayBeReported(threshold) {
+                continue
+            }
             isFalse += 1
             note(
                 "false: \(report.start.microseconds) \(report.duration) cpu \(report.cpuTime) "

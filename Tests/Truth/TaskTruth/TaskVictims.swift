@@ -65,7 +65,9 @@ struct TaskVictims: Sendable {
     let threshold: Double
     let truth: TaskTruth
     /// The priorities of tasks; each has its own threads, as many as there are CPUs.
-    static let priorities: [TaskPriority] = [.background, .utility, .medium, .high, .init(rawValue: 33)]
+    static let priorities: [TaskPriority] = [
+        .background, .utility, .medium, .high, .init(rawValue: 33),
+    ]
     static let width = ProcessInfo.processInfo.activeProcessorCount
 
     /// Returns when a task of each priority has run: jobs enqueued before are not watched.
@@ -126,7 +128,8 @@ struct TaskVictims: Sendable {
                         tasks.addTask {
                             await account.run {
                                 index == place
-                                    ? body() : occupy(.usleep, for: 0.001, "piece", isPlanted: false)
+                                    ? body()
+                                    : occupy(.usleep, for: 0.001, "piece", isPlanted: false)
                             }
                         }
                     }
@@ -149,7 +152,9 @@ struct TaskVictims: Sendable {
                 await withTaskGroup(of: Void.self) { tasks in
                     for _ in 0..<Int(threshold * 2 / 0.001) {
                         tasks.addTask {
-                            await account.run { occupy(.usleep, for: 0.001, "piece", isPlanted: false) }
+                            await account.run {
+                                occupy(.usleep, for: 0.001, "piece", isPlanted: false)
+                            }
                         }
                     }
                 }
@@ -167,7 +172,9 @@ struct TaskVictims: Sendable {
         default:
             Task.detached(priority: priority) {
                 for _ in 0..<6 {
-                    occupy(.usleep, for: threshold * .random(in: 0.1...0.45), "short", isPlanted: false)
+                    occupy(
+                        .usleep, for: threshold * .random(in: 0.1...0.45), "short", isPlanted: false
+                    )
                     // Not `yield`, which need not suspend if another thread is free.
                     try? await Task.sleep(for: .milliseconds(1))
                 }
@@ -184,8 +191,14 @@ struct TaskVictims: Sendable {
         let queuedBefore = runDelay()
         let end = began + UInt64(length * 1e9)
         switch occupation {
-        case .usleep: while monotonic() < end { Glibc.usleep(UInt32((end - min(end, monotonic())) / 1000 + 1)) }
-        case .poll: while monotonic() < end { Glibc.poll(nil, 0, CInt((end - min(end, monotonic())) / 1_000_000 + 1)) }
+        case .usleep:
+            while monotonic() < end {
+                Glibc.usleep(UInt32((end - min(end, monotonic())) / 1000 + 1))
+            }
+        case .poll:
+            while monotonic() < end {
+                Glibc.poll(nil, 0, CInt((end - min(end, monotonic())) / 1_000_000 + 1))
+            }
         case .semaphore: _ = DispatchSemaphore(value: 0).wait(timeout: .now() + length)
         case .read:
             var ends: [CInt] = [0, 0]

@@ -15,13 +15,16 @@ import Foundation
 setvbuf(stdout, nil, _IOLBF, 0)
 let arguments = Array(CommandLine.arguments.dropFirst())
 if arguments.first == "part" {
-    try playPart(number: Int(arguments[1])!, plants: Int(arguments[2])!, seconds: Double(arguments[3])!)
+    try playPart(
+        number: Int(arguments[1])!, plants: Int(arguments[2])!, seconds: Double(arguments[3])!)
 }
 
 /// Watched processes at a time. Their threads mostly sleep.
 let parts = 12
 func number(after option: String) -> Double? {
-    arguments.firstIndex(of: option).flatMap { $0 + 1 < arguments.count ? Double(arguments[$0 + 1]) : nil }
+    arguments.firstIndex(of: option).flatMap {
+        $0 + 1 < arguments.count ? Double(arguments[$0 + 1]) : nil
+    }
 }
 let seconds = number(after: "--seconds") ?? 3600
 let plants = number(after: "--plants").map { Int($0) } ?? (seconds < 3600 ? .max : 1200)

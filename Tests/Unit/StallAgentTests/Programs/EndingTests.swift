@@ -37,9 +37,11 @@ import Testing
 
     /// It takes seconds, and stops all threads for so long.
     @Test(arguments: ["abort", "abort-elsewhere", "fault"])
-    func `a crash that Swift's runtime reports is a crash, and the report takes no part in the stall`(
-        how: String
-    ) throws {
+    func
+        `a crash that Swift's runtime reports is a crash, and the report takes no part in the stall`(
+            how: String
+        ) throws
+    {
         try withTemporaryDirectory { directory in
             let store = directory.appending(path: "stalls.sqlite").path
             let crashed = try BuiltProgram(
@@ -51,7 +53,8 @@ import Testing
             let text = crashed.output.split(separator: "\n").first { Double($0) != nil }
             let lasted = try #require(Double(text ?? ""))
             _ = try BuiltProgram("AgentFixture", ["end", store, "nothing"]).finish()
-            let report = try #require(try ReportStore.open(path: store).reports(ReportFilter()).first)
+            let report = try #require(
+                try ReportStore.open(path: store).reports(ReportFilter()).first)
             #expect(report.state == .hang && report.ending == .crash)
             let share = report.duration.milliseconds / lasted
             #expect(share >= 0.8 && share < 1.2, "\(report.duration) of \(lasted) ms")

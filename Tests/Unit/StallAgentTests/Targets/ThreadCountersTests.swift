@@ -17,7 +17,10 @@ import Testing
         func findThread() -> RegisteredThread? { thread }
     }
 
-    @Test func `what a thread used up to the end of its work counts, though nobody looked at it then`() throws {
+    @Test
+    func `what a thread used up to the end of its work counts, though nobody looked at it then`()
+        throws
+    {
         let (target, worker) = (Target(), Worker())
         target.thread = try RegisteredThread.found(worker.id)
         var counters = ThreadCounters(target, ControlGroup())
